@@ -1,0 +1,96 @@
+"""Every error this distribution raises, in one tree.
+
+```
+RLVRError
+├── UnknownNameError (LookupError)         a name that no registry holds; the message offers the nearest
+├── InvalidArgumentError (ValueError)      an argument of the right type and a wrong value
+├── MissingDependencyError (ImportError)   an optional package is needed; the message gives the install command
+├── VerifierContractError (TypeError)      a verifier returned something that is no verdict
+├── SandboxUnavailableError (RuntimeError) the system offers no isolation for untrusted programs
+├── DataError (ValueError)                 a data row or file is not as declared; the message names file and line
+├── MissingDataError (FileNotFoundError)   a data set is not here; the message says how to get it
+├── PromptTooLongError (ValueError)        a prompt does not fit the observation's buffer
+├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
+└── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
+```
+
+Each class is also the standard type named beside it, so `except ValueError` works as expected, and takes one message
+argument, so each pickles.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RLVRError(Exception):
+    """Base of every error raised on purpose by this distribution."""
+
+
+class UnknownNameError(RLVRError, LookupError):
+    """A name that no registry holds."""
+
+
+class InvalidArgumentError(RLVRError, ValueError):
+    """An argument of the right type and a wrong value."""
+
+
+class MissingDependencyError(RLVRError, ImportError):
+    """An optional package is needed and is not installed."""
+
+
+class VerifierContractError(RLVRError, TypeError):
+    """A verifier returned something that is no verdict."""
+
+
+class SandboxUnavailableError(RLVRError, RuntimeError):
+    """The system offers no isolation for untrusted programs."""
+
+
+class DataError(RLVRError, ValueError):
+    """A data row or file is not as declared."""
+
+
+class MissingDataError(RLVRError, FileNotFoundError):
+    """A data set was found neither locally nor on the hub."""
+
+
+class PromptTooLongError(RLVRError, ValueError):
+    """A prompt does not fit the observation's buffer."""
+
+
+class IllegalTokenError(RLVRError, ValueError):
+    """A token outside the vocabulary or outside the legal actions."""
+
+
+class CheckpointError(RLVRError, RuntimeError):
+    """A checkpoint is missing, damaged or belongs to another run."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Build the error for a name that is not registered, offering the nearest known one.
+
+    Args:
+        kind: What the name was meant to name, for example `"verifier"`.
+        name: What was given.
+        known: Every valid name.
+    """
+    names = sorted(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
+    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+
+
+def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:
+    """Build the error for an optional package that is not installed.
+
+    Args:
+        package: The package as imported, for example `"torch"`.
+        extra: The extra of this distribution that installs it, for example `"train"`.
+        purpose: What needs it, as a noun phrase.
+    """
+    return MissingDependencyError(
+        f"{purpose} needs the package {package!r}, which is not installed. Install it with: pip install 'rlvr-envs[{extra}]'"
+    )

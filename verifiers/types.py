@@ -1,0 +1,122 @@
+"""Everything that flows through a verifier: a problem goes in with a completion, a verdict comes out."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from verifiers.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: str
+    """`"system"`, `"user"` or `"assistant"`."""
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem and what is needed to verify an answer to it."""
+
+    id: str
+    """Unique within its data set; goes into reports and seeds a verifier that needs randomness."""
+    prompt: str | tuple[Message, ...]
+    """What is asked, before any prompt template; a chat where it is a tuple of messages."""
+    reference: object
+    """What the verifier compares with: a gold answer, a list of tests, ... ; its type is the verifier's business."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """Anything else: source columns, level, choices, the gold solution."""
+
+
+class Outcome(enum.StrEnum):
+    """What a verifier found. Only `VERIFIER_ERROR` is no evidence about the policy."""
+
+    CORRECT = "correct"
+    """The answer is right (score 1)."""
+    INCORRECT = "incorrect"
+    """There is an answer and it is wrong (score 0)."""
+    NO_ANSWER = "no_answer"
+    """No answer was found in the completion (score 0)."""
+    TIMEOUT = "timeout"
+    """The completion's own work, such as its program, ran past its limits (score 0)."""
+    SCORED = "scored"
+    """A number that is neither right nor wrong: learned scorers, partial credit, sums."""
+    VERIFIER_ERROR = "verifier_error"
+    """The verifier broke: score NaN, excluded from learning, counted in every report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verifier's finding about one completion.
+
+    Raises:
+        InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN
+            although it is.
+    """
+
+    score: float
+    """The reward; NaN exactly when the outcome is `VERIFIER_ERROR`."""
+    outcome: Outcome
+    answer: str | None = None
+    """The answer as it was extracted from the completion, None where there is none."""
+    detail: Mapping[str, object] = field(default_factory=dict)
+    """Why: deterministic plain data, so that equal questions have equal details."""
+    token_scores: tuple[float, ...] | None = None
+    """The score of each completion token, for scorers that give one."""
+    cost: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """What it took (`seconds`, `bytes`): timed, so not part of equality and never in an environment's info."""
+
+    def __post_init__(self) -> None:
+        if self.outcome is Outcome.VERIFIER_ERROR:
+            if not math.isnan(self.score):
+                raise InvalidArgumentError(f"a VERIFIER_ERROR has no score: expected NaN, got {self.score!r}")
+        elif not math.isfinite(self.score):
+            raise InvalidArgumentError(
+                f"a {self.outcome.name} verdict needs a finite score, got {self.score!r}; "
+                "a verifier that could not judge returns Outcome.VERIFIER_ERROR with score NaN"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        outcome: Outcome,
+        answer: str | None = None,
+        *,
+        detail: Mapping[str, object] | None = None,
+        cost: Mapping[str, float] | None = None,
+    ) -> Verdict:
+        """Build a verdict whose score follows from its outcome: 1 if correct, NaN if the verifier broke, else 0.
+
+        Raises:
+            InvalidArgumentError: If the outcome is `SCORED`, whose score does not follow from it.
+        """
+        if outcome is Outcome.SCORED:
+            raise InvalidArgumentError("a SCORED verdict needs its score: build it with Verdict(score, Outcome.SCORED)")
+        return cls(_SCORES.get(outcome, 0.0), outcome, answer, detail or {}, cost=cost or {})
+
+
+_SCORES = {Outcome.CORRECT: 1.0, Outcome.VERIFIER_ERROR: math.nan}
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Judges a completion against a problem."""
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion."""
+        ...
+
+
+@runtime_checkable
+class BatchVerifier(Verifier, Protocol):
+    """A verifier that judges many completions at once, faster than one by one: pools and GPUs live behind this."""
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i; verdicts come in the same order and do not depend on the batch."""
+        ...
