@@ -1,0 +1,1 @@
+__distribution__ = "rlvr-envs"

@@ -1,0 +1,61 @@
+"""The world: problems, tokenizers, prompts and Gymnasium token environments. Knows nothing of torch.
+
+Importing this package registers the ids `rlvr/...` with Gymnasium.
+"""
+
+from rlvr_envs._names import require_own
+
+require_own("verifiers")
+require_own("agents")
+
+from rlvr_envs.envs import ENVIRONMENTS, environment_class, register_environments  # noqa: E402 - after the check above
+from rlvr_envs.envs.task import Settings, TaskEnv, TaskSpec  # noqa: E402
+from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
+from rlvr_envs.streams import Rules, StreamState, TokenStreams  # noqa: E402
+from rlvr_envs.token_env import TokenEnv  # noqa: E402
+from rlvr_envs.tokenizers import (  # noqa: E402
+    ByteTokenizer,
+    CharTokenizer,
+    HuggingFaceTokenizer,
+    Tokenizer,
+    decode,
+    get_tokenizer,
+)
+from rlvr_envs.types import Dataset, Ended, Interaction, LegalActions, Observation, ProcessScorer  # noqa: E402
+from rlvr_envs.vector_env import TokenVectorEnv  # noqa: E402
+
+__distribution__ = "rlvr-envs"
+
+register_environments()
+
+__all__ = [
+    "ENVIRONMENTS",
+    "PRESETS",
+    "ByteTokenizer",
+    "CharTokenizer",
+    "ChatPrompt",
+    "Dataset",
+    "Ended",
+    "Exemplar",
+    "HuggingFaceTokenizer",
+    "Interaction",
+    "LegalActions",
+    "Observation",
+    "ProcessScorer",
+    "Prompt",
+    "Rules",
+    "Settings",
+    "StreamState",
+    "TaskEnv",
+    "TaskSpec",
+    "TextPrompt",
+    "TokenEnv",
+    "TokenStreams",
+    "TokenVectorEnv",
+    "Tokenizer",
+    "decode",
+    "environment_class",
+    "get_prompt",
+    "get_tokenizer",
+    "register_environments",
+]

@@ -1,0 +1,16 @@
+"""The console command `rlvr`.
+
+It starts here and not in `agents`, so that a foreign package under that name is reported and not run.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from rlvr_envs._names import require_own
+
+
+def main() -> None:
+    """Run the command line in `agents.cli`."""
+    require_own("agents")
+    importlib.import_module("agents.cli").main()

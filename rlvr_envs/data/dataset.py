@@ -1,0 +1,115 @@
+"""`ProblemDataset`: an immutable sequence of problems that knows its name, its split and its checksum."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import overload
+
+from verifiers import DataError, InvalidArgumentError, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemDataset(Sequence[Problem]):
+    """The problems of one split of one data set, in the source's order.
+
+    Two data sets are compared by `fingerprint`; `==` is identity, so a data set can be the key of a cache.
+
+    Raises:
+        DataError: If two problems have the same id.
+    """
+
+    name: str
+    """The data set's name, such as `"gsm8k"`."""
+    split: str
+    """The split's name, such as `"test"`."""
+    problems: tuple[Problem, ...] = dataclasses.field(repr=False)
+    """The problems themselves."""
+
+    def __post_init__(self) -> None:
+        first: dict[str, int] = {}
+        for index, problem in enumerate(self.problems):
+            if first.setdefault(problem.id, index) != index:
+                raise DataError(
+                    f"{self.name}, split {self.split!r}: problems {first[problem.id]} and {index} (counted from 0) "
+                    f"have the same id {problem.id!r}; expected ids unique within the data set"
+                )
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    @overload
+    def __getitem__(self, index: int) -> Problem: ...
+    @overload
+    def __getitem__(self, index: slice) -> ProblemDataset: ...
+    def __getitem__(self, index: int | slice) -> Problem | ProblemDataset:
+        """One problem, or for a slice a data set of those problems with the same name and split."""
+        if isinstance(index, slice):
+            return dataclasses.replace(self, problems=self.problems[index])
+        return self.problems[index]
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.problems)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hexadecimal sha256 over every problem's id, prompt, reference and metadata, in order.
+
+        The same content gives the same fingerprint in every process and from every source: lists and tuples count as
+        equal, the order of mapping keys and set members does not matter, and neither name nor split is part of it.
+
+        Raises:
+            InvalidArgumentError: If a problem holds something that has no stable written form, such as a function.
+        """
+        digest = hashlib.sha256()
+        for problem in self.problems:
+            digest.update(_canonical_json(problem).encode() + b"\n")
+        return digest.hexdigest()
+
+
+def _canonical_json(problem: Problem) -> str:
+    content = [problem.id, problem.prompt, problem.reference, problem.metadata]
+    try:
+        return json.dumps(_plain(content))
+    except _NotPlainError as error:
+        raise InvalidArgumentError(
+            f"problem {problem.id!r} has no fingerprint: it holds {error.args[0]}, which looks different in every "
+            "process; expected plain data, dataclasses, or objects with a repr that names their content"
+        ) from None
+
+
+class _NotPlainError(Exception):
+    """Something without a stable written form; its one argument describes it."""
+
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+
+
+def _plain(value: object) -> object:
+    """Turn a value into nested lists of JSON scalars; what is no list, tuple or scalar is tagged with its kind."""
+    if isinstance(value, enum.Enum):
+        return [type(value).__qualname__, value.name]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return ["mapping", sorted(([_plain(key), _plain(item)] for key, item in value.items()), key=json.dumps)]
+    if isinstance(value, AbstractSet):
+        return ["set", sorted(map(_plain, value), key=json.dumps)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [[field.name, _plain(getattr(value, field.name))] for field in dataclasses.fields(value)]
+        return [type(value).__qualname__, fields]
+    if callable(to_list := getattr(value, "tolist", None)):  # arrays, whose repr leaves items out
+        return [type(value).__qualname__, _plain(to_list())]
+    written = repr(value)
+    if _ADDRESS.search(written):
+        raise _NotPlainError(f"a {type(value).__name__} ({written})")
+    return [type(value).__qualname__, written]

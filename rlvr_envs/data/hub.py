@@ -1,0 +1,43 @@
+"""Rows from the Hugging Face hub, through `datasets.load_dataset`."""
+
+from __future__ import annotations
+
+from rlvr_envs.data.rows import Row
+from verifiers import DataError, MissingDataError
+
+INSTALL = "pip install 'rlvr-envs[hub]'"
+"""What makes the hub reachable from this distribution."""
+
+
+def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) -> list[Row]:
+    """Download a split (or take it from the cache of `datasets`) and read it.
+
+    Args:
+        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`; or anything else that `load_dataset` takes.
+        config: The data set's configuration, None for its default.
+        split: The split's name on the hub.
+        otherwise: A sentence for the error message: how to get the same rows without the hub.
+
+    Raises:
+        MissingDataError: If `datasets` is not installed, or the download fails for any reason.
+        DataError: If the split holds no rows.
+    """
+    label = f"{hub_id} (config {config})" if config else hub_id
+    try:
+        import datasets  # type: ignore[import-untyped]  # ships no types
+    except ModuleNotFoundError as error:
+        raise MissingDataError(
+            f"{label}, split {split!r}, has to come from the hub, which needs the package 'datasets': {INSTALL}. "
+            f"{otherwise}"
+        ) from error
+    try:
+        table = datasets.load_dataset(hub_id, config, split=split)
+    except Exception as error:
+        raise MissingDataError(
+            f"{label}, split {split!r}, could not be had from the hub: {type(error).__name__}: {error}. Where the hub "
+            f"can be reached, {INSTALL} is all it needs. {otherwise}"
+        ) from error
+    rows = [Row(values, index, f"{label}, split {split!r}, row {index + 1}") for index, values in enumerate(table)]
+    if not rows:
+        raise DataError(f"{label}, split {split!r}: the split holds no rows")
+    return rows

@@ -1,0 +1,92 @@
+"""One row of a source, with typed access to its columns and errors that name the file and the line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verifiers import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a data source."""
+
+    values: Mapping[str, object]
+    """The row itself: column names to plain values."""
+    index: int
+    """Position among the rows of its split, from 0; blank lines do not count."""
+    place: str
+    """Where it stands, for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
+
+    def value(self, *columns: str) -> object:
+        """The value of the first of these columns that the row has.
+
+        Raises:
+            DataError: If the row has none of them; the message names the place, the columns found and the nearest.
+        """
+        for column in columns:
+            if column in self.values:
+                return self.values[column]
+        wanted = " or ".join(map(repr, columns))
+        found = ", ".join(map(repr, self.values)) or "none"
+        raise self.error(f"no column {wanted}. Columns found: {found}.{self._nearest(columns)}")
+
+    def text(self, *columns: str) -> str:
+        """The string in the first of these columns that the row has.
+
+        Raises:
+            DataError: If there is no such column, or it holds something else.
+        """
+        value = self.value(*columns)
+        if not isinstance(value, str):
+            raise self.wrong_type("a string", value, *columns)
+        return value
+
+    def integer(self, *columns: str) -> int:
+        """The integer in the first of these columns that the row has.
+
+        Raises:
+            DataError: If there is no such column, or it holds something else.
+        """
+        value = self.value(*columns)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong_type("an integer", value, *columns)
+        return value
+
+    def texts(self, *columns: str) -> tuple[str, ...]:
+        """The strings in the first of these columns that the row has.
+
+        Raises:
+            DataError: If there is no such column, or it holds something else than a list of strings.
+        """
+        value = self.value(*columns)
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+            raise self.wrong_type("a list of strings", value, *columns)
+        return tuple(value)
+
+    def without(self, *columns: str) -> dict[str, object]:
+        """The row's other columns, which become a problem's metadata."""
+        return {column: value for column, value in self.values.items() if column not in columns}
+
+    def error(self, message: str) -> DataError:
+        """Build the error for this row."""
+        return DataError(f"{self.place}: {message}")
+
+    def wrong_type(self, expected: str, value: object, *columns: str) -> DataError:
+        """Build the error for a column whose value is not of the expected type."""
+        column = next((name for name in columns if name in self.values), columns[0])
+        return self.error(f"column {column!r} should hold {expected}, got {type(value).__name__}: {_excerpt(value)}")
+
+    def _nearest(self, columns: tuple[str, ...]) -> str:
+        for column in columns:
+            near = difflib.get_close_matches(column, list(self.values), n=1, cutoff=0.5)
+            if near:
+                return f" Is {near[0]!r} meant?"
+        return ""
+
+
+def _excerpt(value: object, limit: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,122 @@
+"""`Source`: where a benchmark's rows come from, and how one becomes a problem."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rlvr_envs.data import hub, local
+from rlvr_envs.data.dataset import ProblemDataset
+from rlvr_envs.data.rows import Row
+from verifiers import DataError, MissingDataError, Problem, unknown_name
+
+
+class ToProblem(Protocol):
+    """Turns a row into a problem."""
+
+    def __call__(self, row: Row, default_id: str) -> Problem:
+        """Make the problem; `default_id` is `"name/split/index"`, for sources without ids of their own.
+
+        Raises:
+            DataError: If a column is missing or holds something else than it should.
+        """
+        ...
+
+
+# Compared by identity, so that it can be a key of the caches below.
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Where a benchmark's rows come from, and how one becomes a problem."""
+
+    name: str
+    """The benchmark's name, and of its folder below the local data folder."""
+    hub_id: str
+    """Its id on the hub."""
+    hub_config: str | None
+    """The configuration to load from the hub; None for the only one."""
+    sizes: Mapping[str, int]
+    """Its splits, and how many rows each has as published."""
+    to_problem: ToProblem
+    """Makes a problem of a row."""
+    hub_splits: Mapping[str, str] = field(default_factory=dict)
+    """What the hub calls those of our splits that have another name there."""
+    combined_split: str | None = None
+    """The split whose local file may hold the rows of all splits, for use where a split has no file of its own."""
+    belongs: Callable[[Row, str], bool] | None = None
+    """Whether a row is of a split, where one file may hold several; None where every row of a file is."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of its splits."""
+        return tuple(self.sizes)
+
+    def load(self, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
+        """Load a split; a second call gives the same object as long as the file has not changed.
+
+        Args:
+            split: One of `splits`.
+            data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default
+                the folder named by the environment variable `RLVR_DATA_DIR`. Where either names a folder the rows
+                come from there or not at all; where neither does, they come from the hub.
+
+        Raises:
+            UnknownNameError: If there is no such split.
+            MissingDataError: If the rows are not in that folder, or the hub does not give them.
+            DataError: If a file or a row is not as it should be; the message names file, line and column.
+        """
+        if split not in self.sizes:
+            raise unknown_name("split", split, self.splits)
+        folder = local.data_folder(data_dir)
+        if folder is None:
+            return _load_from_hub(self, split)
+        path = self._find(folder, split)
+        status = path.stat()
+        return _load_from_file(self, split, path, status.st_mtime_ns, status.st_size)
+
+    def _find(self, folder: Path, split: str) -> Path:
+        path = local.find_split(folder / self.name, split)
+        if path is None and self.combined_split is not None:
+            path = local.find_split(folder / self.name, self.combined_split)
+        if path is None:
+            raise MissingDataError(
+                f"{self.name}, split {split!r}, is not at {self._layout(folder, split)}. Put it there, name another "
+                f"folder with data_dir= or {local.DATA_DIR_VARIABLE}, or name none to download {self.hub_id} from the "
+                f"hub, for which: {hub.INSTALL}"
+            )
+        return path
+
+    def _layout(self, folder: str | Path, split: str) -> str:
+        return f"{Path(folder) / self.name / split}.jsonl (or .parquet)"
+
+    def _problems(self, rows: list[Row], split: str, origin: str) -> ProblemDataset:
+        chosen = [row for row in rows if self.belongs is None or self.belongs(row, split)]
+        if not chosen:
+            raise DataError(f"{origin}: none of its {len(rows)} rows belongs to split {split!r} of {self.name}")
+        problems = (self.to_problem(row, f"{self.name}/{split}/{row.index}") for row in chosen)
+        return ProblemDataset(self.name, split, tuple(problems))
+
+
+# Vector environments load one data set many times over; these caches let them share its problems.
+@functools.lru_cache(maxsize=16)
+def _load_from_file(source: Source, split: str, path: Path, mtime_ns: int, size: int) -> ProblemDataset:
+    return source._problems(local.read_rows(path), split, str(path))
+
+
+@functools.lru_cache(maxsize=16)
+def _load_from_hub(source: Source, split: str) -> ProblemDataset:
+    layout = source._layout(f"${local.DATA_DIR_VARIABLE}", split)
+    otherwise = (
+        f"Without the hub, put the rows at {layout} and set {local.DATA_DIR_VARIABLE}, or pass that folder as data_dir="
+    )
+    rows = hub.read_rows(source.hub_id, source.hub_config, source.hub_splits.get(split, split), otherwise=otherwise)
+    return source._problems(rows, split, source.hub_id)
+
+
+def clear_cache() -> None:
+    """Forget the data sets loaded so far, so that the next `load` reads them anew."""
+    _load_from_file.cache_clear()
+    _load_from_hub.cache_clear()

@@ -1,0 +1,176 @@
+"""Any data set of questions and answers: from the hub, a local file or folder, a list of problems, or built in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from rlvr_envs.data import arithmetic, hub, local
+from rlvr_envs.data.dataset import ProblemDataset
+from rlvr_envs.data.rows import Row
+from verifiers import InvalidArgumentError, Message, MissingDataError, Problem, unknown_name
+
+SPLITS = tuple(arithmetic.ROWS)
+"""The splits of the built-in data set; other data sets have their own."""
+
+DEFAULT_COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "question", "reference": "answer"})
+"""Which column holds what, where nothing else is said."""
+
+_FIELDS = ("prompt", "reference", "id", "gold_completion")
+
+
+def load(
+    dataset: str | os.PathLike[str] | Sequence[Problem] | None = None,
+    *,
+    split: str = "train",
+    columns: Mapping[str, str] = DEFAULT_COLUMNS,
+    config: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> ProblemDataset:
+    """Load any data set of questions and answers.
+
+    Args:
+        dataset: What to load:
+
+            * None: the built-in arithmetic questions (24 train, 8 test);
+            * problems, in a `ProblemDataset`, a list or another sequence;
+            * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
+            * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
+              else in the folder that the environment variable `RLVR_DATA_DIR` names;
+            * any other name: a data set on the hub, as `datasets.load_dataset` takes it.
+        split: The split to load.
+        columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
+            `"reference"` (anything; the verifier decides), and optionally the `"id"` (a string or an integer; by
+            default `"name/split/index"`) and the `"gold_completion"` (by default the reference, if that is a string
+            or a number). Every other column becomes metadata.
+        config: The configuration of a hub data set that has several.
+        data_dir: Where to look for a named folder; if given, the hub is not asked.
+
+    Raises:
+        UnknownNameError: If the split or a key of `columns` is not known.
+        InvalidArgumentError: If `columns` lacks the prompt or the reference, the file has another suffix, or a sequence
+            holds something else than problems.
+        MissingDataError: If the data set was found neither locally nor on the hub.
+        DataError: If a file or a row is not as it should be; the message names file, line and column.
+    """
+    if dataset is not None and not isinstance(dataset, str | os.PathLike):
+        return _from_problems(dataset, split)
+    to_problem = _row_reader(columns)
+    name, rows = _named_rows(dataset, split, config, data_dir)
+    problems = (to_problem(row, f"{name}/{split}/{row.index}") for row in rows)
+    return ProblemDataset(name, split, tuple(problems))
+
+
+def _from_problems(problems: Sequence[Problem], split: str) -> ProblemDataset:
+    if isinstance(problems, ProblemDataset):
+        return problems
+    if not isinstance(problems, Sequence):
+        raise InvalidArgumentError(
+            f"expected a data set's name, path or sequence of problems, got {type(problems).__name__}"
+        )
+    for index, problem in enumerate(problems):
+        if not isinstance(problem, Problem):
+            raise InvalidArgumentError(
+                f"expected a sequence of Problem, got {type(problem).__name__} at {index} (counted from 0)"
+            )
+    if not problems:
+        raise InvalidArgumentError("expected at least one problem, got an empty sequence")
+    return ProblemDataset("problems", split, tuple(problems))
+
+
+def _named_rows(
+    dataset: str | os.PathLike[str] | None, split: str, config: str | None, data_dir: str | os.PathLike[str] | None
+) -> tuple[str, Sequence[Row]]:
+    if dataset is None:
+        return "arithmetic", _built_in_rows(split)
+    path = Path(dataset).expanduser()
+    if path.is_file() or path.suffix in local.SUFFIXES:
+        return path.stem, _file_rows(path)
+    named = _named_folder(dataset, data_dir)
+    folder = path if path.is_dir() else named
+    if folder is not None and folder.is_dir():
+        return folder.name, _folder_rows(folder, split)
+    if not isinstance(dataset, str) or data_dir is not None:
+        raise MissingDataError(f"no data set at {path}" + (f" nor at {named}" if named else "") + f"; {_ADVICE}")
+    return dataset, hub.read_rows(dataset, config, split, otherwise=f"Locally, {_ADVICE}")
+
+
+_ADVICE = (
+    "give a .jsonl or .parquet file, or a folder with <split>.jsonl in it, by its path or by its name below the folder "
+    f"that data_dir= or {local.DATA_DIR_VARIABLE} names"
+)
+
+
+def _named_folder(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None) -> Path | None:
+    root = local.data_folder(data_dir)
+    return root / name if root is not None else None
+
+
+def _built_in_rows(split: str) -> list[Row]:
+    if split not in arithmetic.ROWS:
+        raise unknown_name("split", split, arithmetic.ROWS)
+    rows = enumerate(arithmetic.ROWS[split])
+    return [Row(values, index, f"built-in {split!r}, row {index + 1}") for index, values in rows]
+
+
+def _file_rows(path: Path) -> list[Row]:
+    if not path.is_file():
+        raise MissingDataError(f"there is no file {path}; {_ADVICE}")
+    return local.read_rows(path)
+
+
+def _folder_rows(folder: Path, split: str) -> list[Row]:
+    path = local.find_split(folder, split)
+    if path is None:
+        splits = {file.stem for file in folder.iterdir() if file.suffix in local.SUFFIXES}
+        if splits:
+            raise unknown_name("split", split, splits)
+        raise MissingDataError(f"the folder {folder} holds no data: expected {folder / split}.jsonl (or .parquet)")
+    return local.read_rows(path)
+
+
+def _row_reader(columns: Mapping[str, str]) -> Callable[[Row, str], Problem]:
+    for field in columns:
+        if field not in _FIELDS:
+            raise unknown_name("key of columns", field, _FIELDS)
+    missing = [field for field in DEFAULT_COLUMNS if field not in columns]
+    if missing:
+        raise InvalidArgumentError(f"columns names no column for {missing}, got {dict(columns)}")
+
+    def to_problem(row: Row, default_id: str) -> Problem:
+        return _to_problem(row, default_id, columns)
+
+    return to_problem
+
+
+def _to_problem(row: Row, default_id: str, columns: Mapping[str, str]) -> Problem:
+    reference = row.value(columns["reference"])
+    metadata = row.without(*columns.values())
+    if "gold_completion" in columns:
+        metadata["gold_completion"] = row.text(columns["gold_completion"])
+    elif isinstance(reference, str | int | float):
+        metadata.setdefault("gold_completion", str(reference))
+    identifier = _identifier(row, columns["id"]) if "id" in columns else default_id
+    return Problem(identifier, _prompt(row, columns["prompt"]), reference, metadata)
+
+
+def _identifier(row: Row, column: str) -> str:
+    value = row.value(column)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise row.wrong_type("a string or an integer", value, column)
+    return str(value)
+
+
+def _prompt(row: Row, column: str) -> str | tuple[Message, ...]:
+    value = row.value(column)
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value or not all(map(_is_message, value)):
+        raise row.wrong_type("a string, or a list of messages {'role': ..., 'content': ...},", value, column)
+    return tuple(Message(message["role"], message["content"]) for message in value)
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and isinstance(value.get("content"), str)

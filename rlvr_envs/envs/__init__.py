@@ -1,0 +1,5 @@
+"""One file for each registered id, and the registration itself."""
+
+from rlvr_envs.envs.registration import ENVIRONMENTS, environment_class, register_environments
+
+__all__ = ["ENVIRONMENTS", "environment_class", "register_environments"]

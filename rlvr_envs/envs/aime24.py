@@ -1,0 +1,43 @@
+"""`rlvr/AIME24-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import aime24 as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class AIME24Env(TaskEnv):
+    r"""American Invitational Mathematics Examination 2024.
+
+    ## Description
+    The 30 problems of both 2024 papers; every answer is a whole number from 0 to 999.
+
+    ## Starting State
+    A problem. Default prompt `boxed_chat`: one user message that asks for reasoning and a final `\boxed{}`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=4096`, `verifier="math"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="test",
+        data_options=("data_dir",),
+        verifier=("math", {}),
+        prompt="boxed_chat",
+        max_new_tokens=4096,
+    )
+
+
+make_vec = AIME24Env.make_vec

@@ -1,0 +1,43 @@
+"""`rlvr/AMC23-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import amc23 as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class AMC23Env(TaskEnv):
+    r"""American Mathematics Competitions 2023.
+
+    ## Description
+    40 problems of the 2023 AMC 12 papers with numeric answers.
+
+    ## Starting State
+    A problem. Default prompt `boxed_chat`: one user message that asks for reasoning and a final `\boxed{}`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=4096`, `verifier="math"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="test",
+        data_options=("data_dir",),
+        verifier=("math", {}),
+        prompt="boxed_chat",
+        max_new_tokens=4096,
+    )
+
+
+make_vec = AMC23Env.make_vec

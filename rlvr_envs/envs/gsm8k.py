@@ -1,0 +1,44 @@
+"""`rlvr/GSM8K-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import gsm8k as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class GSM8KEnv(TaskEnv):
+    """Grade-school word problems.
+
+    ## Description
+    Word problems that take two to eight steps of arithmetic (Cobbe et al. 2021, arXiv:2110.14168): 7473 for training, 1319
+    for testing. Gold answers are whole numbers.
+
+    ## Starting State
+    A question. Default prompt `gsm8k_cot_8shot`: eight worked examples, each ending `#### n`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="train"`,
+    `max_new_tokens=512`, `verifier="math"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="train",
+        data_options=("data_dir",),
+        verifier=("math", {}),
+        prompt="gsm8k_cot_8shot",
+        max_new_tokens=512,
+    )
+
+
+make_vec = GSM8KEnv.make_vec

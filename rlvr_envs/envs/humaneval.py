@@ -1,0 +1,44 @@
+"""`rlvr/HumanEval-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import humaneval as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class HumanEvalEnv(TaskEnv):
+    """Python functions from their docstrings.
+
+    ## Description
+    164 hand-written functions to complete (Chen et al. 2021, arXiv:2107.03374), judged by unit tests.
+
+    ## Starting State
+    A signature with its docstring. Default prompt `humaneval_completion`: that text itself, which the completion continues;
+    it stops where a new top-level statement begins.
+
+    ## Reward
+    1 when the program passes every test in the sandbox, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=512`, `verifier="unit_tests"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="test",
+        data_options=("data_dir",),
+        verifier=("unit_tests", {}),
+        prompt="humaneval_completion",
+        max_new_tokens=512,
+    )
+
+
+make_vec = HumanEvalEnv.make_vec

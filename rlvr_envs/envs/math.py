@@ -1,0 +1,44 @@
+"""`rlvr/MATH-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import math as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class MATHEnv(TaskEnv):
+    """Competition mathematics.
+
+    ## Description
+    Competition problems in seven subjects and five levels (Hendrycks et al. 2021, arXiv:2103.03874): 7500 for training, 5000
+    for testing. Gold answers are LaTeX: numbers, expressions, sets, intervals, matrices, words.
+
+    ## Starting State
+    A problem. Default prompt `minerva_math_4shot`: four worked examples that end in a final-answer line.
+
+    ## Reward
+    1 when the final answer equals the gold answer mathematically, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=1024`, `verifier="math"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="test",
+        data_options=("data_dir",),
+        verifier=("math", {}),
+        prompt="minerva_math_4shot",
+        max_new_tokens=1024,
+    )
+
+
+make_vec = MATHEnv.make_vec

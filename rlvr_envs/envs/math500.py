@@ -1,0 +1,43 @@
+"""`rlvr/MATH500-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import math500 as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class MATH500Env(TaskEnv):
+    """500 problems of MATH's test split.
+
+    ## Description
+    The 500 test problems that Lightman et al. 2023 (arXiv:2305.20050) held out of MATH.
+
+    ## Starting State
+    A problem. Default prompt `minerva_math_4shot`: four worked examples that end in a final-answer line.
+
+    ## Reward
+    1 when the final answer equals the gold answer mathematically, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=1024`, `verifier="math"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="test",
+        data_options=("data_dir",),
+        verifier=("math", {}),
+        prompt="minerva_math_4shot",
+        max_new_tokens=1024,
+    )
+
+
+make_vec = MATH500Env.make_vec

@@ -1,0 +1,44 @@
+"""`rlvr/MBPP-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import mbpp as data
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class MBPPEnv(TaskEnv):
+    """Mostly basic Python problems.
+
+    ## Description
+    974 short programming tasks (Austin et al. 2021, arXiv:2108.07732) with three assertions each: 374 for training, 90 for
+    validation, 500 for testing, and 10 (`prompt`) for few-shot examples.
+
+    ## Starting State
+    A task and its assertions. Default prompt `mbpp_3shot`: three worked examples between `[BEGIN]` and `[DONE]`.
+
+    ## Reward
+    1 when the program passes every assertion in the sandbox, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="train"`,
+    `max_new_tokens=512`, `verifier="unit_tests"`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=data.load,
+        splits=tuple(data.SPLITS),
+        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        default_split="train",
+        data_options=("data_dir",),
+        verifier=("unit_tests", {}),
+        prompt="mbpp_3shot",
+        max_new_tokens=512,
+    )
+
+
+make_vec = MBPPEnv.make_vec

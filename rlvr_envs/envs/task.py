@@ -1,0 +1,266 @@
+"""From a registered id and its arguments to token streams: data set, tokenizer, prompt, verifier, limits."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import verifiers
+from rlvr_envs.procedural.base import SPLITS, ProceduralDataset
+from rlvr_envs.prompts import Prompt, get_prompt
+from rlvr_envs.streams import Rules, TokenStreams, Verification
+from rlvr_envs.token_env import TokenEnv
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
+from rlvr_envs.types import Dataset, Interaction, LegalActions, ProcessScorer
+from rlvr_envs.vector_env import TokenVectorEnv
+from verifiers import InvalidArgumentError, Problem, Verifier, unknown_name
+
+VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What an id stands for: where its problems come from and the defaults of its environments."""
+
+    load: Callable[..., Dataset]
+    """Builds the data set from `split=` and the options below."""
+    splits: tuple[str, ...]
+    source: str
+    """Where the data comes from, in words."""
+    default_split: str = "train"
+    data_options: tuple[str, ...] = ()
+    """The further arguments of `load`."""
+    verifier: tuple[str, Mapping[str, object]] = ("math", {})
+    prompt: str = "plain"
+    max_new_tokens: int = 512
+
+
+def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
+    """Describe the task of a family of generated problems; its difficulty fields become arguments."""
+    names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
+    return TaskSpec(
+        load=dataset,
+        splits=SPLITS,
+        source="generated",
+        data_options=names,
+        verifier=dataset.verifier,
+        max_new_tokens=max_new_tokens,
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments that every id takes; None means the id's own default."""
+
+    split: str | None = None
+    """Which part of the data set."""
+    tokenizer: object = None
+    """`"byte"` (default), `"char"` (procedural data), a Hugging Face name or folder, or a tokenizer object."""
+    max_new_tokens: int | None = None
+    """The policy's budget for an episode."""
+    max_prompt_tokens: int | None = None
+    """Room for the prompt; by default exactly enough for every problem of the data set."""
+    stop: Sequence[str | int] | None = None
+    """Stop strings and tokens beside the end token; by default those of the prompt."""
+    prompt: str | Prompt | None = None
+    """A preset's name, a template with `{problem}`, or a `Prompt`."""
+    verifier: VerifierArgument | None = None
+    """As for `verifiers.make`, or a pair of a name and its arguments."""
+    verification: Verification = "sync"
+    """`"sync"`: verdicts come with the transition that ends an episode; `"deferred"`: in a later one."""
+    restrict_actions: bool = False
+    """Limit tokens to the characters of answers, where the data set names them."""
+    legal_actions: LegalActions | None = None
+    process_scorer: ProcessScorer | None = None
+    interaction: Interaction | None = None
+    max_inserted_tokens: int = 0
+
+
+SETTINGS = tuple(each.name for each in dataclasses.fields(Settings))
+
+
+@dataclass(frozen=True)
+class AnswerCharacters:
+    """Legal are the tokens made of the characters that answers consist of, and those that stop."""
+
+    tokenizer: Tokenizer
+    alphabet: str
+    stop_tokens: NDArray[np.bool_]
+    _mask: NDArray[np.int8] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        allowed = set(self.alphabet.encode())
+        pieces = (self.tokenizer.token_bytes(token) for token in range(self.tokenizer.vocab_size))
+        spelled = np.fromiter((bool(piece) and set(piece) <= allowed for piece in pieces), dtype=bool)
+        object.__setattr__(self, "_mask", (spelled | self.stop_tokens).astype(np.int8))
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
+        """Give the mask i8[vocab_size], the same after any tokens."""
+        return self._mask
+
+
+def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple[TokenStreams, dict[str, Any]]:
+    """Build streams from an id's task and the arguments of `gym.make`.
+
+    Returns:
+        The streams, and the manifest: names and checksums of everything that decides an episode, as plain data.
+
+    Raises:
+        UnknownNameError: If an argument or a split is unknown.
+        InvalidArgumentError: If an argument does not fit.
+        MissingDataError: If the data set is neither local nor on the hub.
+    """
+    for name in options:
+        if name not in SETTINGS and name not in task.data_options:
+            raise unknown_name("argument", name, [*SETTINGS, *task.data_options, "render_mode"])
+    settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
+    data_options = {name: value for name, value in options.items() if name in task.data_options}
+    dataset = task.load(split=settings.split or task.default_split, **data_options)
+    tokenizer = get_tokenizer(settings.tokenizer, alphabet=getattr(dataset, "alphabet", None))
+    prompt = get_prompt(settings.prompt or task.prompt)
+    verifier_spec = task.verifier if settings.verifier is None else settings.verifier
+    rules = Rules(
+        tokenizer=tokenizer,
+        render_prompt=functools.partial(_render, prompt, tokenizer),
+        max_prompt_tokens=settings.max_prompt_tokens or longest_prompt(dataset, tokenizer, prompt),
+        max_new_tokens=task.max_new_tokens if settings.max_new_tokens is None else settings.max_new_tokens,
+        verifier=_verifier(verifier_spec),
+        stop=prompt.stop if settings.stop is None else tuple(settings.stop),
+        legal_actions=settings.legal_actions,
+        process_scorer=settings.process_scorer,
+        interaction=settings.interaction,
+        max_inserted_tokens=settings.max_inserted_tokens,
+        verification=settings.verification,
+    )
+    if settings.restrict_actions:
+        rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
+    return TokenStreams(dataset, rules, num_streams), _manifest(dataset, rules, prompt, verifier_spec)
+
+
+def _render(prompt: Prompt, tokenizer: Tokenizer, problem: Problem) -> str:
+    return prompt.render(problem, tokenizer.chat_template)
+
+
+def _verifier(spec: VerifierArgument) -> Verifier:
+    if isinstance(spec, tuple):
+        name, kwargs = spec
+        return verifiers.make(name, **kwargs)
+    return verifiers.make(spec)
+
+
+def _answer_characters(dataset: Dataset, rules: Rules) -> AnswerCharacters:
+    alphabet = getattr(dataset, "answer_alphabet", None)
+    if alphabet is None:
+        raise InvalidArgumentError(
+            "restrict_actions=True works where a data set names the characters of its answers (the procedural "
+            "environments); pass legal_actions= here"
+        )
+    return AnswerCharacters(rules.tokenizer, alphabet, rules.stop_tokens())
+
+
+def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
+    return {
+        "dataset": getattr(dataset, "fingerprint", repr(dataset)),
+        "problems": len(dataset),
+        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
+        "tokenizer": rules.tokenizer.fingerprint,
+        "verifier": repr(verifier),
+        "stop": list(rules.stop),
+        "max_prompt_tokens": rules.max_prompt_tokens,
+        "max_new_tokens": rules.max_new_tokens,
+        "restrict_actions": rules.legal_actions is not None,
+    }
+
+
+_longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
+
+
+def longest_prompt(dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt) -> int:
+    """Give the number of tokens under which the prompt of every problem fits.
+
+    Exact for a finite data set, which is encoded once for each tokenizer and prompt. For a procedural one it is the bound
+    that follows from the bytes of its longest prompt, since no token is shorter than a byte.
+    """
+    if isinstance(dataset, ProceduralDataset):
+        longest = Problem("", "0" * dataset.max_prompt_bytes, None)
+        return len(tokenizer.encode("", start=True)) + len(_render(prompt, tokenizer, longest).encode())
+    known = _longest.setdefault(dataset, {})
+    key = (tokenizer.fingerprint, prompt.fingerprint)
+    if key not in known:
+        texts = (_render(prompt, tokenizer, dataset[index]) for index in range(len(dataset)))
+        known[key] = max(len(tokenizer.encode(text, start=True)) for text in texts)
+    return known[key]
+
+
+class TaskEnv(TokenEnv):
+    """An environment with a registered id.
+
+    ## Action Space
+    `Discrete(vocab_size)`: the id of the next token.
+
+    ## Observation Space
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (), int32))`: the first `length` of `tokens` are the
+    prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
+
+    ## Episode End
+    Termination: a stop token (the tokenizer's end token) or a stop string was produced. Truncation: `max_new_tokens` were
+    produced without one, or the verifier broke; the two are never merged.
+
+    ## Information
+    `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
+    and at the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. With limited tokens both
+    give `action_mask`.
+    """
+
+    task: ClassVar[TaskSpec]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__doc__ = _in_order(cls.__doc__ or "", TaskEnv.__doc__ or "")
+
+    def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
+        streams, self.manifest = build(self.task, 1, options)
+        super().__init__(streams, render_mode=render_mode)
+
+    @classmethod
+    def make_vec(cls, num_envs: int = 1, *, copy: bool = True, **options: Any) -> TokenVectorEnv:
+        """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`."""
+        streams, manifest = build(cls.task, num_envs, options)
+        return TokenVectorEnv(streams, copy=copy, manifest=manifest)
+
+
+_SECTIONS = (
+    "Description",
+    "Action Space",
+    "Observation Space",
+    "Starting State",
+    "Reward",
+    "Episode End",
+    "Information",
+    "Arguments",
+    "Version History",
+)
+
+
+def _in_order(own: str, common: str) -> str:
+    """Join an id's own sections with the common ones, in Gymnasium's order."""
+    title, sections = _sections(own)
+    _, shared = _sections(common)
+    every = {**shared, **sections}
+    missing = [name for name in _SECTIONS if name not in every]
+    assert not missing, f"{title!r} lacks the sections {missing}"
+    return "\n\n".join([title, *(f"## {name}\n{every[name]}" for name in _SECTIONS)])
+
+
+def _sections(docstring: str) -> tuple[str, dict[str, str]]:
+    lines = "\n".join(line.strip() for line in docstring.splitlines())
+    title, *parts = lines.split("\n## ")
+    named = (part.partition("\n") for part in parts)
+    return title.strip(), {name.strip(): text.strip() for name, _, text in named}

@@ -1,0 +1,41 @@
+"""`rlvr/Text-v0`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rlvr_envs.data import text
+from rlvr_envs.envs.task import TaskEnv, TaskSpec
+
+
+class TextEnv(TaskEnv):
+    """Any data set with any verifier.
+
+    ## Description
+    Problems from anywhere: a list of `Problem`s, a local JSON Lines or Parquet file or folder, or a data set on the hub. The
+    default is a small built-in set of arithmetic questions (24 for training, 8 for testing).
+
+    ## Starting State
+    A problem's prompt; default prompt `plain`, the text alone.
+
+    ## Reward
+    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `dataset`, `columns` (which column holds the `prompt` and the `reference`), `config` and
+    `data_dir`. Defaults: `split="train"`, `max_new_tokens=256`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=text.load,
+        splits=text.SPLITS,
+        source="built in, or any data set",
+        data_options=("dataset", "columns", "config", "data_dir"),
+        max_new_tokens=256,
+    )
+
+
+make_vec = TextEnv.make_vec

@@ -1,0 +1,56 @@
+"""Sums of two numbers: `37+58=`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+
+Summands = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Addition(ProceduralDataset[Summands]):
+    """Add two whole numbers, each drawn uniformly from 0 to `10**digits - 1`.
+
+    `a+b` and `b+a` belong to the same split. The answer is the literal sum: an expression is never accepted.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        digits: Most digits of an operand, 1 to 100.
+    """
+
+    name: ClassVar[str] = "addition"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
+
+    digits: int = 2
+
+    def _describe(self) -> Format:
+        return Format(
+            difficulty=f"{self.digits}-digit",
+            max_prompt_bytes=2 * self.digits + len("+="),
+            max_answer_bytes=self.digits + 1,
+            prompt_alphabet=DIGITS + "+=",
+            answer_alphabet=DIGITS,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("digits", self.digits, 1, 100)
+
+    def _draw(self, rng: np.random.Generator) -> Summands:
+        digits = "".join(map(str, rng.integers(0, 10, size=2 * self.digits).tolist()))
+        return int(digits[: self.digits]), int(digits[self.digits :])
+
+    def _key(self, content: Summands) -> object:
+        return sorted(content)
+
+    def _task(self, content: Summands) -> Task:
+        first, second = content
+        answer = str(first + second)
+        return Task(f"{first}+{second}=", answer, answer)

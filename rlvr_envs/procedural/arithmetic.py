@@ -1,0 +1,123 @@
+"""Arithmetic expressions: `(3+4)*2-5=`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+
+Expression = int | tuple[str, "Expression", "Expression"]
+"""A number, or a sign with its two operands."""
+
+_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2}
+
+
+@dataclass(frozen=True)
+class Arithmetic(ProceduralDataset[Expression]):
+    """Evaluate an expression over `+`, `-`, `*` and parentheses; no more of these than the meaning needs.
+
+    Expressions that differ by the order of terms and factors belong to the same split. The answer is the literal value,
+    with `-` in front where it is negative: an expression is never accepted.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        depth: Operations on the longest way from the outermost operation to a number, 1 to 6.
+        digits: Most digits of a number, 1 to 9; numbers are drawn uniformly from 0 to `10**digits - 1`.
+    """
+
+    name: ClassVar[str] = "arithmetic"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
+
+    depth: int = 2
+    digits: int = 1
+
+    def _describe(self) -> Format:
+        numbers = 2**self.depth
+        parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the numbers - 1 operations but the outermost
+        # The value is largest in size where every operation is a product.
+        largest = (10**self.digits - 1) ** numbers
+        return Format(
+            difficulty=f"depth-{self.depth}-{self.digits}-digit",
+            max_prompt_bytes=numbers * self.digits + (numbers - 1) + parentheses + len("="),
+            max_answer_bytes=len(f"-{largest}"),
+            prompt_alphabet=DIGITS + "+-*()=",
+            answer_alphabet=DIGITS + "-",
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("depth", self.depth, 1, 6)
+        require_whole("digits", self.digits, 1, 9)
+
+    def _draw(self, rng: np.random.Generator) -> Expression:
+        # One call for all: one draw for each number and three for each operation, at most.
+        return self._draw_to_depth(iter(rng.random(4 * 2**self.depth).tolist()), self.depth)
+
+    def _draw_to_depth(self, uniform: Iterator[float], depth: int) -> Expression:
+        if depth == 0:
+            return int(next(uniform) * 10**self.digits)
+        sign = "+-*"[int(next(uniform) * 3)]
+        deep_side, other_depth = int(next(uniform) * 2), int(next(uniform) * depth)
+        deep, other = self._draw_to_depth(uniform, depth - 1), self._draw_to_depth(uniform, other_depth)
+        return (sign, other, deep) if deep_side else (sign, deep, other)
+
+    def _key(self, content: Expression) -> object:
+        return _sum_key(content)
+
+    def _task(self, content: Expression) -> Task:
+        answer = str(_value(content))
+        return Task(f"{_text(content)}=", answer, answer)
+
+
+def _value(expression: Expression) -> int:
+    if isinstance(expression, int):
+        return expression
+    sign, left, right = expression
+    return _OPERATIONS[sign](_value(left), _value(right))
+
+
+def _sum_key(expression: Expression) -> object:
+    """The signed terms of a sum in sorted order, so that one text, or one up to order, has one key."""
+    return sorted(((sign, _product_key(term)) for sign, term in _terms(expression, 1)), key=repr)
+
+
+def _product_key(expression: Expression) -> object:
+    return sorted(map(_sum_key, _factors(expression)), key=repr) if isinstance(expression, tuple) else expression
+
+
+def _terms(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
+    if isinstance(expression, int) or expression[0] == "*":
+        yield sign, expression
+    else:
+        yield from _terms(expression[1], sign)
+        yield from _terms(expression[2], sign if expression[0] == "+" else -sign)
+
+
+def _factors(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, int) or expression[0] != "*":
+        yield expression
+    else:
+        yield from _factors(expression[1])
+        yield from _factors(expression[2])
+
+
+def _text(expression: Expression) -> str:
+    if isinstance(expression, int):
+        return str(expression)
+    sign, left, right = expression
+    binding = _PRECEDENCE[sign]
+    # Of the three only `-` is not associative, so on the right it alone needs parentheses around its own precedence.
+    return _operand(left, binding) + sign + _operand(right, binding + (sign == "-"))
+
+
+def _operand(expression: Expression, binding: int) -> str:
+    text = _text(expression)
+    loose = not isinstance(expression, int) and _PRECEDENCE[expression[0]] < binding
+    return f"({text})" if loose else text

@@ -1,0 +1,201 @@
+"""What every family of generated problems shares: seeding, disjoint splits, ids and indexing."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from verifiers import InvalidArgumentError, Problem, unknown_name
+
+SPLITS = ("train", "test")
+DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
+TEST_FRACTION = 10
+"""One in this many contents belongs to the test split."""
+MAX_DRAWS = 20_000
+"""After this many draws without a content of the split, the split counts as empty."""
+
+DIGITS = "0123456789"
+
+ContentT = TypeVar("ContentT")
+
+
+@dataclass(frozen=True)
+class Task:
+    """The text of one problem, before it has an id."""
+
+    prompt: str
+    reference: object
+    gold_completion: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the problems of one difficulty look; the properties of `ProceduralDataset` say what each field means."""
+
+    difficulty: str
+    max_prompt_bytes: int
+    max_answer_bytes: int
+    prompt_alphabet: str
+    answer_alphabet: str
+
+
+@dataclass(frozen=True)
+class ProceduralDataset(abc.ABC, Generic[ContentT]):
+    """Generated problems, each a pure function of family, difficulty, split, seed and index.
+
+    The splits are disjoint by construction, whatever the seeds and difficulties: a stable hash of what a problem asks
+    decides its split (one content in ten belongs to `"test"`), and drawing is repeated until the content belongs to the
+    split at hand. Problems may repeat within a split where its contents are few.
+
+    A family names itself and its verifier, and implements `_describe`, `_draw`, `_key` and `_task`.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+
+    Raises:
+        UnknownNameError: If the split is unknown.
+        InvalidArgumentError: If an argument is out of range, or no content of this difficulty belongs to the split.
+    """
+
+    name: ClassVar[str]
+    """The family's name, first part of its problems' ids."""
+    verifier: ClassVar[tuple[str, Mapping[str, object]]]
+    """The verifier that judges the answers, as the name and the arguments that `verifiers.make` takes."""
+
+    split: str = "train"
+    seed: int = 0
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise unknown_name("split", self.split, SPLITS)
+        require_whole("seed", self.seed, 0)
+        if self.size is not None:
+            require_whole("size", self.size, 1)
+        self._check_difficulty()
+        self._content(0)
+
+    def __len__(self) -> int:
+        return DEFAULT_SIZES[self.split] if self.size is None else self.size
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Problem:
+        """Build problem `index`.
+
+        Raises:
+            IndexError: If the index is negative or too large.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+        task = self._task(self._content(index))
+        return Problem(
+            id=f"{self.name}/{self.split}/{self.difficulty}/{self.seed}/{index}",
+            prompt=task.prompt,
+            reference=task.reference,
+            metadata={"gold_completion": task.gold_completion, "difficulty": self.difficulty, **task.metadata},
+        )
+
+    @property
+    def difficulty(self) -> str:
+        """The difficulty in words, different for different difficulties, such as `"2-digit"`."""
+        return self._format.difficulty
+
+    @property
+    def max_prompt_bytes(self) -> int:
+        """Upper bound of the length of every prompt of this difficulty, in UTF-8 bytes."""
+        return self._format.max_prompt_bytes
+
+    @property
+    def max_answer_bytes(self) -> int:
+        """Upper bound of the length of every gold completion of this difficulty, in UTF-8 bytes."""
+        return self._format.max_answer_bytes
+
+    @property
+    def alphabet(self) -> str:
+        """Every character that may occur in prompts and answers, each once, sorted."""
+        return characters(self._format.prompt_alphabet, self._format.answer_alphabet)
+
+    @property
+    def answer_alphabet(self) -> str:
+        """The characters that a legal answer consists of, each once, sorted."""
+        return characters(self._format.answer_alphabet)
+
+    @functools.cached_property
+    def _format(self) -> Format:
+        return self._describe()
+
+    @abc.abstractmethod
+    def _describe(self) -> Format:
+        """Say how the problems of this difficulty look."""
+
+    def _check_difficulty(self) -> None:
+        """Raise `InvalidArgumentError` if a difficulty field is out of range."""
+
+    @abc.abstractmethod
+    def _draw(self, rng: np.random.Generator) -> ContentT:
+        """Draw what a problem asks, from the whole family at this difficulty."""
+
+    @abc.abstractmethod
+    def _key(self, content: ContentT) -> object:
+        """Return what decides the split: plain data whose `repr` is equal for contents that ask the same."""
+
+    @abc.abstractmethod
+    def _task(self, content: ContentT) -> Task:
+        """Write the problem down."""
+
+    def _content(self, index: int) -> ContentT:
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*self._entropy, *_words(index)])))
+        for _ in range(MAX_DRAWS):
+            content = self._draw(rng)
+            if _split_of(self.name, self._key(content)) == self.split:
+                return content
+        raise InvalidArgumentError(
+            f"{self.name} at difficulty {self.difficulty!r} has too few different problems for disjoint splits: "
+            f"none of {MAX_DRAWS} draws belongs to {self.split!r}; choose a greater difficulty"
+        )
+
+    @functools.cached_property
+    def _entropy(self) -> tuple[int, ...]:
+        # Hashed to a fixed number of words: SeedSequence joins its words without separators and pads them with zeros,
+        # so that lists of free length would give some different data sets one stream.
+        origin = repr((self.name, self.difficulty, self.split, self.seed))
+        digest = blake2b(origin.encode(), digest_size=16).digest()
+        return tuple(int.from_bytes(digest[start : start + 4], "little") for start in range(0, 16, 4))
+
+
+def _words(index: int) -> tuple[int, int]:
+    return index & 0xFFFFFFFF, index >> 32
+
+
+def _split_of(family: str, key: object) -> str:
+    digest = blake2b(f"{family}:{key!r}".encode(), digest_size=8).digest()
+    return "test" if int.from_bytes(digest, "little") % TEST_FRACTION == 0 else "train"
+
+
+def require_whole(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Check that an argument is an int of a range, both ends included.
+
+    Raises:
+        InvalidArgumentError: If it is not.
+    """
+    if type(value) is not int or value < low or (high is not None and value > high):
+        limits = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise InvalidArgumentError(f"{name} is a whole number {limits}, got {value!r}")
+
+
+def characters(*texts: str) -> str:
+    """Every character of the texts, each once, sorted."""
+    return "".join(sorted(set("".join(texts))))

@@ -1,0 +1,108 @@
+"""The countdown game: `make 99 from 3 7 25 50:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from verifiers.countdown import Countdown as Reference
+
+
+class Game(NamedTuple):
+    """A game with the solution it was made from."""
+
+    numbers: tuple[int, ...]
+    target: int
+    solution: str
+
+
+@dataclass(frozen=True)
+class Countdown(ProceduralDataset[Game]):
+    """Write an expression with the given numbers, each exactly once, that has the target's value.
+
+    Every game has a solution: it is made by joining the numbers, two by two, with random operations whose results are
+    whole, greater than 0 and at most `max_target`. Any other expression of the target's value is as good. Games of
+    equal numbers and target belong to the same split, whatever the numbers' order.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        count: How many numbers are given, 2 to 12.
+        max_number: Numbers are drawn uniformly from 1 to this one, at most 10**6.
+        max_target: The target is at most this number, which is at least `max_number`.
+    """
+
+    name: ClassVar[str] = "countdown"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("countdown", {})
+
+    count: int = 4
+    max_number: int = 25
+    max_target: int = 100
+
+    def _describe(self) -> Format:
+        width = len(str(self.max_number))
+        return Format(
+            difficulty=f"{self.count}-numbers-to-{self.max_number}-target-to-{self.max_target}",
+            max_prompt_bytes=len(f"make {self.max_target} from:") + self.count * (width + 1),
+            # Around every operation but the last there may be parentheses.
+            max_answer_bytes=self.count * width + (self.count - 1) + 2 * (self.count - 2),
+            prompt_alphabet=DIGITS + "make from:",
+            answer_alphabet=DIGITS + "+-*/()",
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("count", self.count, 2, 12)
+        require_whole("max_number", self.max_number, 1, 10**6)
+        require_whole("max_target", self.max_target, self.max_number, 10**9)
+
+    def _draw(self, rng: np.random.Generator) -> Game:
+        numbers = rng.integers(1, self.max_number, size=self.count, endpoint=True).tolist()
+        parts = [_Part(number, str(number), 3) for number in numbers]
+        for first, second, third in rng.random((self.count - 1, 3)).tolist():
+            pair = [parts.pop(int(drawn * len(parts))) for drawn in (first, second)]
+            low, high = sorted(pair, key=lambda part: part.value)
+            signs = _legal_signs(high.value, low.value, self.max_target)
+            parts.append(_join(signs[int(third * len(signs))], high, low))
+        return Game(tuple(numbers), parts[0].value, parts[0].text)
+
+    def _key(self, content: Game) -> object:
+        return sorted(content.numbers), content.target
+
+    def _task(self, content: Game) -> Task:
+        numbers = " ".join(map(str, content.numbers))
+        reference = Reference(content.numbers, content.target)
+        return Task(f"make {content.target} from {numbers}:", reference, content.solution)
+
+
+class _Part(NamedTuple):
+    value: int
+    text: str
+    binding: int
+    """How tightly the text holds together: 1 for a sum, 2 for a product, 3 for a number."""
+
+
+def _legal_signs(high: int, low: int, limit: int) -> str:
+    """The operations on `high >= low` whose result is whole and from 1 to `limit`; there is always one."""
+    signs = "-" if high > low else ""
+    signs += "+" if high + low <= limit else ""
+    signs += "*" if high * low <= limit else ""
+    return signs + ("/" if high % low == 0 else "")
+
+
+def _join(sign: str, high: _Part, low: _Part) -> _Part:
+    if sign == "+":
+        return _Part(high.value + low.value, f"{_operand(high, 1)}+{_operand(low, 1)}", 1)
+    if sign == "-":
+        return _Part(high.value - low.value, f"{_operand(high, 1)}-{_operand(low, 2)}", 1)
+    if sign == "*":
+        return _Part(high.value * low.value, f"{_operand(high, 2)}*{_operand(low, 2)}", 2)
+    return _Part(high.value // low.value, f"{_operand(high, 2)}/{_operand(low, 3)}", 2)
+
+
+def _operand(part: _Part, binding: int) -> str:
+    return part.text if part.binding >= binding else f"({part.text})"

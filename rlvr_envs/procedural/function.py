@@ -1,0 +1,263 @@
+"""Small Python functions, described in words and judged by unit tests."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
+
+_DRAWN_INPUTS = 6
+_LETTERS = "abcdefgh"
+_INTEGER_RANGE = range(-30, 31)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A building block of a function: the same thing in words, as Python source, and as a callable."""
+
+    words: str
+    code: str
+    apply: Callable[[Any], Any]  # of an int, a character or a list of them, as the table it stands in says
+    edge: int = 0
+    """The argument at which a condition changes its answer."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function to write: what the prompt says, a right body, the function itself, and what to call it with."""
+
+    head: str
+    words: str
+    body: str
+    apply: Callable[[Any], Any]
+    inputs: tuple[object, ...]
+    key: object
+    """What the function does to elements, by trial, and to collections, in words."""
+
+
+def _affine(a: int, b: int) -> Part:
+    return Part(f"{a} times x {'plus' if b > 0 else 'minus'} {abs(b)}", f"{a} * x {b:+d}", lambda x: a * x + b)
+
+
+def _square(b: int) -> Part:
+    return Part(f"x squared plus {b}", f"x * x + {b}", lambda x: x * x + b)
+
+
+def _distance(k: int) -> Part:
+    return Part(f"the distance between x and {k}", f"abs(x - {k})", lambda x: abs(x - k))
+
+
+def _above(k: int) -> Part:
+    return Part(f"greater than {k}", f"x > {k}", lambda x: x > k, edge=k)
+
+
+def _below(k: int) -> Part:
+    return Part(f"less than {k}", f"x < {k}", lambda x: x < k, edge=k)
+
+
+def _multiple(m: int) -> Part:
+    return Part(f"divisible by {m}", f"x % {m} == 0", lambda x: x % m == 0, edge=m)
+
+
+def _no_multiple(m: int) -> Part:
+    return Part(f"not divisible by {m}", f"x % {m} != 0", lambda x: x % m != 0, edge=m)
+
+
+def _among(letters: str) -> Part:
+    return Part(f"one of {', '.join(letters)}", f'c in "{letters}"', lambda c: c in letters)
+
+
+def _not_among(letters: str) -> Part:
+    return Part(f"none of {', '.join(letters)}", f'c not in "{letters}"', lambda c: c not in letters)
+
+
+def _repeated(times: int) -> Part:
+    return Part(f"written {times} times", f"c * {times}", lambda c: c * times)
+
+
+# Every block there is: to draw is to choose an index, and the longest prompt follows from the longest words.
+_VALUES = (
+    *(_affine(a, b) for a in range(2, 10) for b in (*range(-9, 0), *range(1, 10))),
+    *map(_square, range(1, 10)),
+    *map(_distance, range(-9, 10)),
+)
+_CONDITIONS = (
+    *map(_above, range(-9, 10)),
+    *map(_below, range(-9, 10)),
+    *map(_multiple, range(2, 8)),
+    *map(_no_multiple, range(2, 8)),
+)
+_SUMMARIES = (
+    Part("the sum of", "sum({})", sum),
+    Part("the largest (0 if there is none) of", "max(({}), default=0)", lambda values: max(values, default=0)),
+    Part("the smallest (0 if there is none) of", "min(({}), default=0)", lambda values: min(values, default=0)),
+    Part("how many different values there are of", "len({{{}}})", lambda values: len(set(values))),
+)
+_LISTINGS = (
+    Part("the list of", "[{}]", list),
+    Part("the list, in reverse order, of", "[{}][::-1]", lambda values: values[::-1]),
+    Part("the list, sorted, of", "sorted({})", sorted),
+)
+_CHARACTER_CONDITIONS = tuple(
+    condition("".join(letters)) for condition in (_among, _not_among) for letters in itertools.combinations(_LETTERS, 3)
+)
+_CHARACTER_VALUES = (
+    Part("unchanged", "c", lambda c: c),
+    Part("in upper case", "c.upper()", str.upper),
+    *map(_repeated, range(2, 6)),
+)
+_JOININGS = (
+    Part("in order", '"".join({})', "".join),
+    Part("in reverse order", '"".join([{}][::-1])', lambda pieces: "".join(pieces[::-1])),
+    Part("sorted by code point", '"".join(sorted({}))', lambda pieces: "".join(sorted(pieces))),
+)
+
+
+@dataclass(frozen=True)
+class Function(ProceduralDataset[Program]):
+    '''Write the body of a small Python function, given its typed signature and a docstring.
+
+    The prompt is the function's first lines and the completion goes on from there (or is the whole function again). The
+    tests call it with edge cases and drawn arguments, at least 8 of them. Functions that do the same to each element of
+    their argument, whatever the words, belong to the same split.
+
+    Level 1 maps a number in one of two ways, level 2 filters, maps and collects a list or a string, level 3 filters a
+    list, maps it in one of two ways and collects it. A prompt of level 2:
+
+    ```python
+    def f(xs: list[int]) -> int:
+        """Return the sum of 3 times x plus 2, for each x in xs that is greater than 5."""
+    ```
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        level: 1, 2 or 3.
+    '''
+
+    name: ClassVar[str] = "function"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("unit_tests", {})
+
+    level: int = 1
+
+    def _describe(self) -> Format:
+        programs = _longest_programs(self.level)
+        characters = string.digits + string.ascii_letters + string.punctuation + " \n"
+        return Format(
+            difficulty=f"level-{self.level}",
+            max_prompt_bytes=max(len(_prompt(program)) for program in programs),
+            max_answer_bytes=max(len(program.body) for program in programs),
+            prompt_alphabet=characters,
+            answer_alphabet=characters,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("level", self.level, 1, 3)
+
+    def _draw(self, rng: np.random.Generator) -> Program:
+        if self.level == 1:
+            return _number_program(_choice(rng, _VALUES), _choice(rng, _VALUES), _choice(rng, _CONDITIONS), rng)
+        if self.level == 2 and rng.integers(3) == 0:
+            value, condition = _choice(rng, _CHARACTER_VALUES), _choice(rng, _CHARACTER_CONDITIONS)
+            return _string_program(value, condition, _choice(rng, _JOININGS), rng)
+        value = _choice(rng, _VALUES)
+        if self.level == 3:
+            value = _either(value, _choice(rng, _VALUES), _choice(rng, _CONDITIONS))
+        return _list_program(value, _choice(rng, _CONDITIONS), _choice(rng, _SUMMARIES + _LISTINGS), rng)
+
+    def _key(self, content: Program) -> object:
+        return content.key
+
+    def _task(self, content: Program) -> Task:
+        # Unit tests are the verifier of this family alone: the others do not wait for their import.
+        from verifiers.unit_tests import CallCase, CallTests
+
+        prompt = _prompt(content)
+        cases = tuple(CallCase((argument,), content.apply(argument)) for argument in content.inputs)
+        return Task(prompt, CallTests("f", cases, prefix=prompt), content.body)
+
+
+def _prompt(program: Program) -> str:
+    return f'{program.head}\n    """Return {program.words}."""\n'
+
+
+def _choice(rng: np.random.Generator, parts: tuple[Part, ...]) -> Part:
+    return parts[int(rng.integers(len(parts)))]
+
+
+def _either(value: Part, otherwise: Part, condition: Part) -> Part:
+    return Part(
+        f"{value.words} if x is {condition.words} and {otherwise.words} if not",
+        f"({value.code} if {condition.code} else {otherwise.code})",
+        lambda x: value.apply(x) if condition.apply(x) else otherwise.apply(x),
+        condition.edge,
+    )
+
+
+def _number_program(value: Part, otherwise: Part, condition: Part, rng: np.random.Generator) -> Program:
+    either = _either(value, otherwise, condition)
+    edges = {0, 1, -1, condition.edge - 1, condition.edge, condition.edge + 1}
+    drawn = rng.integers(-100, 100, size=_DRAWN_INPUTS, endpoint=True).tolist()
+    return Program(
+        head="def f(x: int) -> int:",
+        words=either.words,
+        body=f"    return {either.code}\n",
+        apply=either.apply,
+        inputs=(*sorted(edges), *drawn),
+        key=[either.apply(x) for x in _INTEGER_RANGE],
+    )
+
+
+def _list_program(value: Part, condition: Part, collect: Part, rng: np.random.Generator) -> Program:
+    lengths = rng.integers(1, 8, size=_DRAWN_INPUTS, endpoint=True).tolist()
+    near = [condition.edge - 1, condition.edge, condition.edge + 1, condition.edge]
+    return Program(
+        head=f"def f(xs: list[int]) -> {'int' if collect in _SUMMARIES else 'list[int]'}:",
+        words=f"{collect.words} {value.words}, for each x in xs that is {condition.words}",
+        body=f"    return {collect.code.format(f'{value.code} for x in xs if {condition.code}')}\n",
+        apply=lambda xs: collect.apply([value.apply(x) for x in xs if condition.apply(x)]),
+        inputs=([], [0], near, *(rng.integers(-20, 20, size=length, endpoint=True).tolist() for length in lengths)),
+        key=[collect.words, *(value.apply(x) if condition.apply(x) else None for x in _INTEGER_RANGE)],
+    )
+
+
+def _string_program(value: Part, condition: Part, collect: Part, rng: np.random.Generator) -> Program:
+    lengths = rng.integers(1, 10, size=_DRAWN_INPUTS, endpoint=True).tolist()
+    written = _LETTERS + _LETTERS.upper() + " "
+    drawn = ("".join(written[at] for at in rng.integers(len(written), size=length).tolist()) for length in lengths)
+    return Program(
+        head="def f(s: str) -> str:",
+        words=f"the characters of s that are {condition.words}, each {value.words}, joined {collect.words}",
+        body=f"    return {collect.code.format(f'{value.code} for c in s if {condition.code}')}\n",
+        apply=lambda s: collect.apply([value.apply(c) for c in s if condition.apply(c)]),
+        inputs=("", _LETTERS[-1], _LETTERS[::-1] + _LETTERS, *drawn),
+        key=[collect.words, *(value.apply(c) if condition.apply(c) else None for c in written)],
+    )
+
+
+def _longest_programs(level: int) -> list[Program]:
+    """Programs of the longest parts: no prompt is longer than the longest of theirs, and no body either."""
+    rng = np.random.default_rng(0)  # for the inputs, which are in no text
+    value, condition = _longest(_VALUES), _longest(_CONDITIONS)
+    if level == 1:
+        return [_number_program(value, value, condition, rng)]
+    if level == 3:
+        value = _either(value, value, condition)
+    programs = [_list_program(value, condition, _longest(table), rng) for table in (_SUMMARIES, _LISTINGS)]
+    if level == 2:
+        character_value, character_condition = _longest(_CHARACTER_VALUES), _longest(_CHARACTER_CONDITIONS)
+        programs.append(_string_program(character_value, character_condition, _longest(_JOININGS), rng))
+    return programs
+
+
+def _longest(parts: tuple[Part, ...]) -> Part:
+    """A part with the longest words and the longest code of a table, though these may be of different parts."""
+    words = max((part.words for part in parts), key=len)
+    return Part(words, max((part.code for part in parts), key=len), parts[0].apply)

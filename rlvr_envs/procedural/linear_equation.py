@@ -1,0 +1,82 @@
+"""Linear equations in one unknown: `3x+5=20, x=`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from verifiers import InvalidArgumentError
+
+
+class Coefficients(NamedTuple):
+    """The equation `a x + b = c`."""
+
+    a: int
+    b: int
+    c: int
+
+
+@dataclass(frozen=True)
+class LinearEquation(ProceduralDataset[Coefficients]):
+    """Solve `a x + b = c`, where `a` and `b` are not 0.
+
+    Multiples of one equation belong to the same split. The answer is a literal, `-7` or `3/2`; an equal fraction or
+    decimal is right as well, an expression such as `(20-5)/3` is not.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        max_coefficient: Largest size of `a` and `b`, at most 10**6; of the solution, where it is an integer, and
+            otherwise of `c`.
+        solution: `"integer"`: the solution is a whole number; `"rational"`: it may be a fraction.
+    """
+
+    name: ClassVar[str] = "linear_equation"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
+
+    max_coefficient: int = 9
+    solution: str = "integer"
+
+    def _describe(self) -> Format:
+        largest = self.max_coefficient
+        fraction = "" if self.solution == "integer" else f"/{largest}"
+        constant = largest * (largest + 1) if self.solution == "integer" else largest
+        return Format(
+            difficulty=f"{self.solution}-to-{largest}",
+            max_prompt_bytes=len(f"-{largest}x+{largest}=-{constant}, x="),
+            max_answer_bytes=len(f"-{largest if self.solution == 'integer' else 2 * largest}{fraction}"),
+            prompt_alphabet=DIGITS + "-+x=, ",
+            answer_alphabet=DIGITS + "-/",
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("max_coefficient", self.max_coefficient, 1, 10**6)
+        if self.solution not in ("integer", "rational"):
+            raise InvalidArgumentError(f"solution is 'integer' or 'rational', got {self.solution!r}")
+
+    def _draw(self, rng: np.random.Generator) -> Coefficients:
+        first, second = rng.integers(0, 2 * self.max_coefficient, size=2).tolist()
+        a, b = self._nonzero(first), self._nonzero(second)
+        free = int(rng.integers(-self.max_coefficient, self.max_coefficient, endpoint=True))
+        return Coefficients(a, b, a * free + b if self.solution == "integer" else free)
+
+    def _nonzero(self, drawn: int) -> int:
+        number = drawn - self.max_coefficient
+        return number if number < 0 else number + 1
+
+    def _key(self, content: Coefficients) -> object:
+        divisor = math.gcd(*content) * (1 if content.a > 0 else -1)
+        return tuple(number // divisor for number in content)
+
+    def _task(self, content: Coefficients) -> Task:
+        a, b, c = content
+        answer = str(Fraction(c - b, a))
+        coefficient = {1: "", -1: "-"}.get(a, str(a))
+        return Task(f"{coefficient}x{b:+d}={c}, x=", answer, answer)

@@ -1,0 +1,53 @@
+"""Reversing words: `reverse hello:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import ClassVar
+
+import numpy as np
+
+from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
+
+
+@dataclass(frozen=True)
+class Reverse(ProceduralDataset[str]):
+    """Write a word backwards; its letters are drawn uniformly from a to z.
+
+    A word and its reverse belong to the same split.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        length: Letters of the word, 2 to 1000.
+    """
+
+    name: ClassVar[str] = "reverse"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
+
+    length: int = 5
+
+    def _describe(self) -> Format:
+        return Format(
+            difficulty=f"{self.length}-letter",
+            max_prompt_bytes=len("reverse :") + self.length,
+            max_answer_bytes=self.length,
+            prompt_alphabet=ascii_lowercase + " :",
+            answer_alphabet=ascii_lowercase,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("length", self.length, 2, 1_000)
+
+    def _draw(self, rng: np.random.Generator) -> str:
+        return "".join(ascii_lowercase[letter] for letter in rng.integers(0, 26, size=self.length).tolist())
+
+    def _key(self, content: str) -> object:
+        return min(content, content[::-1])
+
+    def _task(self, content: str) -> Task:
+        answer = content[::-1]
+        return Task(f"reverse {content}:", answer, answer)

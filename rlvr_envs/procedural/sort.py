@@ -1,0 +1,60 @@
+"""Sorting numbers: `sort 52 7 31:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+
+
+@dataclass(frozen=True)
+class Sort(ProceduralDataset[tuple[int, ...]]):
+    """Sort whole numbers from small to large, with one space between them.
+
+    Every order of the same numbers belongs to the same split.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        length: How many numbers, 2 to 1000.
+        max_number: Numbers are drawn uniformly from 0 to this one, at most 10**9.
+    """
+
+    name: ClassVar[str] = "sort"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
+
+    length: int = 4
+    max_number: int = 99
+
+    def _describe(self) -> Format:
+        list_bytes = self.length * (len(str(self.max_number)) + 1) - 1
+        return Format(
+            difficulty=f"{self.length}-numbers-to-{self.max_number}",
+            max_prompt_bytes=len("sort :") + list_bytes,
+            max_answer_bytes=list_bytes,
+            prompt_alphabet=DIGITS + "sort :",
+            answer_alphabet=DIGITS + " ",
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("length", self.length, 2, 1_000)
+        require_whole("max_number", self.max_number, 1, 10**9)
+
+    def _draw(self, rng: np.random.Generator) -> tuple[int, ...]:
+        return tuple(rng.integers(0, self.max_number, size=self.length, endpoint=True).tolist())
+
+    def _key(self, content: tuple[int, ...]) -> object:
+        return sorted(content)
+
+    def _task(self, content: tuple[int, ...]) -> Task:
+        answer = _listed(sorted(content))
+        return Task(f"sort {_listed(content)}:", answer, answer)
+
+
+def _listed(numbers: list[int] | tuple[int, ...]) -> str:
+    return " ".join(map(str, numbers))

@@ -1,0 +1,209 @@
+"""How a problem is put to the policy: text templates, few-shot examples, and chats."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from verifiers import InvalidArgumentError, Message, Problem
+
+PLACEHOLDER = "{problem}"
+"""What a template has where the problem goes. Every other brace in a template, or in a problem, is just a brace."""
+
+ChatTemplate = Callable[[tuple[Message, ...]], str]
+"""A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
+
+
+@runtime_checkable
+class Prompt(Protocol):
+    """Renders problems to the text that the policy continues."""
+
+    @property
+    def name(self) -> str:
+        """The preset's name, `"custom"` for a prompt of one's own."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The stop strings that go with this prompt: text which shows that the answer is over."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        ...
+
+    def render(self, problem: Problem, chat_template: ChatTemplate | None = None) -> str:
+        """The text that the policy continues.
+
+        Args:
+            problem: What to render.
+            chat_template: The tokenizer's chat template; None where it has none, for the form of `render_chat`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A worked example to show before the problem."""
+
+    problem: str
+    """What is asked."""
+    answer: str
+    """A completion as one would like to see it."""
+
+
+def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | None) -> str:
+    r"""Render messages with a tokenizer's chat template, or without one in a plain form.
+
+    The plain form is each message as `"User: <content>"` (or `"System: "`, `"Assistant: "`), separated by blank lines,
+    and `"Assistant:"` at the end: `"User: What is 2 + 2?\n\nAssistant:"`.
+    """
+    if chat_template is not None:
+        return chat_template(messages)
+    turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]
+    return "\n\n".join([*turns, "Assistant:"])
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """A text template, after examples in the same form if there are any.
+
+    A problem that is a chat is rendered as one, with its last user message put through the template.
+
+    Raises:
+        InvalidArgumentError: If the template has no `{problem}`.
+    """
+
+    template: str = PLACEHOLDER
+    """Text with `{problem}` in it, such as `"Question: {problem}\\nAnswer:"`."""
+    exemplars: tuple[Exemplar, ...] = ()
+    """Worked examples, each shown as the filled template followed by its answer."""
+    before_answer: str = " "
+    """What stands between the template and an example's answer; the policy has to write it itself."""
+    separator: str = "\n\n"
+    """What stands between two examples, and between the last and the problem."""
+    stop: tuple[str, ...] = ()
+    """Default stop strings."""
+    name: str = "custom"
+    """The preset's name."""
+    source: str = ""
+    """Where the format comes from, in words."""
+
+    def __post_init__(self) -> None:
+        _check_template(self.template)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        return _fingerprint(self)
+
+    def render(self, problem: Problem, chat_template: ChatTemplate | None = None) -> str:
+        """Fill the template with the problem's text; see `Prompt.render`.
+
+        Raises:
+            InvalidArgumentError: If the problem is a chat without a user message.
+        """
+        if isinstance(problem.prompt, str):
+            return self._text(problem.prompt)
+        return render_chat(_map_last_user_message(problem, problem.prompt, self._text), chat_template)
+
+    def _text(self, problem: str) -> str:
+        shown = [
+            _fill(self.template, exemplar.problem) + self.before_answer + exemplar.answer for exemplar in self.exemplars
+        ]
+        return self.separator.join([*shown, _fill(self.template, problem)])
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """A chat: an optional system message, examples as earlier turns if there are any, and the problem as user message.
+
+    A problem that is itself a chat keeps its messages; its last user message is put through the template, and its own
+    system message, if it starts with one, takes the place of `system`.
+
+    Raises:
+        InvalidArgumentError: If the template has no `{problem}`.
+    """
+
+    template: str = PLACEHOLDER
+    """The user message, with `{problem}` in it."""
+    system: str | None = None
+    """The system message, None for none."""
+    exemplars: tuple[Exemplar, ...] = ()
+    """Worked examples, each a user message through the template and the assistant's answer."""
+    stop: tuple[str, ...] = ("\n\nUser:",)
+    """Default stop strings; this one ends an answer in the plain form of `render_chat`, which has no end token."""
+    name: str = "custom"
+    """The preset's name."""
+    source: str = ""
+    """Where the format comes from, in words."""
+
+    def __post_init__(self) -> None:
+        _check_template(self.template)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        return _fingerprint(self)
+
+    def messages(self, problem: Problem) -> tuple[Message, ...]:
+        """The chat that asks for the problem's answer.
+
+        Raises:
+            InvalidArgumentError: If the problem is a chat without a user message.
+        """
+        asked = (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
+        asked = _map_last_user_message(problem, asked, lambda text: _fill(self.template, text))
+        system: tuple[Message, ...] = () if self.system is None else (Message("system", self.system),)
+        if asked[0].role == "system":
+            system, asked = asked[:1], asked[1:]
+        return (*system, *self._exemplar_messages(), *asked)
+
+    def render(self, problem: Problem, chat_template: ChatTemplate | None = None) -> str:
+        """Render the chat; see `Prompt.render`.
+
+        Raises:
+            InvalidArgumentError: If the problem is a chat without a user message.
+        """
+        return render_chat(self.messages(problem), chat_template)
+
+    def _exemplar_messages(self) -> list[Message]:
+        turns = [
+            (Message("user", _fill(self.template, exemplar.problem)), Message("assistant", exemplar.answer))
+            for exemplar in self.exemplars
+        ]
+        return [message for turn in turns for message in turn]
+
+
+def _check_template(template: str) -> None:
+    if PLACEHOLDER not in template:
+        raise InvalidArgumentError(
+            f"a prompt template needs {PLACEHOLDER} where the problem's text goes, got {template!r}"
+        )
+
+
+def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:
+    content = dataclasses.asdict(prompt)
+    del content["name"], content["source"]
+    return hashlib.sha256(json.dumps([type(prompt).__name__, content], sort_keys=True).encode()).hexdigest()
+
+
+def _fill(template: str, text: str) -> str:
+    # Not str.format: problems and templates are full of braces that mean themselves.
+    return template.replace(PLACEHOLDER, text)
+
+
+def _map_last_user_message(
+    problem: Problem, messages: tuple[Message, ...], change: Callable[[str], str]
+) -> tuple[Message, ...]:
+    users = [index for index, message in enumerate(messages) if message.role == "user"]
+    if not users:
+        roles = [message.role for message in messages]
+        raise InvalidArgumentError(f"problem {problem.id!r} is a chat without a user message; its roles are {roles}")
+    last = users[-1]
+    return (*messages[:last], Message("user", change(messages[last].content)), *messages[last + 1 :])

@@ -1,0 +1,67 @@
+"""Matching stop strings on the bytes of tokens, across token boundaries and at any offset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verifiers import InvalidArgumentError
+
+_UNSEEN = -1
+
+
+class StopStrings:
+    """An automaton over bytes (Aho and Corasick 1975) that reads whole tokens.
+
+    The transition of a token is worked out once, when it first appears, for every state.
+
+    Args:
+        strings: What ends a completion; none of them empty.
+        token_bytes: Gives the bytes of a token.
+        vocab_size: The number of tokens.
+    """
+
+    def __init__(self, strings: Sequence[str], token_bytes: Callable[[int], bytes], vocab_size: int) -> None:
+        if not all(strings):
+            raise InvalidArgumentError(f"stop strings are non-empty text, got {list(strings)!r}")
+        self._patterns = tuple(string.encode() for string in strings)
+        self._token_bytes = token_bytes
+        self._prefixes = sorted({pattern[:end] for pattern in self._patterns for end in range(len(pattern))})
+        self._states = {prefix: state for state, prefix in enumerate(self._prefixes)}
+        self.matched = len(self._prefixes)
+        """The state that says a stop string is complete; 0 is the state before any text."""
+        self._slots = np.full(vocab_size, _UNSEEN, dtype=np.int32)
+        self._table = np.zeros((64, self.matched + 1), dtype=np.int32)
+        self._used = 0
+
+    def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Read token i32[r] in state i32[r] and give the next states i32[r]; `matched` where a stop string is complete."""
+        slots = self._slots[tokens]
+        if (slots == _UNSEEN).any():
+            for token in np.unique(tokens[slots == _UNSEEN]):
+                self._add(int(token))
+            slots = self._slots[tokens]
+        return self._table[slots, states]
+
+    def cut(self, data: bytes) -> bytes:
+        """Give what stands before the stop string that is complete first (the longest of them), or all of `data`."""
+        found = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
+        return data[: min(found)[1]] if found else data
+
+    def _add(self, token: int) -> None:
+        if self._used == len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        data = self._token_bytes(token)
+        self._table[self._used] = [*(self._read(prefix, data) for prefix in self._prefixes), self.matched]
+        self._slots[token] = self._used
+        self._used += 1
+
+    def _read(self, prefix: bytes, data: bytes) -> int:
+        for offset in range(len(data)):
+            text = prefix + data[offset : offset + 1]
+            if text.endswith(self._patterns):
+                return self.matched
+            prefix = next(tail for start in range(len(text) + 1) if (tail := text[start:]) in self._states)
+        return self._states[prefix]

@@ -1,0 +1,557 @@
+"""`TokenStreams`: the transition. The only place where tokens are appended, episodes end and completions are scored."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from rlvr_envs.stop_strings import StopStrings
+from rlvr_envs.tokenizers import Tokenizer, decode, token_table
+from rlvr_envs.types import Dataset, Ended, Interaction, LegalActions, ProcessScorer, Transition
+from verifiers import (
+    IllegalTokenError,
+    InvalidArgumentError,
+    Outcome,
+    Problem,
+    PromptTooLongError,
+    Verdict,
+    Verifier,
+    verify_batch,
+)
+
+Verification = Literal["sync", "deferred"]
+
+DRAW = -1
+"""As a problem index: draw one from the stream's random generator."""
+_ENCODED_PROMPTS = 4096
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything that decides how an episode goes, apart from its problem.
+
+    Raises:
+        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary.
+    """
+
+    tokenizer: Tokenizer
+    render_prompt: Callable[[Problem], str]
+    """Turns a problem into the text of its prompt."""
+    max_prompt_tokens: int
+    max_new_tokens: int
+    """The policy's own tokens, over all turns."""
+    verifier: Verifier | None = None
+    stop: Sequence[str | int] = ()
+    """Stop strings and further stop tokens; the tokenizer's end token always stops."""
+    legal_actions: LegalActions | None = None
+    process_scorer: ProcessScorer | None = None
+    interaction: Interaction | None = None
+    max_inserted_tokens: int = 0
+    """What the interaction may append over a whole episode; an episode that would exceed it is truncated."""
+    verification: Verification = "sync"
+
+    def __post_init__(self) -> None:
+        for name in ("max_prompt_tokens", "max_new_tokens"):
+            if operator.index(getattr(self, name)) < 1:
+                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+        if self.verification not in ("sync", "deferred"):
+            raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
+        if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
+            raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
+
+    @property
+    def buffer_tokens(self) -> int:
+        """The length of the token buffer of one stream."""
+        return self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
+
+    def stop_tokens(self) -> NDArray[np.bool_]:
+        """The tokens that end a turn, as bool[vocab_size]."""
+        tokens = [self.tokenizer.eos_token, *(stop for stop in self.stop if not isinstance(stop, str))]
+        return token_table(self.tokenizer, tokens)
+
+    def stop_strings(self) -> StopStrings | None:
+        """The matcher for the strings that end a turn, None where there are none."""
+        strings = [stop for stop in self.stop if isinstance(stop, str)]
+        return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """All that one stream is between two transitions; picklable."""
+
+    tokens: NDArray[np.int32]
+    prompt_length: int
+    turn_start: int
+    generated: int
+    inserted: int
+    turn: int
+    stop_state: int
+    live: bool
+    problem_index: int
+    generator: Mapping[str, Any]
+    """The state of the stream's bit generator."""
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """Episodes whose verdicts are being worked out elsewhere."""
+
+    future: Future[list[Ended]]
+    rows: list[int]
+    terminated: list[bool]
+
+
+class TokenStreams:
+    """b token streams over one data set, all under the same rules.
+
+    A stream is live from its reset until its episode ends; after that every transition leaves it as it is.
+
+    Args:
+        dataset: The problems.
+        rules: How episodes go.
+        num_streams: b.
+    """
+
+    def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
+        if num_streams < 1:
+            raise InvalidArgumentError(f"num_streams is at least 1, got {num_streams}")
+        if len(dataset) == 0:
+            raise InvalidArgumentError("the data set is empty: an environment needs at least one problem")
+        self.dataset = dataset
+        self.rules = rules
+        self.num_streams = num_streams
+        self.vocab_size = rules.tokenizer.vocab_size
+        self.buffer_tokens = rules.buffer_tokens
+        self.tokens = np.zeros((num_streams, self.buffer_tokens), dtype=np.int32)
+        self.length = np.zeros(num_streams, dtype=np.int32)
+        self.live = np.zeros(num_streams, dtype=bool)
+        self.started = False
+        self.problem_index = np.full(num_streams, DRAW, dtype=np.int64)
+        self.prompt_length = np.zeros(num_streams, dtype=np.int32)
+        self._turn_start = np.zeros(num_streams, dtype=np.int32)
+        self._generated = np.zeros(num_streams, dtype=np.int32)
+        self._inserted = np.zeros(num_streams, dtype=np.int32)
+        self._turn = np.zeros(num_streams, dtype=np.int32)
+        self._stop_state = np.zeros(num_streams, dtype=np.int32)
+        self._generators: list[np.random.Generator | None] = [None] * num_streams
+        self._stop_tokens = rules.stop_tokens()
+        self._stop_strings = rules.stop_strings()
+        self._legal = self._new_legal_masks()
+        self._prompts: dict[int, NDArray[np.int32]] = {}
+        self._awaited: list[_Awaited] = []
+        self._executor: ThreadPoolExecutor | None = None
+        self._all_rows = np.arange(num_streams)
+        self._only_appends = (rules.legal_actions, rules.process_scorer, self._stop_strings) == (None, None, None)
+        # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
+        self._may_raise = (rules.legal_actions, rules.process_scorer, rules.interaction) != (None, None, None)
+        per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._generated]
+        self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
+        if self._legal is not None:
+            self._arrays.append(self._legal)
+
+    # Starting episodes
+
+    def reset(
+        self, rows: Sequence[int], generators: Sequence[np.random.Generator | None], problems: Sequence[int]
+    ) -> None:
+        """Start a new episode in some rows; all or, on an error, none.
+
+        Args:
+            rows: The rows to reset.
+            generators: For each of them its new random generator, None to keep the one it has.
+            problems: For each of them the problem's index, or `DRAW`.
+
+        Raises:
+            InvalidArgumentError: If a problem index is out of range, or a row awaits its verdict.
+            PromptTooLongError: If a prompt does not fit.
+        """
+        waiting = sorted(set(rows) & set(self.pending_rows()))
+        if waiting:
+            raise InvalidArgumentError(f"rows {waiting} await their verdicts and can't be reset: call wait() first")
+        chosen = [
+            generator or self._generators[row] or _fresh() for row, generator in zip(rows, generators, strict=True)
+        ]
+        indices = [self._choose(index, generator) for index, generator in zip(problems, chosen, strict=True)]
+        prompts = [self._prompt(index) for index in indices]
+        for row, generator, index, prompt in zip(rows, chosen, indices, prompts, strict=True):
+            self._generators[row] = generator
+            self._start(row, index, prompt)
+        self.started = self.started or len(rows) == self.num_streams
+
+    def discard_pending(self) -> None:
+        """Forget the verdicts that are awaited, as a full reset does."""
+        self._awaited.clear()
+
+    def _choose(self, index: int, generator: np.random.Generator) -> int:
+        index = operator.index(index)
+        if index == DRAW:
+            return int(generator.integers(len(self.dataset)))
+        if not 0 <= index < len(self.dataset):
+            raise InvalidArgumentError(
+                f"problem {index} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
+            )
+        return index
+
+    def _prompt(self, index: int) -> NDArray[np.int32]:
+        if index not in self._prompts:
+            tokens = self.rules.tokenizer.encode(self.rules.render_prompt(self.dataset[index]), start=True)
+            self._check_prompt(index, tokens)
+            if len(self._prompts) >= _ENCODED_PROMPTS:
+                self._prompts.clear()
+            self._prompts[index] = tokens
+        return self._prompts[index]
+
+    def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
+        if not 1 <= len(tokens) <= self.rules.max_prompt_tokens:
+            raise PromptTooLongError(
+                f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
+                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
+                "shorten the prompt template or leave the problem out"
+            )
+
+    def _start(self, row: int, index: int, prompt: NDArray[np.int32]) -> None:
+        self.tokens[row, : len(prompt)] = prompt
+        self.tokens[row, len(prompt) :] = 0
+        self.length[row] = self.prompt_length[row] = self._turn_start[row] = len(prompt)
+        self._generated[row] = self._inserted[row] = self._turn[row] = self._stop_state[row] = 0
+        self.problem_index[row] = index
+        self.live[row] = True
+        self._update_legal(row)
+
+    # The transition
+
+    def append_ordinary(self, token: int) -> bool:
+        """Append one token to a single stream when nothing else can follow from it; else do nothing and return False.
+
+        This is `advance` for the step that is most common by far. It leaves to `advance` whatever stops, scores, is
+        limited or is wrong.
+        """
+        if not (self._only_appends and self.live[0] and 0 <= token < self.vocab_size) or self._stop_tokens[token]:
+            return False
+        generated = self._generated[0] + 1
+        if generated >= self.rules.max_new_tokens:
+            return False
+        length = self.length[0]
+        self.tokens[0, length] = token
+        self.length[0] = length + 1
+        self._generated[0] = generated
+        return True
+
+    def advance(self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None = None) -> Transition:
+        """Append up to n tokens to each stream.
+
+        A stream takes its tokens one after the other and stops taking them when its episode ends or the environment
+        inserts tokens; the rest is not consumed. One call with n tokens is n calls with one, except that verdicts come
+        together.
+
+        Args:
+            tokens: i64[b n]; rows that are not live are ignored.
+            counts: i64[b], how many of the n tokens of each row are meant; None for all.
+
+        Raises:
+            IllegalTokenError: If a token is outside the vocabulary, or not legal after the tokens before it; no stream
+                has changed then.
+            ResetNeeded: Before the first reset.
+        """
+        if not self.started:
+            raise ResetNeeded("call reset() before stepping: no stream has a problem yet")
+        active = self.live.copy() if counts is None else self.live & (counts > 0)
+        self._check_vocabulary(tokens, counts, active)
+        transition = Transition.nothing(*tokens.shape)
+        if self._may_raise:
+            before = [array.copy() for array in self._arrays]
+            try:
+                ending = self._append_columns(tokens, counts, active, transition)
+            except BaseException:
+                for array, saved in zip(self._arrays, before, strict=True):
+                    array[...] = saved
+                raise
+        else:
+            ending = self._append_columns(tokens, counts, active, transition)
+        if self._awaited:
+            self._deliver(transition)
+        if ending:
+            self._finish(ending, transition)
+        return transition
+
+    def _append_columns(
+        self,
+        tokens: NDArray[np.int64],
+        counts: NDArray[np.int64] | None,
+        active: NDArray[np.bool_],
+        transition: Transition,
+    ) -> dict[int, bool]:
+        """Append one column after the other; give the rows that ended, and for each whether it stopped by itself."""
+        ending: dict[int, bool] = {}
+        for column in range(tokens.shape[1]):
+            if column and counts is not None:
+                active &= counts > column
+            rows = self._all_rows if active.all() else np.flatnonzero(active)
+            if len(rows) == 0:
+                break
+            self._append(rows, tokens[rows, column], column, transition, active, ending)
+        return ending
+
+    def _append(
+        self,
+        rows: NDArray[np.int64],
+        tokens: NDArray[np.int64],
+        column: int,
+        transition: Transition,
+        active: NDArray[np.bool_],
+        ending: dict[int, bool],
+    ) -> None:
+        """Append one token to each of some rows; rows that stop taking tokens leave `active`, those that end join `ending`."""
+        self._check_legal(rows, tokens)
+        self.tokens[rows, self.length[rows]] = tokens
+        self.length[rows] += 1
+        self._generated[rows] += 1
+        transition.consumed[rows] += 1
+        if self.rules.process_scorer is not None:
+            self._score_tokens(self.rules.process_scorer, rows, column, transition)
+        stopped = self._stop_tokens[tokens]
+        if self._stop_strings is not None:
+            states = self._stop_strings.advance(self._stop_state[rows], tokens)
+            self._stop_state[rows] = states
+            stopped = stopped | (states == self._stop_strings.matched)
+        exhausted = self._generated[rows] >= self.rules.max_new_tokens
+        done = stopped | exhausted
+        if done.any():
+            self._stop_rows(rows[done], stopped[done], exhausted[done], transition, active, ending)
+        if self._legal is not None:
+            for row in rows:
+                self._update_legal(row)
+
+    def _stop_rows(
+        self,
+        rows: NDArray[np.int64],
+        stopped: NDArray[np.bool_],
+        exhausted: NDArray[np.bool_],
+        transition: Transition,
+        active: NDArray[np.bool_],
+        ending: dict[int, bool],
+    ) -> None:
+        active[rows] = False
+        for row, by_stop, by_budget in zip(rows.tolist(), stopped.tolist(), exhausted.tolist(), strict=True):
+            answer = None if by_budget or self.rules.interaction is None else self._answer(row, self.rules.interaction)
+            if answer is None:
+                ending[row] = by_stop
+            elif self._inserted[row] + len(answer) > self.rules.max_inserted_tokens:
+                ending[row] = False
+            else:
+                self._insert(row, answer)
+                transition.inserted[row] = len(answer)
+        self.live[list(ending)] = False
+
+    def _answer(self, row: int, interaction: Interaction) -> NDArray[np.int32] | None:
+        problem = self.dataset[int(self.problem_index[row])]
+        text = interaction(self.completion(row), problem, int(self._turn[row]))
+        return None if text is None else self.rules.tokenizer.encode(text)
+
+    def _insert(self, row: int, tokens: NDArray[np.int32]) -> None:
+        end = int(self.length[row]) + len(tokens)
+        self.tokens[row, self.length[row] : end] = tokens
+        self.length[row] = self._turn_start[row] = end
+        self._inserted[row] += len(tokens)
+        self._turn[row] += 1
+        self._stop_state[row] = 0
+
+    def _score_tokens(
+        self, scorer: ProcessScorer, rows: NDArray[np.int64], column: int, transition: Transition
+    ) -> None:
+        for row in rows.tolist():
+            problem = self.dataset[int(self.problem_index[row])]
+            seen = self.tokens[row, : self.length[row]]
+            transition.rewards[row, column] = scorer(seen, int(self.prompt_length[row]), problem)
+
+    # The end of an episode
+
+    def completion(self, row: int) -> str:
+        """Decode the policy's own tokens of the latest turn, without what stopped it."""
+        tokens = self.tokens[row, self._turn_start[row] : self.length[row]]
+        if len(tokens) and self._stop_tokens[tokens[-1]]:
+            tokens = tokens[:-1]
+        if self._stop_strings is None:
+            return decode(self.rules.tokenizer, tokens)
+        data = b"".join(map(self.rules.tokenizer.token_bytes, tokens.tolist()))
+        return self._stop_strings.cut(data).decode("utf-8", errors="replace")
+
+    def _finish(self, ending: dict[int, bool], transition: Transition) -> None:
+        rows = sorted(ending)
+        problems = [self.dataset[int(self.problem_index[row])] for row in rows]
+        completions = [self.completion(row) for row in rows]
+        terminated = [ending[row] for row in rows]
+        if self.rules.verification == "sync" or self.rules.verifier is None:
+            self._settle(rows, terminated, _judge(self.rules.verifier, completions, problems), transition)
+            return
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verification")
+        future = self._executor.submit(_judge, self.rules.verifier, completions, problems)
+        self._awaited.append(_Awaited(future, rows, terminated))
+
+    def _settle(self, rows: list[int], terminated: list[bool], ended: list[Ended], transition: Transition) -> None:
+        last = np.maximum(transition.consumed[rows], 1) - 1
+        for row, column, by_stop, end in zip(rows, last.tolist(), terminated, ended, strict=True):
+            verdict = end.verdict
+            broken = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
+            transition.rewards[row, column] += 0.0 if verdict is None else verdict.score
+            transition.terminated[row] = by_stop and not broken
+            transition.truncated[row] = not transition.terminated[row]
+            transition.ended[row] = end
+
+    # Deferred verification
+
+    def pending_rows(self) -> list[int]:
+        """The rows whose episode is over and whose verdict is awaited."""
+        return [row for awaited in self._awaited for row in awaited.rows]
+
+    def wait(self) -> Transition:
+        """Wait for every verdict that is awaited and deliver them; no tokens are consumed."""
+        wait_for([awaited.future for awaited in self._awaited])
+        transition = Transition.nothing(self.num_streams, 1)
+        self._deliver(transition)
+        return transition
+
+    def _deliver(self, transition: Transition) -> None:
+        arrived = [awaited for awaited in self._awaited if awaited.future.done()]
+        self._awaited = [awaited for awaited in self._awaited if awaited not in arrived]
+        for awaited in arrived:
+            self._settle(awaited.rows, awaited.terminated, awaited.future.result(), transition)
+
+    def close(self) -> None:
+        """Stop the verification thread, after the work it has begun."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+
+    # Legal actions
+
+    def legal_masks(self) -> NDArray[np.int8] | None:
+        """The legal next tokens i8[b v] (all 1 where a row is not live), or None where any token is legal."""
+        return self._legal
+
+    def _new_legal_masks(self) -> NDArray[np.int8] | None:
+        if self.rules.legal_actions is None:
+            return None
+        return np.ones((self.num_streams, self.vocab_size), dtype=np.int8)
+
+    def _update_legal(self, row: int) -> None:
+        if self._legal is not None and self.rules.legal_actions is not None:
+            prefix = self.tokens[row, : self.length[row]]
+            live = self.live[row]
+            self._legal[row] = self.rules.legal_actions(prefix, int(self.prompt_length[row])) if live else 1
+
+    def _check_legal(self, rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
+        if self._legal is None:
+            return
+        legal = self._legal[rows, tokens].astype(bool)
+        if not legal.all():
+            row, token = int(rows[~legal][0]), int(tokens[~legal][0])
+            raise IllegalTokenError(
+                f"token {token} of row {row} is not legal here: expected one of "
+                f"{np.flatnonzero(self._legal[row])[:20].tolist()}; see info['action_mask']"
+            )
+
+    def _check_vocabulary(
+        self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None, active: NDArray[np.bool_]
+    ) -> None:
+        # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
+        wrong = tokens.view(np.uint64) >= self.vocab_size
+        if not wrong.any():
+            return
+        wrong &= active[:, None]
+        if counts is not None:
+            wrong &= np.arange(tokens.shape[1]) < counts[:, None]
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise IllegalTokenError(
+                f"token {tokens[row, column]} of row {row} is outside the vocabulary: expected [0, {self.vocab_size})"
+            )
+
+    # State
+
+    def problem(self, row: int) -> Problem | None:
+        """The problem of a row, None before its first reset."""
+        return None if self.problem_index[row] == DRAW else self.dataset[int(self.problem_index[row])]
+
+    def get_state(self, row: int) -> StreamState:
+        """Capture one stream.
+
+        Raises:
+            InvalidArgumentError: If the row was never reset, or awaits its verdict.
+        """
+        generator = self._generators[row]
+        if generator is None or row in self.pending_rows():
+            raise InvalidArgumentError(f"row {row} has no state to capture: it was never reset or awaits its verdict")
+        return StreamState(
+            tokens=self.tokens[row, : self.length[row]].copy(),
+            prompt_length=int(self.prompt_length[row]),
+            turn_start=int(self._turn_start[row]),
+            generated=int(self._generated[row]),
+            inserted=int(self._inserted[row]),
+            turn=int(self._turn[row]),
+            stop_state=int(self._stop_state[row]),
+            live=bool(self.live[row]),
+            problem_index=int(self.problem_index[row]),
+            generator=copy.deepcopy(generator.bit_generator.state),
+        )
+
+    def set_state(self, row: int, state: StreamState) -> None:
+        """Put one stream where `get_state` captured it, in streams of the same data set and rules.
+
+        Raises:
+            InvalidArgumentError: If the state does not fit, or the row awaits its verdict.
+        """
+        if len(state.tokens) > self.buffer_tokens or state.problem_index >= len(self.dataset):
+            raise InvalidArgumentError(
+                f"the state has {len(state.tokens)} tokens of problem {state.problem_index}; this environment holds "
+                f"{self.buffer_tokens} tokens and {len(self.dataset)} problems"
+            )
+        self._overwrite(row, state)
+        generator = np.random.Generator(np.random.PCG64())
+        generator.bit_generator.state = copy.deepcopy(dict(state.generator))
+        self._generators[row] = generator
+        self.started = self.started or all(generator is not None for generator in self._generators)
+
+    def use_generator(self, row: int, generator: np.random.Generator) -> None:
+        """Draw the row's further problems from this generator."""
+        self._generators[row] = generator
+
+    def fork(self, row: int, into: Sequence[int]) -> None:
+        """Copy one stream over others, which keep their own random generators for later draws."""
+        state = self.get_state(row)
+        for target in into:
+            self._generators[target] = self._generators[target] or _fresh()
+            self._overwrite(target, state)
+
+    def _overwrite(self, row: int, state: StreamState) -> None:
+        if row in self.pending_rows():
+            raise InvalidArgumentError(f"row {row} awaits its verdict and can't be overwritten: call wait() first")
+        self._start(row, state.problem_index, state.tokens)
+        self.prompt_length[row] = state.prompt_length
+        self._turn_start[row] = state.turn_start
+        self._generated[row] = state.generated
+        self._inserted[row] = state.inserted
+        self._turn[row] = state.turn
+        self._stop_state[row] = state.stop_state
+        self.live[row] = state.live
+        self._update_legal(row)
+
+
+def _fresh() -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence()))
+
+
+def _judge(verifier: Verifier | None, completions: list[str], problems: list[Problem]) -> list[Ended]:
+    verdicts: Sequence[Verdict | None]
+    verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
+    return [Ended(*each) for each in zip((p.id for p in problems), completions, verdicts, strict=True)]

@@ -1,0 +1,254 @@
+"""Tokenizers: two built in code, and any Hugging Face one behind the same few methods.
+
+Environments need tokens as bytes: completions are decoded once by joining the bytes of their tokens, and stop strings are
+matched on bytes, so both are exact whatever the token boundaries are.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verifiers import DataError, InvalidArgumentError, Message, missing_dependency
+
+ChatTemplate = Callable[[tuple[Message, ...]], str]
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What an environment needs of a tokenizer."""
+
+    vocab_size: int
+    """Tokens are integers in `[0, vocab_size)`."""
+    eos_token: int
+    """The token that ends a completion."""
+    fingerprint: str
+    """Equal for tokenizers that encode and decode alike; goes into caches and run manifests."""
+    chat_template: ChatTemplate | None
+    """Renders a chat as the text of a prompt, None where the tokenizer has no template."""
+
+    def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
+        """Encode text as tokens i32[l]; `start` adds what the tokenizer puts at the beginning of a sequence."""
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """Give the bytes that a token stands for; empty for special tokens."""
+        ...
+
+
+def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
+    """Decode tokens to text; special tokens give nothing, invalid UTF-8 gives U+FFFD."""
+    return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
+
+
+class ByteTokenizer:
+    """One token for each byte of UTF-8 text (ids 0-255), and the end of a completion (256)."""
+
+    vocab_size = 257
+    eos_token = 256
+    fingerprint = "byte-v1"
+    chat_template: ChatTemplate | None = None
+
+    def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
+        """Encode text as its UTF-8 bytes i32[l]; nothing marks the start."""
+        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int32)
+
+    def token_bytes(self, token: int) -> bytes:
+        """Give the byte, or nothing for the end token."""
+        return b"" if token == self.eos_token else bytes((token,))
+
+
+class CharTokenizer:
+    """One token for each character of an alphabet (ids from 1), and the end of a completion (0).
+
+    Args:
+        alphabet: Every character that text may hold; order decides the ids, repeats are ignored.
+    """
+
+    eos_token = 0
+    chat_template: ChatTemplate | None = None
+
+    def __init__(self, alphabet: str) -> None:
+        characters = list(dict.fromkeys(alphabet))
+        if not characters:
+            raise InvalidArgumentError("a character tokenizer needs an alphabet of at least one character, got ''")
+        self.alphabet = "".join(characters)
+        self.vocab_size = len(characters) + 1
+        self.fingerprint = "char-v1-" + hashlib.sha256(self.alphabet.encode()).hexdigest()[:16]
+        self._ids = {character: index for index, character in enumerate(characters, start=1)}
+        self._bytes = [b"", *(character.encode() for character in characters)]
+
+    def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
+        """Encode text i32[l]; nothing marks the start.
+
+        Raises:
+            DataError: If a character is not in the alphabet.
+        """
+        try:
+            return np.array([self._ids[character] for character in text], dtype=np.int32)
+        except KeyError as error:
+            raise DataError(
+                f"the character {error.args[0]!r} of {text[:80]!r} is not in the tokenizer's alphabet "
+                f"{self.alphabet!r}; use tokenizer='byte', which takes any text"
+            ) from None
+
+    def token_bytes(self, token: int) -> bytes:
+        """Give the character's UTF-8 bytes, or nothing for the end token."""
+        return self._bytes[token]
+
+
+class HuggingFaceTokenizer:
+    """A `transformers` tokenizer.
+
+    Args:
+        tokenizer: A fast tokenizer: byte-level BPE (GPT-2, Llama 3, Qwen, ...) or with metaspace and byte fallback
+            (Llama 2, Gemma, ...), which are those whose tokens have definite bytes.
+
+    Raises:
+        InvalidArgumentError: If it has no end-of-sequence token, or its tokens have no definite bytes.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        if tokenizer.eos_token_id is None:
+            raise InvalidArgumentError(
+                f"{tokenizer.name_or_path!r} has no eos_token; set one before building the environment"
+            )
+        self.inner = tokenizer
+        self.vocab_size = len(tokenizer)
+        self.eos_token = int(tokenizer.eos_token_id)
+        self.chat_template: ChatTemplate | None = (
+            self._render_chat if getattr(tokenizer, "chat_template", None) else None
+        )
+        serialised = tokenizer.backend_tokenizer.to_str()
+        template = str(getattr(tokenizer, "chat_template", ""))
+        self.fingerprint = "hf-" + hashlib.sha256((serialised + template).encode()).hexdigest()[:16]
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._to_bytes = _piece_decoder(json.loads(serialised).get("decoder"), str(tokenizer.name_or_path))
+        # Tokens added to the vocabulary are stored as plain text, not in the byte alphabet.
+        added = tokenizer.added_tokens_decoder.items()
+        self._added: dict[int, bytes] = {index: token.content.encode() for index, token in added}
+        self._prefix = self._start_tokens()
+
+    def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
+        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out."""
+        tokens = self.inner.encode(text, add_special_tokens=False)
+        if start and tokens[: len(self._prefix)] != self._prefix:
+            tokens = self._prefix + tokens
+        return np.asarray(tokens, dtype=np.int32)
+
+    def token_bytes(self, token: int) -> bytes:
+        """Give the token's bytes, or nothing for special tokens."""
+        if token in self._special:
+            return b""
+        if token in self._added:
+            return self._added[token]
+        return self._to_bytes(str(self.inner.convert_ids_to_tokens(token)))
+
+    def _start_tokens(self) -> list[int]:
+        bare = self.inner.encode("a", add_special_tokens=False)
+        full = self.inner.encode("a", add_special_tokens=True)
+        return list(full[: full.index(bare[0])])
+
+    def _render_chat(self, messages: tuple[Message, ...]) -> str:
+        chat = [{"role": message.role, "content": message.content} for message in messages]
+        return str(self.inner.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+
+
+@functools.cache
+def _byte_alphabet() -> dict[str, int]:
+    # Byte-level BPE writes printable Latin-1 bytes as themselves and moves the others, in order, to U+0100 and up.
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    moved = [byte for byte in range(256) if byte not in set(plain)]
+    return {chr(byte): byte for byte in plain} | {chr(0x100 + index): byte for index, byte in enumerate(moved)}
+
+
+def _byte_level_piece(piece: str) -> bytes:
+    alphabet = _byte_alphabet()
+    return bytes(alphabet[character] for character in piece)
+
+
+def _metaspace_piece(piece: str) -> bytes:
+    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        return bytes((int(piece[3:5], 16),))
+    return piece.replace("\u2581", " ").encode()
+
+
+def _piece_decoder(decoder: Any, name: str) -> Callable[[str], bytes]:
+    steps = decoder.get("decoders", [decoder]) if decoder else []
+    kinds = {step["type"] for step in steps}
+    if "ByteLevel" in kinds:
+        return _byte_level_piece
+    if kinds & {"Metaspace", "ByteFallback"}:
+        return _metaspace_piece
+    raise InvalidArgumentError(
+        f"the tokenizer {name!r} decodes with {sorted(kinds) or 'nothing'}; expected byte-level BPE, or metaspace with "
+        "byte fallback, whose tokens stand for definite bytes"
+    )
+
+
+def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
+    """Find a tokenizer.
+
+    Args:
+        spec: None or `"byte"` for `ByteTokenizer`; `"char"` for a `CharTokenizer` over `alphabet`; a Hugging Face name or
+            folder; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned as it is.
+        alphabet: The characters of the data set, where it has few.
+
+    Raises:
+        InvalidArgumentError: If the spec is none of these, or `"char"` is asked for without an alphabet.
+        MissingDependencyError: If a Hugging Face tokenizer is named and transformers is not installed.
+    """
+    if spec is None or spec == "byte":
+        return ByteTokenizer()
+    if spec == "char":
+        if alphabet is None:
+            raise InvalidArgumentError(
+                "tokenizer='char' works where a data set has a small alphabet (the procedural environments); "
+                "use 'byte' here, or pass CharTokenizer(alphabet)"
+            )
+        return CharTokenizer(alphabet)
+    if isinstance(spec, str | os.PathLike):
+        return _load_hugging_face(os.fspath(spec))
+    if hasattr(spec, "backend_tokenizer"):
+        return HuggingFaceTokenizer(spec)
+    if isinstance(spec, Tokenizer):
+        return spec
+    raise InvalidArgumentError(
+        "a tokenizer is 'byte', 'char', a Hugging Face name or folder, a fast transformers tokenizer or an object with the "
+        f"methods of rlvr_envs.Tokenizer; got {type(spec).__name__}"
+    )
+
+
+def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise missing_dependency("transformers", "train", f"the tokenizer {name!r}") from error
+    try:
+        return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(name))
+    except (OSError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, or a name "
+            f"on the Hugging Face hub ({type(error).__name__}: {str(error).splitlines()[0][:200]})"
+        ) from error
+
+
+def token_table(tokenizer: Tokenizer, tokens: Sequence[int]) -> NDArray[np.bool_]:
+    """Mark some tokens in a table bool[vocab_size].
+
+    Raises:
+        InvalidArgumentError: If a token is outside the vocabulary.
+    """
+    table = np.zeros(tokenizer.vocab_size, dtype=bool)
+    for token in tokens:
+        if not 0 <= token < tokenizer.vocab_size:
+            raise InvalidArgumentError(f"the stop token {token} is outside the vocabulary [0, {tokenizer.vocab_size})")
+        table[token] = True
+    return table

@@ -1,0 +1,97 @@
+"""What flows between problems, streams and environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verifiers import Problem, Verdict
+
+Observation = dict[str, NDArray[np.int32]]
+"""`tokens` i32[b l] right-padded with 0 and `length` i32[b]; without the axis b for a single environment."""
+
+Info = dict[str, Any]
+
+
+class Dataset(Protocol):
+    """Any sequence of problems, a list too."""
+
+    def __len__(self) -> int:
+        """Count the problems."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Problem:
+        """Give one problem; the same index always gives the same problem."""
+        ...
+
+
+class Interaction(Protocol):
+    """The other side of an episode of several turns, such as a tool or a user; a pure function."""
+
+    def __call__(self, completion: str, problem: Problem, turn: int) -> str | None:
+        """Answer the policy's turn (the first is 0) with text to append, or end the episode with None."""
+        ...
+
+
+class ProcessScorer(Protocol):
+    """Pays at tokens; a pure function of the tokens so far."""
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
+        """Score the last of tokens i32[l], of which the first `prompt_length` are the prompt."""
+        ...
+
+
+class LegalActions(Protocol):
+    """Says which tokens may come next; a pure function of the tokens so far."""
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
+        """Give the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one is legal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One episode that ended in a transition."""
+
+    problem_id: str
+    completion: str
+    """The policy's own text of its last turn, without the stop string and special tokens."""
+    verdict: Verdict | None
+    """None where the environment has no verifier."""
+
+
+@dataclass(slots=True)
+class Transition:
+    """What one `advance` of b streams by up to n tokens did."""
+
+    rewards: NDArray[np.float64]
+    """f64[b n], the reward of each consumed token; a verdict that was awaited is paid in column 0."""
+    consumed: NDArray[np.int64]
+    """i64[b], how many of the given tokens were appended."""
+    inserted: NDArray[np.int64]
+    """i64[b], how many tokens the environment appended after them."""
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    ended: dict[int, Ended] = field(default_factory=dict)
+    """The episodes that ended, by row."""
+
+    @classmethod
+    def nothing(cls, num_streams: int, width: int) -> Transition:
+        """Build a transition in which nothing happened."""
+        return cls(
+            np.zeros((num_streams, width)),
+            np.zeros(num_streams, dtype=np.int64),
+            np.zeros(num_streams, dtype=np.int64),
+            np.zeros(num_streams, dtype=bool),
+            np.zeros(num_streams, dtype=bool),
+        )
+
+    @property
+    def reward(self) -> NDArray[np.float64]:
+        """f64[b], the left-to-right sum of `rewards`."""
+        if self.rewards.shape[1] == 1:
+            return self.rewards[:, 0].copy()
+        return np.cumsum(self.rewards, axis=1)[:, -1]

@@ -1,0 +1,218 @@
+"""`TokenVectorEnv`: b token streams as a native Gymnasium vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from rlvr_envs.streams import DRAW, StreamState, TokenStreams
+from rlvr_envs.token_env import as_tokens, check_options, observation_space
+from rlvr_envs.types import Info, Observation, Transition
+from verifiers import IllegalTokenError, InvalidArgumentError
+
+StepResult = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]
+
+
+class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+    """Many token streams that step together; each behaves as a `TokenEnv`.
+
+    `terminated` and `truncated` are true once, in the transition that ends a row. After that the row is left as it is
+    (reward 0, both False, `consumed` 0) until `reset(options={"reset_mask": mask})` refills it.
+
+    Observations, action and information are those of `TokenEnv` with a leading axis b; what only some rows have comes with
+    Gymnasium's mask `"_key"`.
+
+    Args:
+        streams: The streams.
+        copy: Give copies of the observation buffers. Without, the arrays of an observation change with the next step.
+        manifest: What decides an episode, as plain data, for the records of a run.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc] # constant here
+        "render_modes": [],
+        "render_fps": 30,
+        "autoreset_mode": AutoresetMode.DISABLED,
+    }
+
+    def __init__(self, streams: TokenStreams, *, copy: bool = True, manifest: Mapping[str, Any] | None = None) -> None:
+        self.streams = streams
+        self.manifest = dict(manifest or {})
+        self.num_envs = streams.num_streams
+        self.copy = copy
+        self.single_observation_space = observation_space(streams)
+        self.single_action_space = spaces.Discrete(streams.vocab_size)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._every_row = np.ones(self.num_envs, dtype=bool)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Start episodes in all rows, or in those of a mask.
+
+        Args:
+            seed: An int, from which one seed is spawned for each row; or a list with one seed (or None, to go on with the
+                row's generator) for each row: row i then behaves as a `TokenEnv` reset with `seed[i]`.
+            options: `{"problems": i64[b]}` chooses problems by index, -1 draws; `{"reset_mask": bool[b]}` resets only the
+                rows where it is True, ignoring the other entries of `problems` and `seed`.
+
+        Returns:
+            The observation, and info with `problem_id` and `problem_index` of the rows that were reset.
+
+        Raises:
+            InvalidArgumentError: If an option has another shape or dtype, or a problem index is out of range.
+            PromptTooLongError: If a prompt does not fit.
+        """
+        check_options(options, {"problems", "reset_mask"})
+        mask = self._reset_mask((options or {}).get("reset_mask"))
+        problems = self._problems((options or {}).get("problems"))
+        generators = self._row_generators(seed)
+        if mask is self._every_row:
+            self.streams.discard_pending()
+        rows = np.flatnonzero(mask).tolist()
+        self.streams.reset(rows, [generators[row] for row in rows], [problems[row] for row in rows])
+        return self._observation(), self._reset_info(mask)
+
+    def step(self, actions: ArrayLike) -> StepResult:
+        """Append one token to each live row: `step_many(actions[:, None], ones(b))`."""
+        tokens = np.asarray(actions)
+        if tokens.shape != (self.num_envs,) or tokens.dtype.kind not in "iu":
+            raise IllegalTokenError(
+                f"expected one integer token for each of {self.num_envs} rows, shape ({self.num_envs},), "
+                f"got {tokens.dtype} of shape {tokens.shape}"
+            )
+        chunk = np.ascontiguousarray(tokens, dtype=np.int64)[:, None]
+        return self._result(self.streams.advance(chunk))
+
+    def step_many(self, tokens: ArrayLike, counts: ArrayLike) -> StepResult:
+        """Append up to n tokens to each live row.
+
+        Args:
+            tokens: i64[b n].
+            counts: i64[b], how many of the row's tokens are meant, from the left.
+
+        Returns:
+            Observation, reward f64[b] (the left-to-right sum of `info["rewards"]`), terminated, truncated, info.
+
+        Raises:
+            IllegalTokenError: If a token that would be consumed is outside the vocabulary or not legal, or shapes differ.
+        """
+        chunk, meant = as_tokens(tokens, dims=2), as_tokens(counts, dims=1)
+        if len(chunk) != self.num_envs or len(meant) != self.num_envs:
+            raise IllegalTokenError(f"expected {self.num_envs} rows, got tokens {chunk.shape} and counts {meant.shape}")
+        if ((meant < 0) | (meant > chunk.shape[1])).any():
+            raise IllegalTokenError(f"counts are in [0, {chunk.shape[1]}], the width of tokens; got {meant.tolist()}")
+        return self._result(self.streams.advance(chunk, meant))
+
+    def wait(self) -> StepResult:
+        """Wait for every verdict that is pending under `verification="deferred"`; no tokens are consumed."""
+        return self._result(self.streams.wait())
+
+    def get_state(self, row: int) -> StreamState:
+        """Capture one row as a picklable value."""
+        return self.streams.get_state(row)
+
+    def set_state(self, row: int, state: StreamState) -> None:
+        """Put one row where a state was captured, in an environment with the same data set and settings."""
+        self.streams.set_state(row, state)
+
+    def fork(self, row: int, into: Sequence[int]) -> None:
+        """Copy one row over others; they draw later problems from their own generators."""
+        self.streams.fork(row, into)
+
+    def close_extras(self, **kwargs: object) -> None:
+        """Release what verification holds."""
+        self.streams.close()
+
+    def _reset_mask(self, mask: object) -> NDArray[np.bool_]:
+        if mask is None:
+            return self._every_row
+        array = np.asarray(mask)
+        if array.shape != (self.num_envs,) or array.dtype != bool:
+            raise InvalidArgumentError(
+                f"options['reset_mask'] is bool of shape ({self.num_envs},), got {array.dtype} of shape {array.shape}"
+            )
+        return array
+
+    def _problems(self, problems: object) -> list[int]:
+        if problems is None:
+            return [DRAW] * self.num_envs
+        array = np.asarray(problems)
+        if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"options['problems'] is one integer for each of {self.num_envs} rows (-1 draws), "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        return [int(index) for index in array]
+
+    def _row_generators(self, seed: int | Sequence[int | None] | None) -> list[np.random.Generator | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [_generator(child) for child in np.random.SeedSequence(int(seed)).spawn(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise InvalidArgumentError(f"expected one seed for each of {self.num_envs} rows, got {len(seed)}")
+        return [None if each is None else _generator(np.random.SeedSequence(each)) for each in seed]
+
+    def _observation(self) -> Observation:
+        tokens, length = self.streams.tokens, self.streams.length
+        return {"tokens": tokens.copy(), "length": length.copy()} if self.copy else {"tokens": tokens, "length": length}
+
+    def _reset_info(self, mask: NDArray[np.bool_]) -> Info:
+        ids = np.array([problem.id if (problem := self.streams.problem(row)) else "" for row in range(self.num_envs)])
+        info: Info = {"problem_id": ids.astype(object), "problem_index": self.streams.problem_index.copy()}
+        info |= {f"_{key}": mask.copy() for key in info}
+        return self._with_mask(info)
+
+    def _with_mask(self, info: Info) -> Info:
+        masks = self.streams.legal_masks()
+        if masks is not None:
+            info["action_mask"] = masks.copy() if self.copy else masks
+            info["_action_mask"] = self._every_row.copy()
+        return info
+
+    def _result(self, transition: Transition) -> StepResult:
+        every = self._every_row.copy() if self.copy else self._every_row
+        info: Info = {
+            "consumed": transition.consumed,
+            "_consumed": every,
+            "rewards": transition.rewards,
+            "_rewards": every,
+        }
+        if transition.inserted.any():
+            info |= {"inserted": transition.inserted, "_inserted": transition.inserted > 0}
+        pending = self.streams.pending_rows()
+        if pending:
+            info["pending"] = np.isin(np.arange(self.num_envs), pending)
+            info["_pending"] = info["pending"].copy()
+        if transition.ended:
+            info |= self._ended_info(transition)
+        return (
+            self._observation(),
+            transition.reward,
+            transition.terminated,
+            transition.truncated,
+            self._with_mask(info),
+        )
+
+    def _ended_info(self, transition: Transition) -> Info:
+        info: Info = {}
+        rows = list(transition.ended)
+        for key in ("problem_id", "completion", "verdict"):
+            values = np.full(self.num_envs, None, dtype=object)
+            for row in rows:
+                values[row] = getattr(transition.ended[row], key)
+            mask = np.zeros(self.num_envs, dtype=bool)
+            mask[rows] = True
+            info |= {key: values, f"_{key}": mask}
+        return info
+
+
+def _generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
