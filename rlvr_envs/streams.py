@@ -91,7 +91,7 @@ class StreamState:
     tokens: NDArray[np.int32]
     prompt_length: int
     turn_start: int
-    generated: int
+    limit: int
     inserted: int
     turn: int
     stop_state: int
@@ -138,7 +138,8 @@ class TokenStreams:
         self.problem_index = np.full(num_streams, DRAW, dtype=np.int64)
         self.prompt_length = np.zeros(num_streams, dtype=np.int32)
         self._turn_start = np.zeros(num_streams, dtype=np.int32)
-        self._generated = np.zeros(num_streams, dtype=np.int32)
+        # The length at which the policy's budget is spent.
+        self._limit = np.zeros(num_streams, dtype=np.int32)
         self._inserted = np.zeros(num_streams, dtype=np.int32)
         self._turn = np.zeros(num_streams, dtype=np.int32)
         self._stop_state = np.zeros(num_streams, dtype=np.int32)
@@ -153,7 +154,7 @@ class TokenStreams:
         self._only_appends = (rules.legal_actions, rules.process_scorer, self._stop_strings) == (None, None, None)
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
         self._may_raise = (rules.legal_actions, rules.process_scorer, rules.interaction) != (None, None, None)
-        per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._generated]
+        per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
         self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
         if self._legal is not None:
             self._arrays.append(self._legal)
@@ -222,7 +223,8 @@ class TokenStreams:
         self.tokens[row, : len(prompt)] = prompt
         self.tokens[row, len(prompt) :] = 0
         self.length[row] = self.prompt_length[row] = self._turn_start[row] = len(prompt)
-        self._generated[row] = self._inserted[row] = self._turn[row] = self._stop_state[row] = 0
+        self._limit[row] = len(prompt) + self.rules.max_new_tokens
+        self._inserted[row] = self._turn[row] = self._stop_state[row] = 0
         self.problem_index[row] = index
         self.live[row] = True
         self._update_legal(row)
@@ -237,13 +239,11 @@ class TokenStreams:
         """
         if not (self._only_appends and self.live[0] and 0 <= token < self.vocab_size) or self._stop_tokens[token]:
             return False
-        generated = self._generated[0] + 1
-        if generated >= self.rules.max_new_tokens:
-            return False
         length = self.length[0]
+        if length + 1 >= self._limit[0]:
+            return False
         self.tokens[0, length] = token
         self.length[0] = length + 1
-        self._generated[0] = generated
         return True
 
     def advance(self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None = None) -> Transition:
@@ -265,7 +265,10 @@ class TokenStreams:
         if not self.started:
             raise ResetNeeded("call reset() before stepping: no stream has a problem yet")
         active = self.live.copy() if counts is None else self.live & (counts > 0)
-        self._check_vocabulary(tokens, counts, active)
+        # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
+        wrong = tokens.view(np.uint64) >= self.vocab_size
+        if np.count_nonzero(wrong):
+            self._check_vocabulary(wrong, tokens, counts, active)
         transition = Transition.nothing(*tokens.shape)
         if self._may_raise:
             before = [array.copy() for array in self._arrays]
@@ -295,37 +298,48 @@ class TokenStreams:
         for column in range(tokens.shape[1]):
             if column and counts is not None:
                 active &= counts > column
-            rows = self._all_rows if active.all() else np.flatnonzero(active)
-            if len(rows) == 0:
+            count = np.count_nonzero(active)
+            if count == 0:
                 break
-            self._append(rows, tokens[rows, column], column, transition, active, ending)
+            if count == self.num_streams:
+                self._append(self._all_rows, slice(None), tokens[:, column], column, transition, active, ending)
+            else:
+                rows = np.flatnonzero(active)
+                self._append(rows, rows, tokens[rows, column], column, transition, active, ending)
         return ending
 
     def _append(
         self,
         rows: NDArray[np.int64],
+        at: NDArray[np.int64] | slice,
         tokens: NDArray[np.int64],
         column: int,
         transition: Transition,
         active: NDArray[np.bool_],
         ending: dict[int, bool],
     ) -> None:
-        """Append one token to each of some rows; rows that stop taking tokens leave `active`, those that end join `ending`."""
-        self._check_legal(rows, tokens)
-        self.tokens[rows, self.length[rows]] = tokens
-        self.length[rows] += 1
-        self._generated[rows] += 1
-        transition.consumed[rows] += 1
+        """Append one token to each of some rows.
+
+        Rows that stop taking tokens leave `active`, those that end join `ending`. `at` indexes the same rows as `rows`, and
+        is a slice when they are all of them, which is much the faster way.
+        """
+        if self._legal is not None:
+            self._check_legal(self._legal, rows, tokens)
+        length = self.length[at]
+        self.tokens[rows, length] = tokens
+        length += 1
+        self.length[at] = length
+        transition.consumed[at] += 1
         if self.rules.process_scorer is not None:
             self._score_tokens(self.rules.process_scorer, rows, column, transition)
         stopped = self._stop_tokens[tokens]
         if self._stop_strings is not None:
-            states = self._stop_strings.advance(self._stop_state[rows], tokens)
-            self._stop_state[rows] = states
-            stopped = stopped | (states == self._stop_strings.matched)
-        exhausted = self._generated[rows] >= self.rules.max_new_tokens
+            states = self._stop_strings.advance(self._stop_state[at], tokens)
+            self._stop_state[at] = states
+            stopped |= states == self._stop_strings.matched
+        exhausted = length >= self._limit[at]
         done = stopped | exhausted
-        if done.any():
+        if np.count_nonzero(done):
             self._stop_rows(rows[done], stopped[done], exhausted[done], transition, active, ending)
         if self._legal is not None:
             for row in rows:
@@ -362,6 +376,7 @@ class TokenStreams:
         self.tokens[row, self.length[row] : end] = tokens
         self.length[row] = self._turn_start[row] = end
         self._inserted[row] += len(tokens)
+        self._limit[row] += len(tokens)
         self._turn[row] += 1
         self._stop_state[row] = 0
 
@@ -412,6 +427,8 @@ class TokenStreams:
 
     def pending_rows(self) -> list[int]:
         """The rows whose episode is over and whose verdict is awaited."""
+        if not self._awaited:
+            return []
         return [row for awaited in self._awaited for row in awaited.rows]
 
     def wait(self) -> Transition:
@@ -450,24 +467,22 @@ class TokenStreams:
             live = self.live[row]
             self._legal[row] = self.rules.legal_actions(prefix, int(self.prompt_length[row])) if live else 1
 
-    def _check_legal(self, rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
-        if self._legal is None:
-            return
-        legal = self._legal[rows, tokens].astype(bool)
+    def _check_legal(self, masks: NDArray[np.int8], rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
+        legal = masks[rows, tokens].astype(bool)
         if not legal.all():
             row, token = int(rows[~legal][0]), int(tokens[~legal][0])
             raise IllegalTokenError(
                 f"token {token} of row {row} is not legal here: expected one of "
-                f"{np.flatnonzero(self._legal[row])[:20].tolist()}; see info['action_mask']"
+                f"{np.flatnonzero(masks[row])[:20].tolist()}; see info['action_mask']"
             )
 
     def _check_vocabulary(
-        self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None, active: NDArray[np.bool_]
+        self,
+        wrong: NDArray[np.bool_],
+        tokens: NDArray[np.int64],
+        counts: NDArray[np.int64] | None,
+        active: NDArray[np.bool_],
     ) -> None:
-        # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
-        wrong = tokens.view(np.uint64) >= self.vocab_size
-        if not wrong.any():
-            return
         wrong &= active[:, None]
         if counts is not None:
             wrong &= np.arange(tokens.shape[1]) < counts[:, None]
@@ -496,7 +511,7 @@ class TokenStreams:
             tokens=self.tokens[row, : self.length[row]].copy(),
             prompt_length=int(self.prompt_length[row]),
             turn_start=int(self._turn_start[row]),
-            generated=int(self._generated[row]),
+            limit=int(self._limit[row]),
             inserted=int(self._inserted[row]),
             turn=int(self._turn[row]),
             stop_state=int(self._stop_state[row]),
@@ -539,7 +554,7 @@ class TokenStreams:
         self._start(row, state.problem_index, state.tokens)
         self.prompt_length[row] = state.prompt_length
         self._turn_start[row] = state.turn_start
-        self._generated[row] = state.generated
+        self._limit[row] = state.limit
         self._inserted[row] = state.inserted
         self._turn[row] = state.turn
         self._stop_state[row] = state.stop_state

@@ -185,7 +185,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             "rewards": transition.rewards,
             "_rewards": every,
         }
-        if transition.inserted.any():
+        if np.count_nonzero(transition.inserted):
             info |= {"inserted": transition.inserted, "_inserted": transition.inserted > 0}
         pending = self.streams.pending_rows()
         if pending:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import overload
+from typing import SupportsIndex, overload
 
 from verifiers import DataError, InvalidArgumentError, Problem
 
@@ -46,10 +46,10 @@ class ProblemDataset(Sequence[Problem]):
         return len(self.problems)
 
     @overload
-    def __getitem__(self, index: int) -> Problem: ...
+    def __getitem__(self, index: SupportsIndex) -> Problem: ...
     @overload
     def __getitem__(self, index: slice) -> ProblemDataset: ...
-    def __getitem__(self, index: int | slice) -> Problem | ProblemDataset:
+    def __getitem__(self, index: SupportsIndex | slice) -> Problem | ProblemDataset:
         """One problem, or for a slice a data set of those problems with the same name and split."""
         if isinstance(index, slice):
             return dataclasses.replace(self, problems=self.problems[index])
@@ -93,23 +93,23 @@ _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
 def _plain(value: object) -> object:
-    """Turn a value into nested lists of JSON scalars; what is no list, tuple or scalar is tagged with its kind."""
+    """Turn a value into JSON: scalars and lists as they are, anything else an object that names its kind."""
     if isinstance(value, enum.Enum):
-        return [type(value).__qualname__, value.name]
+        return {"enum": [type(value).__qualname__, value.name]}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return ["mapping", sorted(([_plain(key), _plain(item)] for key, item in value.items()), key=json.dumps)]
+        return {"mapping": sorted(([_plain(key), _plain(item)] for key, item in value.items()), key=json.dumps)}
     if isinstance(value, AbstractSet):
-        return ["set", sorted(map(_plain, value), key=json.dumps)]
+        return {"set": sorted(map(_plain, value), key=json.dumps)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [[field.name, _plain(getattr(value, field.name))] for field in dataclasses.fields(value)]
-        return [type(value).__qualname__, fields]
+        return {"dataclass": [type(value).__qualname__, fields]}
     if callable(to_list := getattr(value, "tolist", None)):  # arrays, whose repr leaves items out
-        return [type(value).__qualname__, _plain(to_list())]
+        return {"array": [type(value).__qualname__, _plain(to_list())]}
     written = repr(value)
     if _ADDRESS.search(written):
         raise _NotPlainError(f"a {type(value).__name__} ({written})")
-    return [type(value).__qualname__, written]
+    return {"object": [type(value).__qualname__, written]}

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from rlvr_envs.data import arithmetic, hub, local
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
+from rlvr_envs.types import Dataset
 from verifiers import InvalidArgumentError, Message, MissingDataError, Problem, unknown_name
 
 SPLITS = tuple(arithmetic.ROWS)
@@ -22,20 +23,20 @@ _FIELDS = ("prompt", "reference", "id", "gold_completion")
 
 
 def load(
-    dataset: str | os.PathLike[str] | Sequence[Problem] | None = None,
+    dataset: str | os.PathLike[str] | Dataset | None = None,
     *,
     split: str = "train",
     columns: Mapping[str, str] = DEFAULT_COLUMNS,
     config: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
-) -> ProblemDataset:
+) -> Dataset:
     """Load any data set of questions and answers.
 
     Args:
         dataset: What to load:
 
             * None: the built-in arithmetic questions (24 train, 8 test);
-            * problems, in a `ProblemDataset`, a list or another sequence;
+            * problems, in a list or tuple; or a data set of any other kind, returned as it is;
             * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
@@ -47,6 +48,9 @@ def load(
             or a number). Every other column becomes metadata.
         config: The configuration of a hub data set that has several.
         data_dir: Where to look for a named folder; if given, the hub is not asked.
+
+    Returns:
+        A `ProblemDataset`, unless `dataset` was a data set already.
 
     Raises:
         UnknownNameError: If the split or a key of `columns` is not known.
@@ -63,21 +67,27 @@ def load(
     return ProblemDataset(name, split, tuple(problems))
 
 
-def _from_problems(problems: Sequence[Problem], split: str) -> ProblemDataset:
-    if isinstance(problems, ProblemDataset):
-        return problems
-    if not isinstance(problems, Sequence):
+def _from_problems(problems: Dataset, split: str) -> Dataset:
+    if isinstance(problems, Mapping) or not (hasattr(problems, "__len__") and hasattr(problems, "__getitem__")):
         raise InvalidArgumentError(
             f"expected a data set's name, path or sequence of problems, got {type(problems).__name__}"
         )
-    for index, problem in enumerate(problems):
-        if not isinstance(problem, Problem):
-            raise InvalidArgumentError(
-                f"expected a sequence of Problem, got {type(problem).__name__} at {index} (counted from 0)"
-            )
-    if not problems:
+    if len(problems) == 0:
         raise InvalidArgumentError("expected at least one problem, got an empty sequence")
-    return ProblemDataset("problems", split, tuple(problems))
+    if isinstance(problems, list | tuple):
+        return ProblemDataset(
+            "problems", split, tuple(_checked(problem, index) for index, problem in enumerate(problems))
+        )
+    _checked(problems[0], 0)  # only one: such a data set may make each problem when it is asked for
+    return problems
+
+
+def _checked(problem: object, index: int) -> Problem:
+    if isinstance(problem, Problem):
+        return problem
+    raise InvalidArgumentError(
+        f"expected a sequence of Problem, got {type(problem).__name__} at {index} (counted from 0)"
+    )
 
 
 def _named_rows(
@@ -168,7 +178,7 @@ def _prompt(row: Row, column: str) -> str | tuple[Message, ...]:
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not value or not all(map(_is_message, value)):
-        raise row.wrong_type("a string, or a list of messages {'role': ..., 'content': ...},", value, column)
+        raise row.wrong_type("a string, or a list of messages {'role': ..., 'content': ...}", value, column)
     return tuple(Message(message["role"], message["content"]) for message in value)
 
 
