@@ -182,11 +182,11 @@ class TokenStreams:
             generator or self._generators[row] or _fresh() for row, generator in zip(rows, generators, strict=True)
         ]
         indices = [self._choose(index, generator) for index, generator in zip(problems, chosen, strict=True)]
-        prompts = [self._prompt(index) for index in indices]
+        prompts = [self.prompt_tokens(index) for index in indices]
         for row, generator, index, prompt in zip(rows, chosen, indices, prompts, strict=True):
             self._generators[row] = generator
             self._start(row, index, prompt)
-        self.started = self.started or len(rows) == self.num_streams
+        self.started = self.started or len(rows) > 0
 
     def discard_pending(self) -> None:
         """Forget the verdicts that are awaited, as a full reset does."""
@@ -202,7 +202,12 @@ class TokenStreams:
             )
         return index
 
-    def _prompt(self, index: int) -> NDArray[np.int32]:
+    def prompt_tokens(self, index: int) -> NDArray[np.int32]:
+        """Encode the prompt of problem `index` as tokens i32[l].
+
+        Raises:
+            PromptTooLongError: If it does not fit.
+        """
         if index not in self._prompts:
             tokens = self.rules.tokenizer.encode(self.rules.render_prompt(self.dataset[index]), start=True)
             self._check_prompt(index, tokens)
@@ -535,7 +540,7 @@ class TokenStreams:
         generator = np.random.Generator(np.random.PCG64())
         generator.bit_generator.state = copy.deepcopy(dict(state.generator))
         self._generators[row] = generator
-        self.started = self.started or all(generator is not None for generator in self._generators)
+        self.started = True
 
     def use_generator(self, row: int, generator: np.random.Generator) -> None:
         """Draw the row's further problems from this generator."""

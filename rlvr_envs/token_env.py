@@ -115,6 +115,11 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         self._check_order()
         return self._result(self.streams.advance(chunk[None, :]))
 
+    @property
+    def num_problems(self) -> int:
+        """The size of the data set."""
+        return len(self.streams.dataset)
+
     def wait(self) -> tuple[Observation, float, bool, bool, Info]:
         """Wait for the verdict of an episode under `verification="deferred"`; no token is consumed."""
         return self._result(self.streams.wait())

@@ -110,6 +110,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             raise IllegalTokenError(f"counts are in [0, {chunk.shape[1]}], the width of tokens; got {meant.tolist()}")
         return self._result(self.streams.advance(chunk, meant))
 
+    @property
+    def num_problems(self) -> int:
+        """The size of the data set."""
+        return len(self.streams.dataset)
+
     def wait(self) -> StepResult:
         """Wait for every verdict that is pending under `verification="deferred"`; no tokens are consumed."""
         return self._result(self.streams.wait())

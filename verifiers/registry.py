@@ -25,6 +25,8 @@ _BUILT_IN = {
     "choice": "verifiers.choice:ChoiceVerifier",
     "countdown": "verifiers.countdown:CountdownVerifier",
     "exact": "verifiers.exact:ExactVerifier",
+    "first": "verifiers.composition:FirstThatApplies",
+    "gate": "verifiers.composition:Gate",
     "math": "verifiers.math:MathVerifier",
     "numeric": "verifiers.numeric:NumericVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
@@ -109,6 +111,8 @@ def _load(path: str) -> Factory:
     except MissingDependencyError:
         raise
     except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and something that it needs is not
         raise unknown_name("verifier", path, registered_names()) from error
     if not hasattr(module, attribute):
         raise unknown_name(f"attribute of module {module_name!r}", attribute, vars(module))
@@ -211,7 +215,7 @@ def verifier_error(error: BaseException) -> Verdict:
 
 
 def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: object) -> Verdict:
-    """Judge one completion against one reference: `verify("math", r"so it is \\boxed{1/2}", "0.5")`.
+    r"""Judge one completion against one reference: `verify("math", r"so it is \boxed{1/2}", "0.5")`.
 
     Args:
         spec: As for `make`.

@@ -42,7 +42,8 @@ class Program:
 
 
 def _affine(a: int, b: int) -> Part:
-    return Part(f"{a} times x {'plus' if b > 0 else 'minus'} {abs(b)}", f"{a} * x {b:+d}", lambda x: a * x + b)
+    word, sign = ("plus", "+") if b > 0 else ("minus", "-")
+    return Part(f"{a} times x {word} {abs(b)}", f"{a} * x {sign} {abs(b)}", lambda x: a * x + b)
 
 
 def _square(b: int) -> Part:
@@ -85,7 +86,7 @@ def _repeated(times: int) -> Part:
 _VALUES = (
     *(_affine(a, b) for a in range(2, 10) for b in (*range(-9, 0), *range(1, 10))),
     *map(_square, range(1, 10)),
-    *map(_distance, range(-9, 10)),
+    *map(_distance, range(10)),
 )
 _CONDITIONS = (
     *map(_above, range(-9, 10)),
@@ -195,7 +196,7 @@ def _choice(rng: np.random.Generator, parts: tuple[Part, ...]) -> Part:
 def _either(value: Part, otherwise: Part, condition: Part) -> Part:
     return Part(
         f"{value.words} if x is {condition.words} and {otherwise.words} if not",
-        f"({value.code} if {condition.code} else {otherwise.code})",
+        f"{value.code} if {condition.code} else {otherwise.code}",
         lambda x: value.apply(x) if condition.apply(x) else otherwise.apply(x),
         condition.edge,
     )

@@ -1,0 +1,61 @@
+"""Checkpoints: folders that appear as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from verifiers import CheckpointError
+
+_STATE = "state.pt"
+_MODEL = "model"
+
+
+def save_checkpoint(folder: Path, model: Any, state: dict[str, Any]) -> None:
+    """Write the model, in the format of `save_pretrained`, and a state of tensors and plain data.
+
+    Everything is written beside the folder first, flushed to the disk and renamed. A folder that exists is kept: a step's
+    checkpoint is always the same.
+    """
+    if folder.exists():
+        return
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    model.save_pretrained(partial / _MODEL)
+    torch.save(state, partial / _STATE)
+    for path in (*partial.rglob("*"), partial):
+        _flush(path)
+    os.replace(partial, folder)
+    _flush(folder.parent)
+
+
+def load_checkpoint(folder: Path, model: Any, *, agent: str) -> dict[str, Any]:
+    """Load the weights into the model and give the state.
+
+    Raises:
+        CheckpointError: If there is no checkpoint, or it is of another kind of agent or model.
+    """
+    if not (folder / _STATE).is_file():
+        raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
+    state: dict[str, Any] = torch.load(folder / _STATE, weights_only=True)
+    if state["agent"] != agent:
+        raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
+    saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype)
+    try:
+        model.load_state_dict(saved.state_dict())
+    except RuntimeError as error:
+        raise CheckpointError(f"the checkpoint at {folder} is of another model: {error}") from error
+    return state
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

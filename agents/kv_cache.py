@@ -1,0 +1,105 @@
+"""A KV cache over rows that begin and end at different times.
+
+All rows end at the same column, so that one forward pass appends one token to each; what stands left of a row's first
+token is padding, which the attention mask hides.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+
+class RowCache:
+    """Keys and values of some rows, each a prefix of tokens that the model has read.
+
+    Args:
+        model: A `transformers` causal LM.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
+        self.lengths: list[int] = []
+        """How many tokens each row of the cache holds."""
+        self._cache: Any = None  # a DynamicCache; its layers are typed more widely than they are here
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether rows can be added to those that are there: all layers keep plain keys and values."""
+        return self._cache is None or all(type(layer) is DynamicLayer for layer in self._cache.layers)
+
+    def prefill(self, prompts: list[Tensor], repeats: Tensor) -> Tensor:
+        """Read prompts i64[l_i] as new rows of an empty cache, and give the logits [r v] after each.
+
+        Args:
+            prompts: Different token prefixes.
+            repeats: i64[r], for each new row which prompt it has; a prompt is computed once, however many rows have it.
+        """
+        width = max(len(prompt) for prompt in prompts)
+        tokens = torch.zeros(len(prompts), width, dtype=torch.long)
+        for row, prompt in enumerate(prompts):
+            tokens[row, width - len(prompt) :] = prompt
+        lengths = [len(prompt) for prompt in prompts]
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._forward(tokens, lengths, width)
+        indices = repeats.to(logits.device)
+        if len(prompts) < len(repeats):
+            self._cache.batch_select_indices(indices)
+        self.lengths = [lengths[row] for row in repeats.tolist()]
+        return logits[indices]
+
+    def append(self, tokens: Tensor) -> Tensor:
+        """Read one more token i64[r] in every row, and give the logits [r v] after each."""
+        self.lengths = [length + 1 for length in self.lengths]
+        return self._forward(tokens[:, None], self.lengths, self._columns() + 1)
+
+    def keep(self, rows: list[int]) -> None:
+        """Drop all rows but these, in this order, and the columns that none of them needs."""
+        if self._cache is None or rows == list(range(len(self.lengths))):
+            return
+        self.lengths = [self.lengths[row] for row in rows]
+        if not rows:
+            self._cache = None
+            return
+        self._cache.batch_select_indices(torch.tensor(rows, device=self._model.device))
+        spare = self._columns() - max(self.lengths)
+        if spare and self.mergeable:
+            for layer in self._cache.layers:
+                layer.keys, layer.values = layer.keys[:, :, spare:], layer.values[:, :, spare:]
+
+    def extend(self, other: RowCache) -> None:
+        """Add the rows of another cache behind those of this one."""
+        if self._cache is None or other._cache is None:
+            self._cache, self.lengths = other._cache or self._cache, other.lengths or self.lengths
+            return
+        width = max(self._columns(), other._columns())
+        for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
+            mine.keys = torch.cat([_pad(mine.keys, width), _pad(theirs.keys, width)])
+            mine.values = torch.cat([_pad(mine.values, width), _pad(theirs.values, width)])
+        self.lengths = self.lengths + other.lengths
+
+    def _columns(self) -> int:
+        return 0 if self._cache is None else self._cache.get_seq_length()
+
+    def _forward(self, tokens: Tensor, lengths: list[int], columns: int) -> Tensor:
+        device = self._model.device
+        ends = torch.tensor(lengths, device=device)[:, None]
+        arguments: dict[str, Any] = {"input_ids": tokens.to(device), "past_key_values": self._cache, "use_cache": True}
+        if min(lengths) < columns:
+            arguments["attention_mask"] = torch.arange(columns, device=device) >= columns - ends
+        if self._takes_positions:
+            offsets = torch.arange(-tokens.shape[1], 0, device=device)
+            arguments["position_ids"] = (ends + offsets).clamp(min=0)
+        logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
+        return logits
+
+
+def _pad(states: Tensor, width: int) -> Tensor:
+    # Padded with zeros, which the attention mask hides.
+    return torch.nn.functional.pad(states, (0, 0, width - states.shape[2], 0))

@@ -1,0 +1,108 @@
+"""Models: any `transformers` causal LM by name or folder, and a tiny one made here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from agents.policy import CausalLMPolicy
+from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
+from verifiers import InvalidArgumentError
+
+_TOKENIZER_FILE = "rlvr_tokenizer.json"
+
+
+def tiny_model(
+    vocab_size: int,
+    *,
+    seed: int = 0,
+    layers: int = 4,
+    hidden_size: int = 128,
+    heads: int = 4,
+    intermediate_size: int = 512,
+    max_tokens: int = 2048,
+) -> Any:
+    """Build a small Qwen2-shaped transformer with random weights; by default about 1.05 million of them.
+
+    Args:
+        vocab_size: Number of tokens.
+        seed: Decides the weights, and leaves torch's own generator as it was.
+        layers: Number of layers.
+        hidden_size: Width of the residual stream.
+        heads: Attention heads.
+        intermediate_size: Width of the feed-forward layers.
+        max_tokens: Longest context.
+    """
+    config = Qwen2Config(
+        vocab_size=int(vocab_size),
+        hidden_size=hidden_size,
+        intermediate_size=intermediate_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=max_tokens,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config).eval()
+
+
+def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
+    """Load a causal LM from a folder or by its name on the hub, in evaluation mode.
+
+    Args:
+        name: A folder with `config.json` and weights, or a hub name.
+        dtype: As for `from_pretrained`: `"auto"` keeps the saved one.
+
+    Raises:
+        InvalidArgumentError: If nothing can be loaded under that name.
+    """
+    try:
+        return AutoModelForCausalLM.from_pretrained(name, dtype=dtype).eval()
+    except (OSError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"no causal language model could be loaded from {str(name)!r}: expected a folder with config.json and weights, "
+            f"or a name on the Hugging Face hub ({type(error).__name__}: {str(error).splitlines()[0][:200]})"
+        ) from error
+
+
+def save_model(folder: Path, model: Any, tokenizer: Tokenizer) -> None:
+    """Save a model so that `load_policy` finds its tokenizer with it."""
+    model.save_pretrained(folder)
+    path = Path(folder) / _TOKENIZER_FILE
+    if isinstance(tokenizer, CharTokenizer):
+        path.write_text(json.dumps({"type": "char", "alphabet": tokenizer.alphabet}) + "\n", encoding="utf-8")
+    elif isinstance(tokenizer, ByteTokenizer):
+        path.write_text(json.dumps({"type": "byte"}) + "\n", encoding="utf-8")
+    elif isinstance(tokenizer, HuggingFaceTokenizer):
+        tokenizer.inner.save_pretrained(folder)
+    else:
+        raise InvalidArgumentError(
+            f"a {type(tokenizer).__name__} can't be saved: only built-in and Hugging Face tokenizers"
+        )
+
+
+def load_tokenizer(name: str | Path) -> Tokenizer:
+    """Load the tokenizer that belongs to a model: saved by `save_model`, or as `transformers` finds it."""
+    path = Path(name) / _TOKENIZER_FILE
+    if not path.is_file():
+        return get_tokenizer(str(name))
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    return CharTokenizer(saved["alphabet"]) if saved["type"] == "char" else ByteTokenizer()
+
+
+def load_policy(name: str | Path, *, temperature: float = 1.0, seed: int = 0) -> tuple[CausalLMPolicy, Tokenizer]:
+    """Load a model and its tokenizer as a policy, on the GPU where there is one."""
+    tokenizer = load_tokenizer(name)
+    model = load_model(name)
+    if torch.cuda.is_available():
+        model = model.to("cuda")
+    return CausalLMPolicy(model, temperature=temperature, vocab_size=tokenizer.vocab_size, seed=seed), tokenizer

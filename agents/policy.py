@@ -1,0 +1,250 @@
+"""`CausalLMPolicy`: a `transformers` causal language model as a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.kv_cache import RowCache
+from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents.types import Action
+from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+
+class CausalLMPolicy:
+    """Samples one token for each row, with cached keys and values.
+
+    The cache is only a shortcut: every observation is compared with the tokens the cache has read, and rows that differ
+    are read anew. A plain `act(observation)` loop, refilled rows, restored states and forks are therefore all right.
+
+    Args:
+        model: Any `transformers` causal LM. It is put in evaluation mode and stays there: with dropout the stored
+            log-probabilities would not be those of the distribution that is trained.
+        temperature: Divides the logits when sampling and when training alike; 0 chooses the likeliest token, for
+            evaluation only (its log-probabilities are NaN).
+        vocab_size: Number of tokens to choose from, the first of the model's; by default all.
+        seed: Decides the sampling of episodes that were not announced by `begin`.
+
+    Raises:
+        InvalidArgumentError: If the temperature is negative, or the model has fewer tokens than `vocab_size`.
+    """
+
+    def __init__(self, model: Any, *, temperature: float = 1.0, vocab_size: int | None = None, seed: int = 0) -> None:
+        if not 0 <= temperature < float("inf"):
+            raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
+        available = int(model.get_output_embeddings().weight.shape[0])
+        if vocab_size is not None and vocab_size > available:
+            raise InvalidArgumentError(
+                f"the model has {available} tokens and the environment {vocab_size}: give both the same tokenizer"
+            )
+        self.model = model.eval()
+        self.temperature = temperature
+        self.vocab_size = vocab_size or available
+        self.seed = seed
+        self.version = 0
+        self._cache = RowCache(model)
+        self._slots: list[int] = []  # the row that each slot of the cache belongs to
+        self._tokens = np.zeros((0, 0), dtype=np.int32)
+        self._length = np.zeros(0, dtype=np.int64)
+        self._seeds = np.zeros(0, dtype=np.uint64)
+        self._announced = np.zeros(0, dtype=bool)
+        self._readings = 0
+        self._last = Action(np.zeros((0, 1), np.int64), np.zeros(0, np.int64), np.zeros((0, 1), np.float32))
+
+    def at_temperature(self, temperature: float) -> CausalLMPolicy:
+        """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        return CausalLMPolicy(self.model, temperature=temperature, vocab_size=self.vocab_size, seed=self.seed)
+
+    # Acting
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes and the seeds u64[r] of their sampling."""
+        self._fit(int(rows.max(initial=-1)) + 1, 0)
+        self._seeds[rows] = seeds
+        self._announced[rows] = True
+        self._length[rows] = 0
+
+    def weights_changed(self) -> None:
+        """Count a new version of the weights; what the cache holds of the old ones is dropped."""
+        self.version += 1
+        self._cache = RowCache(self.model)
+        self._slots = []
+        self._length[:] = 0
+
+    @torch.no_grad()
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action."""
+        single = observation["tokens"].ndim == 1
+        tokens = np.atleast_2d(observation["tokens"])
+        length = np.atleast_1d(observation["length"]).astype(np.int64)
+        self._fit(*tokens.shape)
+        wanted = (length > 0) if rows is None else rows & (length > 0)
+        same = self._read_before(tokens)
+        held = np.zeros(len(tokens), dtype=bool)
+        held[self._slots] = True
+        unchanged = wanted & same & (length == self._length[: len(tokens)])
+        grown = wanted & held & same & (length == self._length[: len(tokens)] + 1)
+        fresh = wanted & ~unchanged & ~grown
+        legal = None if action_mask is None else np.atleast_2d(action_mask).astype(bool)
+        action = self._new_action(len(tokens), unchanged)
+        if not self._cache.mergeable and fresh.any():
+            grown, fresh = np.zeros_like(grown), fresh | grown
+        for logits, slots in (self._decode(tokens, grown), self._prefill(tokens, length, fresh)):
+            if slots:
+                self._choose(logits, np.array(slots), length, legal, action)
+        self._remember(tokens, length, grown | fresh, action)
+        return _first_row(action) if single else action
+
+    def _fit(self, num_rows: int, width: int) -> None:
+        """Make room for more rows or longer observations."""
+        rows, columns = max(num_rows, len(self._length)), max(width, self._tokens.shape[1])
+        if (rows, columns) == self._tokens.shape:
+            return
+        missing = rows - len(self._length)
+        old = self._tokens
+        self._tokens = np.zeros((rows, columns), dtype=np.int32)
+        self._tokens[: old.shape[0], : old.shape[1]] = old
+        self._length = np.concatenate([self._length, np.zeros(missing, dtype=np.int64)])
+        self._seeds = np.concatenate([self._seeds, np.zeros(missing, dtype=np.uint64)])
+        self._announced = np.concatenate([self._announced, np.zeros(missing, dtype=bool)])
+
+    def _read_before(self, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """For each row whether its observation begins with the tokens that the cache has read."""
+        rows, width = tokens.shape
+        differs = tokens != self._tokens[:rows, :width]
+        differs &= np.arange(width) < self._length[:rows, None]
+        same: NDArray[np.bool_] = ~differs.any(axis=1)
+        return same
+
+    def _decode(self, tokens: NDArray[np.int32], grown: NDArray[np.bool_]) -> Any:
+        """Read the new token of rows that grew by one; rows that did not leave the cache."""
+        keep = [slot for slot, row in enumerate(self._slots) if grown[row]]
+        if not keep:
+            return None, []
+        self._cache.keep(keep)
+        self._slots = [self._slots[slot] for slot in keep]
+        newest = tokens[self._slots, self._length[self._slots]]
+        return self._cache.append(torch.from_numpy(newest.astype(np.int64))), list(self._slots)
+
+    def _prefill(self, tokens: NDArray[np.int32], length: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Any:
+        """Read the whole prefix of rows that the cache does not hold; equal prefixes are read once."""
+        rows = np.flatnonzero(fresh).tolist()
+        if not rows:
+            return None, []
+        self._cache.keep([slot for slot, row in enumerate(self._slots) if not fresh[row]])
+        self._slots = [row for row in self._slots if not fresh[row]]
+        self._seed_unannounced(np.array(rows))
+        prefixes = [tokens[row, : length[row]].astype(np.int64) for row in rows]
+        order: dict[bytes, int] = {}
+        repeats = [order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes]
+        unique = [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order]
+        added = RowCache(self.model)
+        logits = added.prefill(unique, torch.tensor(repeats))
+        if self._cache.mergeable:
+            self._cache.extend(added)
+            self._slots = self._slots + rows
+        else:
+            self._cache, self._slots = added, rows
+        return logits, rows
+
+    def _seed_unannounced(self, rows: NDArray[np.int64]) -> None:
+        rows = rows[~self._announced[rows]]
+        if len(rows):
+            self._readings += 1
+            origin = np.array([self.seed % 2**64, self._readings], dtype=np.uint64)
+            base = mix(mix(origin[:1]) ^ origin[1:])
+            self._seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
+
+    def _choose(
+        self,
+        logits: Tensor,
+        rows: NDArray[np.int64],
+        length: NDArray[np.int64],
+        legal: NDArray[np.bool_] | None,
+        action: Action,
+    ) -> None:
+        """Choose a token for each of some rows from their logits [r v], and write it into the action."""
+        logits = logits[:, : self.vocab_size]
+        mask = None if legal is None else torch.from_numpy(legal[rows]).to(logits.device)
+        if self.temperature == 0:
+            masked = logits if mask is None else logits.masked_fill(~mask, -torch.inf)
+            tokens, chosen = masked.argmax(dim=-1), torch.full((len(rows),), torch.nan)
+        else:
+            logprobs = scaled_logprobs(logits, self.temperature, mask)
+            u = torch.from_numpy(uniforms(self._seeds[rows], length[rows])).to(logits.device)
+            tokens = sample(logprobs, u)
+            chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+        action.tokens[rows, 0] = tokens.cpu().numpy()
+        action.logprobs[rows, 0] = chosen.cpu().numpy()
+        action.counts[rows] = 1
+
+    def _new_action(self, num_rows: int, unchanged: NDArray[np.bool_]) -> Action:
+        action = Action(
+            np.zeros((num_rows, 1), dtype=np.int64),
+            np.zeros(num_rows, dtype=np.int64),
+            np.zeros((num_rows, 1), dtype=np.float32),
+        )
+        rows = np.flatnonzero(unchanged)
+        action.tokens[rows] = self._last.tokens[rows]
+        action.logprobs[rows] = self._last.logprobs[rows]
+        action.counts[rows] = 1
+        return action
+
+    def _remember(
+        self, tokens: NDArray[np.int32], length: NDArray[np.int64], read: NDArray[np.bool_], action: Action
+    ) -> None:
+        rows = np.flatnonzero(read)
+        self._tokens[rows, : tokens.shape[1]] = tokens[rows]
+        self._length[rows] = length[rows]
+        self._last = action
+
+    # Learning
+
+    def logprobs_and_entropy(
+        self,
+        tokens: Int[Tensor, "b l"],
+        first: int,
+        legal: Tensor | None = None,
+    ) -> tuple[Float[Tensor, "b t"], Float[Tensor, "b t"]]:
+        """Log-probabilities of tokens `first` to l - 1, and the entropy of the distributions they came from, in nats.
+
+        With gradients. Padding stands on the right, where causal attention never looks, so it needs no mask.
+
+        Args:
+            tokens: Right-padded.
+            first: At least 1: the first token has no distribution.
+            legal: bool[b t v], the tokens each was chosen from; None if all.
+
+        Returns:
+            Two tensors f32[b t] with t = l - first; the values at padding mean nothing.
+        """
+        kept = tokens.shape[1] - first + 1
+        logits = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits[
+            :, -kept:-1, : self.vocab_size
+        ]
+        logprobs = scaled_logprobs(logits, self.temperature, legal)
+        chosen = logprobs.gather(-1, tokens[:, first:, None]).squeeze(-1)
+        # A token that was not legal has log-probability -inf and adds nothing.
+        entropy = -(logprobs.exp() * logprobs.clamp(min=torch.finfo(logprobs.dtype).min)).sum(-1)
+        return chosen, entropy
+
+    def parameters(self) -> Sequence[torch.nn.Parameter]:
+        """The weights that learn."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+
+def _first_row(action: Action) -> Action:
+    return Action(action.tokens[0], action.counts[0], action.logprobs[0])

@@ -1,0 +1,184 @@
+"""The one interaction loop: a policy acts in an environment until a list of episodes is done.
+
+It uses `reset` and `step_many` of any vector environment with the observation of `TokenVectorEnv`, and `step` where the
+outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+
+from agents.types import Action, Policy, Trajectory
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One episode to be played."""
+
+    problem: int
+    """The problem's index, -1 to let the environment draw it."""
+    group: int
+    """Carried into the trajectory."""
+    seed: int
+    """Decides the policy's sampling, together with the observations alone."""
+
+
+def rollout(
+    env: VectorEnv[Any, Any, Any],
+    policy: Policy,
+    episodes: Sequence[Episode],
+    *,
+    on_episode: Callable[[Trajectory], None] | None = None,
+) -> list[Trajectory]:
+    """Play episodes, as many at once as the environment has rows.
+
+    Args:
+        env: A vector environment with `AutoresetMode.DISABLED`; one built with `copy=False` saves time.
+        policy: Who acts.
+        episodes: What is played.
+        on_episode: Called with each trajectory as it ends.
+
+    Returns:
+        The trajectories in the order of `episodes`.
+
+    Raises:
+        InvalidArgumentError: If the environment resets itself.
+    """
+    mode = env.metadata.get("autoreset_mode")
+    if mode is not AutoresetMode.DISABLED:
+        raise InvalidArgumentError(
+            f"rollout refills rows itself and needs autoreset_mode=AutoresetMode.DISABLED, got {mode}; build the environment "
+            "with gym.make_vec(id, num_envs=...), or pass autoreset_mode to SyncVectorEnv"
+        )
+    recorder = _Recorder(env, policy, episodes)
+    for trajectory in recorder.play():
+        if on_episode is not None:
+            on_episode(trajectory)
+    return [recorder.done[index] for index in range(len(episodes))]
+
+
+class _Recorder:
+    """Plays episodes and writes down what each token came with, by position in the row's buffer."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]) -> None:
+        self.env = env
+        self.policy = policy
+        self.episodes = episodes
+        self.done: dict[int, Trajectory] = {}
+        self.next = 0
+        rows = env.num_envs
+        self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
+        self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
+        width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
+        self.prompt_length = np.zeros(rows, dtype=np.int64)
+        self.length = np.zeros(rows, dtype=np.int64)
+        self.policy_mask = np.zeros((rows, width), dtype=bool)
+        self.logprobs = np.zeros((rows, width), dtype=np.float32)
+        self.rewards = np.zeros((rows, width))
+        self.versions = np.zeros((rows, width), dtype=np.int32)
+        self.action_masks: NDArray[np.uint8] | None = None
+
+    def play(self) -> Iterator[Trajectory]:
+        observation, mask = self._refill(np.ones(self.env.num_envs, dtype=bool))
+        while (self.playing >= 0).any():
+            acting = (self.playing >= 0) & ~self.waiting
+            if acting.any():
+                action = self.policy.act(observation, action_mask=mask, rows=acting)
+                self._keep_masks(mask, acting)
+                observation, _, terminated, truncated, info = self._step(action)
+                self._record(action, info)
+            else:
+                observation, _, terminated, truncated, info = self.env.wait()  # type: ignore[attr-defined] # rows wait
+            self.length = observation["length"].astype(np.int64)
+            self._record_rewards(info)
+            mask = info.get("action_mask")
+            self.waiting = np.asarray(info.get("pending", np.zeros(self.env.num_envs, dtype=bool)))
+            ended = (terminated | truncated) & (self.playing >= 0)
+            if ended.any():
+                for row in np.flatnonzero(ended).tolist():
+                    yield self._finish(row, observation, bool(terminated[row]), bool(truncated[row]), info)
+                if self.next < len(self.episodes):
+                    observation, mask = self._refill(ended)
+
+    def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """Start the next episodes in free rows, as far as there are any."""
+        rows = np.flatnonzero(free)[: len(self.episodes) - self.next]
+        starting = self.episodes[self.next : self.next + len(rows)]
+        self.playing[rows] = np.arange(self.next, self.next + len(rows))
+        self.next += len(rows)
+        problems = np.full(self.env.num_envs, -1, dtype=np.int64)
+        problems[rows] = [episode.problem for episode in starting]
+        options: dict[str, Any] = {"problems": problems}
+        if len(rows) < self.env.num_envs:
+            options["reset_mask"] = np.isin(np.arange(self.env.num_envs), rows)
+        observation, info = self.env.reset(options=options)
+        self.policy.begin(rows, np.array([episode.seed for episode in starting], dtype=np.uint64))
+        self.length = observation["length"].astype(np.int64)
+        self.prompt_length[rows] = self.length[rows]
+        for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
+            buffer[rows] = 0
+        return observation, info.get("action_mask")
+
+    def _step(self, action: Action) -> Any:
+        if hasattr(self.env, "step_many"):
+            return self.env.step_many(action.tokens, action.counts)
+        if action.tokens.shape[1] != 1:
+            raise InvalidArgumentError(
+                f"the policy gives {action.tokens.shape[1]} tokens at once, and the outermost wrapper of the environment, "
+                f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that gives one token"
+            )
+        return self.env.step(action.tokens[:, 0])
+
+    def _keep_masks(self, mask: NDArray[np.int8] | None, acting: NDArray[np.bool_]) -> None:
+        if mask is None:
+            return
+        if self.action_masks is None:
+            self.action_masks = np.zeros((*self.rewards.shape, (mask.shape[1] + 7) // 8), dtype=np.uint8)
+        rows = np.flatnonzero(acting)
+        self.action_masks[rows, self.length[rows]] = np.packbits(mask[rows].astype(bool), axis=1)
+
+    def _record(self, action: Action, info: dict[str, Any]) -> None:
+        consumed = info["consumed"]
+        for column in range(action.tokens.shape[1]):
+            rows = np.flatnonzero((consumed > column) & (self.playing >= 0))
+            at = self.length[rows] + column
+            self.policy_mask[rows, at] = True
+            self.logprobs[rows, at] = action.logprobs[rows, column]
+            self.rewards[rows, at] += info["rewards"][rows, column]
+            self.versions[rows, at] = self.policy.version
+
+    def _record_rewards(self, info: dict[str, Any]) -> None:
+        """A verdict that was awaited comes without a token: it belongs to the last one."""
+        rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
+        self.rewards[rows, self.length[rows] - 1] += info["rewards"][rows, 0]
+
+    def _finish(
+        self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
+    ) -> Trajectory:
+        length = int(self.length[row])
+        masks = None if self.action_masks is None else self.action_masks[row, :length].copy()
+        trajectory = Trajectory(
+            problem_id=info["problem_id"][row],
+            group=self.episodes[self.playing[row]].group,
+            prompt_length=int(self.prompt_length[row]),
+            terminated=terminated,
+            truncated=truncated,
+            verdict=info["verdict"][row],
+            completion=info["completion"][row],
+            tokens=observation["tokens"][row, :length].copy(),
+            policy_mask=self.policy_mask[row, :length].copy(),
+            logprobs=self.logprobs[row, :length].copy(),
+            rewards=self.rewards[row, :length].copy(),
+            policy_version=self.versions[row, :length].copy(),
+            action_masks=masks,
+        )
+        self.done[int(self.playing[row])] = trajectory
+        self.playing[row] = -1
+        return trajectory

@@ -1,0 +1,54 @@
+"""Sampling that depends on an episode's seed and the token's position alone, not on the batch around it.
+
+One uniform number for each token comes from a counter-based generator, and the token from inverting the cumulative
+distribution; so any batching, order or refilling of rows samples the same tokens from the same distributions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, figure 17), a bijection."""
+    with np.errstate(over="ignore"):
+        z = values + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give a number in [0, 1) for each seed u64[b] and position i64[b]."""
+    with np.errstate(over="ignore"):
+        words = mix(mix(seeds) + positions.astype(np.uint64) * _GOLDEN)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"]) -> Int[Tensor, " b"]:
+    """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.
+
+    Summed in float64, so that a token's chance is its probability to about 1e-16 even in a large vocabulary; a token of
+    probability 0 is never chosen.
+    """
+    cumulative = logprobs.double().exp().cumsum(dim=-1)
+    target = (u.double() * cumulative[:, -1]).unsqueeze(-1)
+    chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
+    last = (logprobs > -torch.inf).int().cumsum(dim=-1).argmax(dim=-1)
+    return torch.minimum(chosen, last)
+
+
+def scaled_logprobs(
+    logits: Float[Tensor, "*b v"], temperature: float, legal: Tensor | None = None
+) -> Float[Tensor, "*b v"]:
+    """Log-probabilities in float32 at a temperature, over the legal tokens where `legal` (bool, same shape) is given."""
+    scaled = logits.float() / temperature
+    if legal is not None:
+        scaled = scaled.masked_fill(~legal, -torch.inf)
+    return torch.log_softmax(scaled, dim=-1)

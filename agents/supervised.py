@@ -1,0 +1,106 @@
+"""Supervised learning from gold completions: the warm start before reinforcement learning.
+
+The loss is the negative log-likelihood of the completion's tokens and its end token, which is the policy gradient's with
+advantage 1 on given tokens; so it is one more use of the learner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.batch import Batch, make_batch
+from agents.learner import Learner, LearnerConfig
+from agents.losses import Aggregation, policy_gradient
+from agents.policy import CausalLMPolicy
+from agents.problems import problems_of_step
+from agents.types import Trajectory
+from rlvr_envs import TokenStreams
+from verifiers import DataError
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """Settings of supervised learning."""
+
+    steps: int = 100
+    batch_size: int = 128
+    seed: int = 0
+    """Decides the order of the examples."""
+    learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(learning_rate=1e-3, micro_batch_size=512))
+
+
+def demonstration(streams: TokenStreams, index: int) -> Trajectory:
+    """Make the episode in which a policy writes a problem's gold completion and stops.
+
+    Raises:
+        DataError: If the problem has no gold completion.
+    """
+    problem = streams.dataset[index]
+    gold = problem.metadata.get("gold_completion")
+    if not isinstance(gold, str):
+        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be learned from")
+    tokenizer = streams.rules.tokenizer
+    prompt = streams.prompt_tokens(index)
+    tokens = np.concatenate([prompt, tokenizer.encode(gold), np.array([tokenizer.eos_token], dtype=np.int32)])
+    return Trajectory(
+        problem_id=problem.id,
+        group=index,
+        prompt_length=len(prompt),
+        terminated=True,
+        truncated=False,
+        verdict=None,
+        completion=gold,
+        tokens=tokens,
+        policy_mask=np.arange(len(tokens)) >= len(prompt),
+        logprobs=np.zeros(len(tokens), dtype=np.float32),
+        rewards=np.zeros(len(tokens)),
+        policy_version=np.zeros(len(tokens), dtype=np.int32),
+    )
+
+
+def train_supervised(
+    policy: CausalLMPolicy,
+    streams: TokenStreams,
+    config: SupervisedConfig,
+    *,
+    seconds: float | None = None,
+    on_step: Callable[[int, float], None] | None = None,
+) -> int:
+    """Fit a policy to gold completions.
+
+    Args:
+        policy: Whose weights learn.
+        streams: Where the problems, their prompts and the tokenizer come from.
+        config: How.
+        seconds: Stop after this time in place of `config.steps`.
+        on_step: Called with the number of each step and its mean loss per token, in nats.
+
+    Returns:
+        The number of steps done.
+    """
+    learner = Learner(policy, config.learner)
+    started = time.perf_counter()
+    step = 0
+    while (time.perf_counter() - started < seconds) if seconds is not None else step < config.steps:
+        indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
+        metrics = _fit(learner, [demonstration(streams, index) for index in indices])
+        step += 1
+        if on_step is not None:
+            on_step(step, metrics["loss"])
+    return step
+
+
+def _fit(learner: Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
+    batch = make_batch(demonstrations)
+    ones = torch.ones(batch.tokens.shape, dtype=torch.float64)
+    return learner.step(batch, ones, _likelihood, aggregation=Aggregation.TOKEN_MEAN)
+
+
+def _likelihood(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+    return policy_gradient(logprobs, advantages)

@@ -1,0 +1,87 @@
+"""What flows between policies, rollout and learners. NumPy only: torch is not needed to hold a trajectory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs import Observation
+from verifiers import Outcome, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a policy decided for b rows: up to n tokens each."""
+
+    tokens: NDArray[np.int64]
+    """i64[b n]."""
+    counts: NDArray[np.int64]
+    """i64[b], how many of the row's tokens are meant; 0 for rows that needed no action."""
+    logprobs: NDArray[np.float32]
+    """f32[b n], natural logs of the probabilities the tokens were sampled with; NaN where they were not sampled."""
+
+
+class Policy(Protocol):
+    """Chooses tokens."""
+
+    version: int
+    """Counts the updates of the weights."""
+
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose tokens for each row of an observation.
+
+        Args:
+            observation: `tokens` i32[b l], `length` i32[b].
+            action_mask: i8[b v], the legal tokens (1) where the environment limits them.
+            rows: bool[b], the rows that need an action; None for all. Leaving rows out only saves work.
+        """
+        ...
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes in some rows and the seeds u64[r] that decide their sampling."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One episode: its problem, its tokens, and for each token what learning needs. l counts the prompt too."""
+
+    problem_id: str
+    group: int
+    """Trajectories of one group answer the same problem."""
+    prompt_length: int
+    terminated: bool
+    truncated: bool
+    verdict: Verdict | None
+    completion: str
+    tokens: NDArray[np.int32]
+    """i32[l]."""
+    policy_mask: NDArray[np.bool_]
+    """bool[l], True on the policy's own tokens, its stop token included."""
+    logprobs: NDArray[np.float32]
+    """f32[l], of the distribution that was sampled from; 0 off the mask."""
+    rewards: NDArray[np.float64]
+    """f64[l], the reward that came with each token."""
+    policy_version: NDArray[np.int32]
+    """i32[l], the version that produced each token."""
+    action_masks: NDArray[np.uint8] | None = None
+    """u8[l ceil(v/8)], for each token the legal tokens it was chosen from, packed by `numpy.packbits`; None if all were."""
+
+    @property
+    def score(self) -> float:
+        """The return: the sum of the rewards; NaN where the verifier broke."""
+        return float(np.sum(self.rewards))
+
+    @property
+    def broken(self) -> bool:
+        """Whether the verifier broke, so that the episode is no evidence about the policy."""
+        return self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR

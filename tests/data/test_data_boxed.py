@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_envs.data.boxed import last_boxed
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer"),
+    [
+        (r"so it is $\boxed{5}$.", "5"),
+        (r"$\boxed{1}$ and then $\boxed{2}$", "2"),
+        (r"$\boxed{\frac{1}{2}}$", r"\frac{1}{2}"),
+        (r"$\boxed{\sqrt{1+\sqrt{x^{2}}}}$ units", r"\sqrt{1+\sqrt{x^{2}}}"),
+        (r"$\boxed{\{1, 2\}}$", r"\{1, 2\}"),
+        (r"$\boxed{\left\{x : x > 0\right.}$", r"\left\{x : x > 0\right."),
+        (r"$\boxed{a\\b}$", r"a\\b"),
+        (r"$\boxed{ \text{ (C) } }$", r"\text{ (C) }"),
+        (r"$\boxed {7}$", "7"),
+        ("$\\boxed{\n7\n}$", "7"),
+        (r"\fbox{12}", "12"),
+        (r"\fbox{$\frac{3}{4}$}", r"$\frac{3}{4}$"),
+        (r"$\boxed{1}$ or \fbox{2}", "2"),
+        (r"$\boxed{x = \boxed{3}}$", r"x = \boxed{3}"),
+        (r"$\boxed 5$", "5"),
+        (r"$\boxed 42$.", "42"),
+        (r"\boxed -5 is it", "-5"),
+        (r"the answer is \boxed 5.", "5"),
+        (r"$\boxed\frac12$", r"\frac12"),
+        (r"\[\boxed\text{no solution}\]", r"\text{no solution}"),
+        (r"{\boxed 3}", "3"),
+        (r"\(\boxed 3\)", "3"),
+    ],
+)
+def test_the_last_box(solution: str, answer: str) -> None:
+    assert last_boxed(solution) == answer
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "",
+        "no box, only 5",
+        r"\boxed",
+        r"\boxed{}",
+        r"\boxed{ }",
+        r"\boxed{5",
+        r"first \boxed{1}, then \boxed{2",
+        r"\boxed{\}",
+        r"\boxedname{5}",
+        r"\boxed $",
+    ],
+)
+def test_no_box_or_an_unfinished_one(solution: str) -> None:
+    assert last_boxed(solution) is None
+
+
+balanced = st.recursive(
+    st.text(st.sampled_from("ab1+= ,$"), max_size=4) | st.sampled_from([r"\{", r"\}", r"\\", r"\pi ", r"\frac"]),
+    lambda inner: st.lists(inner, max_size=3).map("".join) | inner.map(lambda text: "{" + text + "}"),
+    max_leaves=12,
+)
+
+
+@given(balanced, balanced, balanced, st.sampled_from([r"\boxed", r"\fbox"]))
+def test_whatever_is_balanced_comes_back_whole(before: str, content: str, after: str, box: str) -> None:
+    solution = f"{before} {box}{{{content}}} {after}"
+    assert last_boxed(solution) == (content.strip() or None)
+
+
+@given(st.text(st.sampled_from("\\{}$ boxedf5"), max_size=40))
+def test_any_text_gives_an_answer_or_none(solution: str) -> None:
+    answer = last_boxed(solution)
+    assert answer is None or (answer in solution and answer == answer.strip() != "")

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from rlvr_envs.data import ProblemDataset
+from verifiers import DataError, InvalidArgumentError, Message, Problem
+
+PROBLEMS = tuple(Problem(f"sums/{n}", f"What is {n} + 1?", str(n + 1), {"level": n}) for n in range(5))
+SUMS = ProblemDataset("sums", "train", PROBLEMS)
+
+
+def fingerprint(*problems: Problem) -> str:
+    return ProblemDataset("x", "test", problems).fingerprint
+
+
+def of_metadata(value: object) -> str:
+    return fingerprint(Problem("a", "b", "c", {"value": value}))
+
+
+def test_it_is_a_sequence_of_problems() -> None:
+    assert isinstance(SUMS, Sequence)
+    assert len(SUMS) == 5
+    assert list(SUMS) == list(PROBLEMS)
+    assert SUMS[0] is PROBLEMS[0]
+    assert SUMS[-1] is PROBLEMS[4]
+    assert SUMS[np.int64(3)] is PROBLEMS[3]
+    assert PROBLEMS[2] in SUMS
+    assert SUMS.index(PROBLEMS[2]) == 2
+    with pytest.raises(IndexError):
+        SUMS[5]
+
+
+def test_a_slice_is_a_data_set() -> None:
+    part = SUMS[1:4:2]
+    assert (part.name, part.split, part.problems) == ("sums", "train", (PROBLEMS[1], PROBLEMS[3]))
+    assert part.fingerprint == ProblemDataset("other", "test", (PROBLEMS[1], PROBLEMS[3])).fingerprint
+
+
+def test_it_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SUMS.split = "test"  # type: ignore[misc]  # what is tested
+    with pytest.raises(TypeError):
+        SUMS[0] = PROBLEMS[1]  # type: ignore[index]  # what is tested
+
+
+def test_it_can_be_the_key_of_a_cache_and_sent_to_another_process() -> None:
+    assert {SUMS: 1}[SUMS] == 1
+    twin = pickle.loads(pickle.dumps(SUMS))
+    assert (twin.name, twin.split, twin.problems, twin.fingerprint) == ("sums", "train", PROBLEMS, SUMS.fingerprint)
+
+
+def test_its_repr_leaves_the_problems_out() -> None:
+    assert repr(SUMS) == "ProblemDataset(name='sums', split='train')"
+
+
+def test_two_problems_with_one_id() -> None:
+    with pytest.raises(DataError) as caught:
+        ProblemDataset("x", "test", (*PROBLEMS, PROBLEMS[1]))
+    assert str(caught.value) == (
+        "x, split 'test': problems 1 and 5 (counted from 0) have the same id 'sums/1'; "
+        "expected ids unique within the data set"
+    )
+
+
+def test_the_fingerprint_is_of_the_content_alone() -> None:
+    assert SUMS.fingerprint == fingerprint(*copy.deepcopy(PROBLEMS))
+    assert len(SUMS.fingerprint) == 64
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Problem("A", "b", "c", {"d": 1}),
+        Problem("a", "B", "c", {"d": 1}),
+        Problem("a", (Message("user", "b"),), "c", {"d": 1}),
+        Problem("a", "b", "C", {"d": 1}),
+        Problem("a", "b", ["c"], {"d": 1}),
+        Problem("a", "b", "c", {"D": 1}),
+        Problem("a", "b", "c", {"d": 2}),
+        Problem("a", "b", "c", {"d": "1"}),
+        Problem("a", "b", "c", {"d": 1.0}),
+        Problem("a", "b", "c", {}),
+        Problem("a", "bc", "", {"d": 1}),
+    ],
+)
+def test_any_change_shows_in_the_fingerprint(changed: Problem) -> None:
+    assert fingerprint(changed) != fingerprint(Problem("a", "b", "c", {"d": 1}))
+
+
+def test_the_order_of_problems_shows_in_the_fingerprint() -> None:
+    assert fingerprint(*PROBLEMS) != fingerprint(*reversed(PROBLEMS))
+    assert fingerprint(*PROBLEMS) != fingerprint(*PROBLEMS[:-1])
+
+
+@dataclasses.dataclass(frozen=True)
+class AssertLike:
+    asserts: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckLike:
+    asserts: tuple[str, ...]
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+EQUAL: list[tuple[object, object]] = [
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ([1, [2]], (1, (2,))),
+    ({3, 1, 2}, {2, 3, 1}),
+    (AssertLike(("x",)), AssertLike(("x",))),
+    (np.arange(3), np.arange(3)),
+]
+DIFFERENT: list[tuple[object, object]] = [
+    ({"a": 1}, [["a", 1]]),
+    ({"a": 1}, ["mapping", [["a", 1]]]),
+    ({"a": 1}, {"mapping": [["a", 1]]}),
+    ({1}, ["set", [1]]),
+    ({1, 2}, [1, 2]),
+    (AssertLike(("x",)), CheckLike(("x",))),
+    (AssertLike(("x",)), AssertLike(("y",))),
+    (b"x", "x"),
+    (Colour.RED, "red"),
+    (None, "None"),
+    (True, 1),
+    (np.r_[np.zeros(5000), 1.0, np.zeros(5000)], np.r_[np.zeros(5000), 2.0, np.zeros(5000)]),
+    (float("nan"), None),
+    ("\ud800", "\ud801"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_what_counts_as_the_same_content(one: object, other: object) -> None:
+    assert of_metadata(one) == of_metadata(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_what_counts_as_other_content(one: object, other: object) -> None:
+    assert of_metadata(one) != of_metadata(other)
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    program = (
+        "from rlvr_envs.data import ProblemDataset; from verifiers import Problem; "
+        "print(ProblemDataset('x', 'test', (Problem('a', 'b', {'p', 'q', 'r', 's'}, {'z': 1, 'y': {'m', 'n'}}),))"
+        ".fingerprint)"
+    )
+    prints = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout.strip()
+        for seed in ("1", "2", "3")
+    ]
+    here = fingerprint(Problem("a", "b", {"s", "r", "q", "p"}, {"y": {"n", "m"}, "z": 1}))
+    assert prints == [here] * 3
+
+
+@pytest.mark.parametrize("value", [lambda: 1, object(), [object()], {"deep": (len, lambda: 1)}])
+def test_content_without_a_stable_form_has_no_fingerprint(value: object) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"problem 'a' has no fingerprint: it holds a (function|object) \("):
+        of_metadata(value)
+
+
+def test_metadata_is_a_mapping_of_any_kind() -> None:
+    class Lazy(Mapping[str, object]):
+        def __getitem__(self, key: str) -> object:
+            return {"d": 1}[key]
+
+        def __iter__(self):  # type: ignore[no-untyped-def]  # a test double
+            return iter(["d"])
+
+        def __len__(self) -> int:
+            return 1
+
+    assert fingerprint(Problem("a", "b", "c", Lazy())) == fingerprint(Problem("a", "b", "c", {"d": 1}))

@@ -1,0 +1,197 @@
+"""The hub path, with `datasets.load_dataset` pointed at local rows: no network."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import datasets  # type: ignore[import-untyped]  # ships no types
+import pytest
+
+from rlvr_envs import data
+from rlvr_envs.data import Source, hub
+from verifiers import DataError, MissingDataError
+
+ROWS: dict[str, dict[str, object]] = {
+    "gsm8k": {"question": "1 + 1?", "answer": "#### 2"},
+    "math": {"problem": "1 + 1?", "level": "Level 1", "type": "Algebra", "solution": r"\boxed{2}"},
+    "math500": {
+        "problem": "1 + 1?",
+        "solution": r"\boxed{2}",
+        "answer": "2",
+        "subject": "Algebra",
+        "level": 1,
+        "unique_id": "test/algebra/2.json",
+    },
+    "aime24": {"id": 1, "problem": "1 + 1?", "solution": "2", "answer": "002", "url": "u", "year": "2024"},
+    "amc23": {"id": 1, "question": "1 + 1?", "answer": 2.0, "url": "u"},
+    "humaneval": {
+        "task_id": "HumanEval/1",
+        "prompt": "def f():\n",
+        "canonical_solution": "    return 2\n",
+        "test": "def check(candidate):\n    assert candidate() == 2\n",
+        "entry_point": "f",
+    },
+    "mbpp": {
+        "task_id": 11,
+        "text": "Return 2.",
+        "code": "def f():\n    return 2",
+        "test_setup_code": "",
+        "test_list": ["assert f() == 2"],
+        "challenge_test_list": [],
+    },
+}
+CALLS = {
+    "gsm8k": ("openai/gsm8k", "main", "test"),
+    "math": ("DigitalLearningGmbH/MATH-lighteval", "default", "test"),
+    "math500": ("HuggingFaceH4/MATH-500", None, "test"),
+    "aime24": ("HuggingFaceH4/aime_2024", None, "train"),
+    "amc23": ("math-ai/amc23", None, "test"),
+    "humaneval": ("openai/openai_humaneval", None, "test"),
+    "mbpp": ("google-research-datasets/mbpp", "full", "test"),
+}
+
+
+class Hub:
+    """Stands in for `datasets.load_dataset`: records its calls and gives a real `datasets.Dataset` of the rows."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str | None, str]] = []
+        self.rows: list[dict[str, object]] = []
+        self.failure: Exception | None = None
+
+    def load_dataset(self, path: str, name: str | None, *, split: str) -> object:
+        self.calls.append((path, name, split))
+        if self.failure is not None:
+            raise self.failure
+        return datasets.Dataset.from_list(self.rows)
+
+
+@pytest.fixture
+def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    fake = Hub()
+    monkeypatch.setattr(datasets, "load_dataset", fake.load_dataset)
+    return fake
+
+
+@pytest.mark.parametrize("source", data.SOURCES.values(), ids=list(data.SOURCES))
+def test_a_benchmark_comes_from_the_hub_where_no_folder_is_named(fake_hub: Hub, tmp_path: Path, source: Source) -> None:
+    fake_hub.rows = [ROWS[source.name]]
+    loaded = source.load("test")
+    assert fake_hub.calls == [CALLS[source.name]]
+    path = tmp_path / source.name / "test.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps(ROWS[source.name]))
+    local = source.load("test", data_dir=tmp_path)
+    assert list(loaded) == list(local)
+    assert loaded.fingerprint == local.fingerprint
+
+
+def test_the_hub_is_not_asked_where_a_folder_is_named(
+    fake_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MissingDataError):
+        data.load("gsm8k", "test", data_dir=tmp_path)
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    with pytest.raises(MissingDataError):
+        data.load("gsm8k", "test")
+    assert fake_hub.calls == []
+
+
+def test_an_empty_variable_names_no_folder(fake_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLVR_DATA_DIR", "")
+    fake_hub.rows = [ROWS["gsm8k"]]
+    assert data.load("gsm8k", "test")[0].reference == "2"
+
+
+def test_the_hub_is_asked_once(fake_hub: Hub) -> None:
+    fake_hub.rows = [ROWS["gsm8k"]]
+    assert data.load("gsm8k", "test") is data.load("gsm8k", "test")
+    assert len(fake_hub.calls) == 1
+
+
+def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) -> None:
+    fake_hub.failure = ConnectionError("no route to host")
+    with pytest.raises(MissingDataError) as caught:
+        data.load("gsm8k", "train")
+    assert str(caught.value) == (
+        "openai/gsm8k (config main), split 'train', could not be had from the hub: ConnectionError: no route to host. "
+        "Where the hub can be reached, pip install 'rlvr-envs[hub]' is all it needs. Without the hub, put the rows at "
+        "$RLVR_DATA_DIR/gsm8k/train.jsonl (or .parquet) and set RLVR_DATA_DIR, or pass that folder as data_dir="
+    )
+    assert caught.value.__cause__ is fake_hub.failure
+    fake_hub.failure, fake_hub.rows = None, [ROWS["gsm8k"]]
+    assert len(data.load("gsm8k", "train")) == 1
+
+
+def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDataError) as caught:
+        data.load("humaneval", "test")
+    assert str(caught.value) == (
+        "openai/openai_humaneval, split 'test', has to come from the hub, which needs the package 'datasets': "
+        "pip install 'rlvr-envs[hub]'. Without the hub, put the rows at $RLVR_DATA_DIR/humaneval/test.jsonl "
+        "(or .parquet) and set RLVR_DATA_DIR, or pass that folder as data_dir="
+    )
+
+
+def test_a_bad_row_names_the_data_set_and_the_row(fake_hub: Hub) -> None:
+    fake_hub.rows = [ROWS["gsm8k"], {"question": "1 + 2?", "answer": "3"}]
+    with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test', row 2: column 'answer' should"):
+        data.load("gsm8k", "test")
+
+
+def test_an_empty_split(fake_hub: Hub) -> None:
+    with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test': the split holds no rows$"):
+        data.load("gsm8k", "test")
+
+
+def test_any_name_of_the_hub_loads_as_text(fake_hub: Hub) -> None:
+    fake_hub.rows = [{"q": "1 + 1?", "a": "2", "hard": False}]
+    loaded = data.text.load(
+        "someone/sums", split="validation", config="small", columns={"prompt": "q", "reference": "a"}
+    )
+    assert isinstance(loaded, data.ProblemDataset)
+    assert fake_hub.calls == [("someone/sums", "small", "validation")]
+    assert (loaded.name, loaded.split) == ("someone/sums", "validation")
+    assert loaded[0].id == "someone/sums/validation/0"
+    assert loaded[0].metadata == {"hard": False, "gold_completion": "2"}
+
+
+def test_a_name_that_is_nowhere(fake_hub: Hub) -> None:
+    fake_hub.failure = FileNotFoundError("no such data set")
+    with pytest.raises(MissingDataError) as caught:
+        data.text.load("someone/sums", split="test")
+    assert "someone/sums, split 'test', could not be had from the hub: FileNotFoundError: no such data set" in str(
+        caught.value
+    )
+    assert "Locally, give a .jsonl or .parquet file, or a folder with <split>.jsonl in it" in str(caught.value)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_real_load_dataset_reads_a_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("sums")
+
+    def write(split: str, row: dict[str, object]) -> None:
+        (folder / f"{split}.jsonl").write_text(json.dumps(row))
+
+    write("train", ROWS["mbpp"])
+    write("test", ROWS["mbpp"] | {"task_id": 12})
+    rows = hub.read_rows(str(folder), None, "test", otherwise="")
+    assert [row.values for row in rows] == [ROWS["mbpp"] | {"task_id": 12}]
+    assert rows[0].texts("test_list") == ("assert f() == 2",)
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_real_load_dataset_names_the_splits_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("sums")
+    (folder / "train.jsonl").write_text(json.dumps(ROWS["gsm8k"]))
+    with pytest.raises(MissingDataError, match=r'Unknown split "test"\. Should be one of \[.train.\]') as caught:
+        hub.read_rows(str(folder), None, "test", otherwise="Try a file.")
+    assert str(caught.value).endswith("Try a file.")

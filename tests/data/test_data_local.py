@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pytest
+
+from rlvr_envs.data import gsm8k
+from rlvr_envs.data.local import read_rows
+from verifiers import DataError, InvalidArgumentError, MissingDependencyError
+
+WriteRows = Callable[..., Path]
+
+ROWS = [
+    {"question": "Ada has 2 pens and finds 3. How many has she?", "answer": "2 + 3 = 5\n#### 5"},
+    {"question": "Six eggs, half are used. How many remain?", "answer": "6 / 2 = 3\n#### 3"},
+]
+
+
+def test_rows_are_read_with_their_place(write_rows: WriteRows) -> None:
+    path = write_rows("x.jsonl", {"a": 1}, {"a": 2})
+    first, second = read_rows(path)
+    assert (first.values, first.index, first.place) == ({"a": 1}, 0, f"{path}, line 1")
+    assert (second.values, second.index, second.place) == ({"a": 2}, 1, f"{path}, line 2")
+
+
+def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'\n{"a": 1}\n   \n\r\n{"a": 2}')
+    assert [(row.values["a"], row.index, row.place.rpartition(" ")[2]) for row in read_rows(path)] == [
+        (1, 0, "2"),
+        (2, 1, "5"),
+    ]
+
+
+def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes('{"a": "one\u2028two\u0085three"}\r\n{"a": "four"}\r\n'.encode())
+    assert [row.values["a"] for row in read_rows(path)] == ["one\u2028two\u0085three", "four"]
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
+    assert read_rows(path)[0].values == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b'{"a": 1', "not valid JSON: "),
+        (b"a: 1", "not valid JSON: "),
+        (b"[" * 200_000, "not valid JSON: "),
+        (b'{"a": "\xff"}', "not UTF-8 text (invalid start byte at byte 7 of the line)"),
+        (b'["a", 1]', "expected one JSON object on each line, got a list"),
+        (b'"a"', "expected one JSON object on each line, got a str"),
+        (b"null", "expected one JSON object on each line, got a NoneType"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: bytes, complaint: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 1}\n\n' + line + b"\n")
+    with pytest.raises(DataError) as caught:
+        read_rows(path)
+    assert str(caught.value).startswith(f"{path}, line 3: {complaint}")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"  \n\n"])
+def test_a_file_without_rows(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_rows(path)
+    assert str(caught.value) == f"{path}: the file holds no rows"
+
+
+def test_a_suffix_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl or \.parquet, got .*x\.csv"):
+        read_rows(tmp_path / "x.csv")
+
+
+def test_parquet_gives_the_same_problems_as_json_lines(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("lines/gsm8k/test.jsonl", *ROWS)
+    (tmp_path / "table/gsm8k").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "table/gsm8k/test.parquet")
+    lines, table = (gsm8k.load("test", data_dir=tmp_path / name) for name in ("lines", "table"))
+    assert list(lines) == list(table)
+    assert lines.fingerprint == table.fingerprint
+
+
+def test_parquet_rows_have_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.Table.from_pylist([{"tests": ["a", "b"]}, {"tests": []}]), path)
+    first, second = read_rows(path)
+    assert (first.texts("tests"), first.place) == (("a", "b"), f"{path}, row 1")
+    assert (second.texts("tests"), second.place) == ((), f"{path}, row 2")
+
+
+def test_json_lines_are_preferred_to_parquet(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("gsm8k/test.jsonl", ROWS[0])
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "gsm8k/test.parquet")
+    assert len(gsm8k.load("test", data_dir=tmp_path)) == 1
+
+
+def test_a_parquet_file_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"not a table")
+    with pytest.raises(DataError) as caught:
+        read_rows(path)
+    assert str(caught.value).startswith(f"{path}: not a readable Parquet file: ")
+
+
+def test_a_parquet_file_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    with pytest.raises(DataError, match="the file holds no rows"):
+        read_rows(path)
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"reading Parquet files needs .*pip install 'rlvr-envs\[hub\]'"):
+        read_rows(tmp_path / "x.parquet")
+
+
+def test_json_lines_need_no_optional_package(write_rows: WriteRows) -> None:
+    folder = write_rows("gsm8k/test.jsonl", *ROWS).parent.parent
+    program = (
+        "import sys; from rlvr_envs import data, prompts; "
+        f"d = data.load('gsm8k', 'test', data_dir={str(folder)!r}); d.fingerprint; data.text.load(); "
+        "print(sorted({'datasets', 'pyarrow', 'torch', 'transformers', 'sympy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

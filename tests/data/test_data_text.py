@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlvr_envs.data import ProblemDataset, text
+from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Problem, UnknownNameError
+
+WriteRows = Callable[..., Path]
+
+
+def load(*args: object, **kwargs: object) -> ProblemDataset:
+    loaded = text.load(*args, **kwargs)  # type: ignore[arg-type]  # passed through
+    assert isinstance(loaded, ProblemDataset)
+    return loaded
+
+
+# The built-in questions, worked out a second time.
+TRAIN_ANSWERS = [
+    17 + 25,
+    90 - 34,
+    8 * 7,
+    96 // 6,
+    3 + 4 * 5,
+    (3 + 4) * 5,
+    2**6,
+    47 % 9,
+    5 - 12,
+    58 // 2,
+    132 // 4,
+    80 * 15 // 100,
+    19 + 23 + 8,
+    36 * 2 - 7,
+    (100 - 45) // 5,
+    sum(range(1, 11)),
+    max(31, 13, 29),
+    (4 + 9 + 11) // 3,
+    6 * 14,
+    53 - 18,
+    25 + 95,
+    72 // 4,
+    45 // 5,
+    12 * 9,
+]
+TEST_ANSWERS = [38 + 46, 71 - 29, 9 * 12, 144 // 8, 20 - 2 * 6, 59 % 7, 21 * 3 + 4, 11 * 4]
+
+
+@pytest.mark.parametrize(("split", "answers"), [("train", TRAIN_ANSWERS), ("test", TEST_ANSWERS)])
+def test_the_built_in_answers_are_right(split: str, answers: list[int]) -> None:
+    loaded = load(split=split)
+    assert [problem.reference for problem in loaded] == [str(answer) for answer in answers]
+    assert all(problem.metadata["gold_completion"] == problem.reference for problem in loaded)
+    assert [problem.id for problem in loaded] == [f"arithmetic/{split}/{n}" for n in range(len(answers))]
+
+
+def test_the_built_in_splits_share_no_question() -> None:
+    questions = [problem.prompt for split in text.SPLITS for problem in load(split=split)]
+    assert len(questions) == len(set(questions)) == 32
+
+
+def test_a_file_with_other_columns(write_rows: WriteRows) -> None:
+    path = write_rows("sums.jsonl", {"key": 7, "ask": "1 + 1?", "gold": [2], "work": "It is 2.", "hard": False})
+    columns = {"prompt": "ask", "reference": "gold", "id": "key", "gold_completion": "work"}
+    loaded = load(path, columns=columns)
+    assert (loaded.name, loaded.split) == ("sums", "train")
+    assert list(loaded) == [Problem("7", "1 + 1?", [2], {"hard": False, "gold_completion": "It is 2."})]
+    assert list(load(str(path), columns=columns)) == list(loaded)
+
+
+@pytest.mark.parametrize(("answer", "gold"), [("2", "2"), (2, "2"), (2.5, "2.5")])
+def test_a_plain_reference_is_its_own_gold_completion(write_rows: WriteRows, answer: object, gold: str) -> None:
+    path = write_rows("sums.jsonl", {"question": "?", "answer": answer})
+    (problem,) = load(path)
+    assert problem.reference == answer
+    assert problem.metadata == {"gold_completion": gold}
+
+
+def test_another_reference_has_no_gold_completion(write_rows: WriteRows) -> None:
+    (problem,) = load(write_rows("sums.jsonl", {"question": "?", "answer": {"tests": []}}))
+    assert problem.reference == {"tests": []}
+    assert "gold_completion" not in problem.metadata
+
+
+def test_a_gold_completion_column_is_taken_as_it_is(write_rows: WriteRows) -> None:
+    (problem,) = load(write_rows("s.jsonl", {"question": "?", "answer": "2", "gold_completion": "so 2"}))
+    assert problem.metadata == {"gold_completion": "so 2"}
+
+
+def test_a_chat_prompt(write_rows: WriteRows) -> None:
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
+    (problem,) = load(write_rows("chats.jsonl", {"question": chat, "answer": "2"}))
+    assert problem.prompt == (Message("system", "Be brief."), Message("user", "1 + 1?"))
+
+
+@pytest.mark.parametrize("prompt", [5, [], ["hi"], [{"role": "user"}], [{"role": "user", "content": 5}], {"role": "x"}])
+def test_a_prompt_that_is_neither_text_nor_chat(write_rows: WriteRows, prompt: object) -> None:
+    path = write_rows("chats.jsonl", {"question": "ok", "answer": "2"}, {"question": prompt, "answer": "2"})
+    with pytest.raises(DataError) as caught:
+        load(path)
+    assert str(caught.value).startswith(
+        f"{path}, line 2: column 'question' should hold a string, or a list of messages "
+        "{'role': ..., 'content': ...}, got "
+    )
+
+
+def test_a_folder_has_a_file_for_each_split(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("sums/train.jsonl", {"question": "1 + 1?", "answer": "2"})
+    write_rows("sums/dev.jsonl", {"question": "1 + 2?", "answer": "3"})
+    assert [load(tmp_path / "sums", split=split)[0].id for split in ("train", "dev")] == [
+        "sums/train/0",
+        "sums/dev/0",
+    ]
+    with pytest.raises(UnknownNameError, match=r"unknown split 'trian'\. Did you mean 'train'\? Known: dev, train\."):
+        load(tmp_path / "sums", split="trian")
+
+
+def test_a_name_is_looked_for_in_the_data_folder(
+    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows("gsm8k/test.jsonl", {"question": "1 + 1?", "answer": "#### 2"})
+    assert load("gsm8k", split="test", data_dir=tmp_path)[0].id == "gsm8k/test/0"
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    assert load("gsm8k", split="test")[0].reference == "#### 2"
+
+
+def test_a_folder_without_data(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError) as caught:
+        load(tmp_path, split="test")
+    assert str(caught.value) == f"the folder {tmp_path} holds no data: expected {tmp_path / 'test'}.jsonl (or .parquet)"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=r"there is no file .*sums\.jsonl; give a \.jsonl or \.parquet file"):
+        load(str(tmp_path / "sums.jsonl"))
+
+
+def test_a_path_that_is_not_there_is_no_hub_name(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=f"no data set at {tmp_path / 'sums'}; give a .jsonl"):
+        load(tmp_path / "sums")
+
+
+def test_a_name_that_is_not_in_the_named_data_folder(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=f"no data set at sums nor at {tmp_path / 'sums'}; give a .jsonl"):
+        load("sums", data_dir=tmp_path)
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "sums.csv").write_text("question,answer\n")
+    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl or \.parquet, got "):
+        load(tmp_path / "sums.csv")
+
+
+def test_an_unknown_built_in_split() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown split 'tst'\. Did you mean 'test'\? Known: test, train\."):
+        load(split="tst")
+
+
+def test_a_missing_column_names_file_line_and_nearest(write_rows: WriteRows) -> None:
+    path = write_rows("sums.jsonl", {"question": "?", "answer": "2"}, {"question": "?", "answers": "2"})
+    with pytest.raises(DataError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"{path}, line 2: no column 'answer'. Columns found: 'question', 'answers'. Is 'answers' meant?"
+    )
+
+
+def test_ids_must_differ(write_rows: WriteRows) -> None:
+    row = {"question": "?", "answer": "2", "key": "a"}
+    path = write_rows("sums.jsonl", row, row)
+    with pytest.raises(DataError, match=r"sums, split 'train': problems 0 and 1 .* have the same id 'a'"):
+        load(path, columns={**text.DEFAULT_COLUMNS, "id": "key"})
+
+
+def test_an_id_is_text_or_an_integer(write_rows: WriteRows) -> None:
+    path = write_rows("sums.jsonl", {"question": "?", "answer": "2", "key": 1.5})
+    with pytest.raises(DataError, match=r"line 1: column 'key' should hold a string or an integer, got float: 1\.5"):
+        load(path, columns={**text.DEFAULT_COLUMNS, "id": "key"})
+
+
+def test_columns_of_unknown_fields() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown key of columns 'promt'\. Did you mean 'prompt'\?"):
+        load(columns={"promt": "question", "reference": "answer"})
+
+
+def test_columns_without_a_reference() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"columns names no column for \['reference'\], got \{'prompt': 'q'\}"
+    ):
+        load(columns={"prompt": "q"})
+
+
+def test_problems_of_one_s_own() -> None:
+    problems = [Problem("a", "1 + 1?", "2"), Problem("b", "1 + 2?", "3")]
+    loaded = load(problems, split="mine")
+    assert (loaded.name, loaded.split, list(loaded)) == ("problems", "mine", problems)
+    problems.clear()
+    assert len(loaded) == 2
+    assert load(loaded) is loaded
+
+
+class Squares:
+    """A data set that makes its problems when asked, too many to go through."""
+
+    def __len__(self) -> int:
+        return 10**15
+
+    def __getitem__(self, index: int) -> Problem:
+        return Problem(f"square/{index}", f"{index} * {index}?", str(index * index))
+
+
+def test_a_data_set_of_another_kind_is_returned_as_it_is() -> None:
+    squares = Squares()
+    assert text.load(squares) is squares
+
+
+@pytest.mark.parametrize(
+    ("dataset", "complaint"),
+    [
+        (
+            [Problem("a", "?", "2"), {"prompt": "?"}],
+            r"expected a sequence of Problem, got dict at 1 \(counted from 0\)",
+        ),
+        (["a"], r"expected a sequence of Problem, got str at 0 \(counted from 0\)"),
+        (range(3), r"expected a sequence of Problem, got int at 0 \(counted from 0\)"),
+        ([], "expected at least one problem, got an empty sequence"),
+        (5, "expected a data set's name, path or sequence of problems, got int"),
+        ({0: Problem("a", "?", "2")}, "expected a data set's name, path or sequence of problems, got dict"),
+        (iter([]), "expected a data set's name, path or sequence of problems, got list_iterator"),
+    ],
+)
+def test_something_else_is_no_data_set(dataset: object, complaint: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=complaint):
+        load(dataset)

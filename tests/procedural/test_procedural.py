@@ -1,0 +1,458 @@
+"""What holds for every family of generated problems, at several difficulties."""
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import verifiers
+from rlvr_envs.procedural import (
+    FAMILIES,
+    Addition,
+    Arithmetic,
+    Countdown,
+    Function,
+    LinearEquation,
+    Polynomial,
+    Reverse,
+    Sort,
+)
+from rlvr_envs.procedural.base import _split_of
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
+from verifiers.countdown import Countdown as CountdownReference
+
+DIFFICULTIES = [
+    (Addition, {}),
+    (Addition, {"digits": 1}),
+    (Addition, {"digits": 25}),
+    (Arithmetic, {}),
+    (Arithmetic, {"depth": 1, "digits": 2}),
+    (Arithmetic, {"depth": 4, "digits": 3}),
+    (Countdown, {}),
+    (Countdown, {"count": 3, "max_number": 9, "max_target": 30}),
+    (Countdown, {"count": 8, "max_number": 100, "max_target": 999}),
+    (Sort, {}),
+    (Sort, {"length": 12, "max_number": 1000}),
+    (Reverse, {}),
+    (Reverse, {"length": 30}),
+    (LinearEquation, {}),
+    (LinearEquation, {"solution": "rational", "max_coefficient": 50}),
+    (Polynomial, {}),
+    (Polynomial, {"degree": 5, "max_leading": 12, "max_constant": 30, "task": "expand"}),
+    (Polynomial, {"degree": 3, "task": "factor"}),
+    (Function, {}),
+    (Function, {"level": 2}),
+    (Function, {"level": 3}),
+]
+SPLITS = ("train", "test")
+SAMPLE = 120
+
+
+def judge_of(family):
+    """The family's verifier; the test is skipped where the system gives it no sandbox."""
+    name, arguments = family.verifier
+    try:
+        return verifiers.make(name, **arguments)
+    except verifiers.SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+def named(case):
+    family, difficulty = case
+    return f"{family.name}-{'-'.join(map(str, difficulty.values())) or 'default'}"
+
+
+@pytest.fixture(params=DIFFICULTIES, ids=named)
+def case(request):
+    return request.param
+
+
+def sample(family, difficulty, split="train", seed=0, size=SAMPLE):
+    return list(islice(family(split, seed, **difficulty), size))
+
+
+def fingerprint(problems):
+    """Plain data that tells problems apart, references included."""
+    return [[p.id, p.prompt, repr(p.reference), dict(p.metadata)] for p in problems]
+
+
+def test_every_family_is_tried():
+    assert {family for family, _ in DIFFICULTIES} == set(FAMILIES.values())
+    assert all(FAMILIES[name].name == name for name in FAMILIES)
+
+
+def test_default_sizes_and_given_size():
+    assert len(Addition()) == 100_000
+    assert len(Addition("test")) == 1_000
+    assert len(Addition(size=7)) == len(list(Addition(size=7))) == 7
+
+
+def test_problem_does_not_depend_on_what_was_built_before(case):
+    family, difficulty = case
+    forwards = sample(family, difficulty, size=20)
+    data = family(**difficulty)
+    assert fingerprint([data[i] for i in reversed(range(20))]) == fingerprint(reversed(forwards))
+
+
+def test_problem_does_not_depend_on_the_size(case):
+    family, difficulty = case
+    assert fingerprint([family(size=1, **difficulty)[0]]) == fingerprint([family(size=9, **difficulty)[0]])
+
+
+def test_seeds_and_indices_give_different_streams(case):
+    family, difficulty = case
+    prompts = [[p.prompt for p in sample(family, difficulty, seed=seed, size=40)] for seed in (0, 1, 2**32, 2**64)]
+    for i, first in enumerate(prompts):
+        for second in prompts[i + 1 :]:
+            same = sum(a == b for a, b in zip(first, second, strict=True))
+            # Two streams of the smallest family, with some 50 contents, agree at 1 place in 50 by chance.
+            assert same < 10
+        # The rule seed + i would repeat a stream one place later.
+        assert all(first[1:] != other[:-1] for other in prompts)
+
+
+PROGRAM = """
+import json, sys
+from rlvr_envs.procedural import FAMILIES
+rows = []
+for name in sys.argv[1].split(","):
+    for split in ("train", "test"):
+        data = FAMILIES[name](split, 3)
+        rows += [[p.id, p.prompt, repr(p.reference), dict(p.metadata)] for p in map(data.__getitem__, (0, 5, 999))]
+print(json.dumps(rows))
+"""
+
+
+def test_problems_are_the_same_in_every_process():
+    here = [
+        row
+        for name in FAMILIES
+        for split in SPLITS
+        for row in fingerprint(map(FAMILIES[name](split, 3).__getitem__, (0, 5, 999)))
+    ]
+    for hash_seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM, ",".join(FAMILIES)],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(run.stdout) == json.loads(json.dumps(here))
+
+
+def test_problems_are_the_same_in_every_release():
+    """A change here changes what every recorded problem id means."""
+    assert [Addition()[i].prompt for i in range(3)] == PINNED["addition"]
+    assert [Arithmetic("test")[i].prompt for i in range(3)] == PINNED["arithmetic"]
+    assert [Countdown()[i].prompt for i in range(3)] == PINNED["countdown"]
+    assert [Polynomial()[i].prompt for i in range(3)] == PINNED["polynomial"]
+
+
+PINNED = {
+    "addition": ["86+93=", "95+60=", "90+72="],
+    "arithmetic": ["(5+6)*(3-2)=", "7+6+3=", "1+7-(6-7)="],
+    "countdown": ["make 8 from 19 2 1 13:", "make 4 from 8 10 17 5:", "make 34 from 8 10 12 3:"],
+    "polynomial": ["factor 3x^2-21x+18:", "factor 4x^2+16x-9:", "expand (x-2)(3x-7):"],
+}
+
+
+def test_splits_are_disjoint_whatever_the_seeds(case):
+    family, difficulty = case
+    train = {p.prompt for seed in (0, 1) for p in sample(family, difficulty, "train", seed, 400)}
+    test = {p.prompt for seed in (0, 1) for p in sample(family, difficulty, "test", seed, 100)}
+    assert train
+    assert test
+    assert not train & test
+
+
+def test_all_of_a_small_family_falls_into_exactly_one_split_each():
+    """Every one of the 100 one-digit sums turns up, in one split."""
+    seen = {split: {p.prompt for p in islice(Addition(split, size=3_000, digits=1), 3_000)} for split in SPLITS}
+    assert seen["train"] | seen["test"] == {f"{a}+{b}=" for a in range(10) for b in range(10)}
+    assert not seen["train"] & seen["test"]
+
+
+def test_difficulties_do_not_leak_into_the_other_split():
+    """A two-digit test problem with small operands is no one-digit train problem."""
+    train = {p.prompt for p in islice(Addition(digits=1), 2_000)}
+    test = {p.prompt for p in Addition("test", digits=2)}
+    assert any(len(prompt) == len("1+2=") for prompt in test)
+    assert not train & test
+
+
+def operands(prompt):
+    return tuple(map(int, prompt.rstrip("=").split("+")))
+
+
+def test_order_of_summands_does_not_cross_splits():
+    train = {operands(p.prompt) for p in islice(Addition(), 3_000)}
+    test = {operands(p.prompt) for p in Addition("test")}
+    assert not train & {(b, a) for a, b in test}
+
+
+@pytest.mark.parametrize(
+    ("family", "same", "different"),
+    [
+        (Addition, [(3, 14), (14, 3)], (3, 15)),
+        (Sort, [(3, 1, 2), (2, 3, 1)], (3, 1, 1)),
+        (Reverse, ["abc", "cba"], "acb"),
+        (LinearEquation, [(2, 4, 6), (1, 2, 3), (-1, -2, -3)], (1, 2, 4)),
+        (Countdown, [((1, 2), 3, "1+2"), ((2, 1), 3, "2+1")], ((1, 2), 2, "1*2")),
+        (
+            Arithmetic,
+            [
+                ("+", ("*", 2, ("*", 3, 4)), 5),
+                ("+", 5, ("*", ("*", 4, 2), 3)),
+            ],
+            ("+", ("*", 2, 3), ("*", 4, 5)),
+        ),
+        (Arithmetic, [("+", 1, ("-", 2, 3)), ("-", ("+", 1, 2), 3)], ("-", 1, ("-", 2, 3))),
+        (
+            Polynomial,
+            [
+                (((1, 2), (3, -1)), "expanded"),
+                (((3, -1), (1, 2)), "factored"),
+            ],
+            (((1, 2), (3, 1)), "expanded"),
+        ),
+    ],
+)
+def test_what_asks_the_same_has_one_key(family, same, different):
+    data = family()
+    content = Polynomial()._draw(np.random.default_rng(0)) if family is Polynomial else None
+    make = (
+        type(content)._make if content else {LinearEquation: _coefficients, Countdown: _game}.get(family, lambda x: x)
+    )
+    keys = {repr(data._key(make(item))) for item in same}
+    assert len(keys) == 1
+    assert repr(data._key(make(different))) not in keys
+
+
+def _coefficients(numbers):
+    return LinearEquation()._draw(np.random.default_rng(0))._replace(**dict(zip("abc", numbers, strict=True)))
+
+
+def _game(fields):
+    names = ("numbers", "target", "solution")
+    return Countdown()._draw(np.random.default_rng(0))._replace(**dict(zip(names, fields, strict=True)))
+
+
+def test_one_in_ten_contents_belongs_to_test():
+    """Of 4950 contents 495 are expected, give or take 21."""
+    rng = np.random.default_rng(0)
+    data = Addition(digits=20)
+    share = sum(_split_of("addition", data._key(data._draw(rng))) == "test" for _ in range(4_950))
+    assert 495 - 105 < share < 495 + 105
+
+
+@pytest.mark.parametrize(
+    ("family", "difficulty"),
+    [(Sort, {"length": 3, "max_number": 1}), (Polynomial, {"max_leading": 1, "max_constant": 1})],
+)
+def test_empty_split_is_a_clear_error(family, difficulty):
+    with pytest.raises(
+        InvalidArgumentError, match=r"too few different problems for disjoint splits: none of .* 'test'"
+    ):
+        family("test", **difficulty)
+
+
+def test_gold_passes_its_verifier(case):
+    family, difficulty = case
+    judge = judge_of(family)
+    size = 8 if family is Function else SAMPLE
+    for split in SPLITS:
+        problems = sample(family, difficulty, split, size=size)
+        verdicts = verifiers.verify_batch(judge, [p.metadata["gold_completion"] for p in problems], problems)
+        assert {verdict.outcome for verdict in verdicts} == {Outcome.CORRECT}
+
+
+def perturbed(problem):
+    """The gold completion with something else in it, for each family that changes the answer."""
+    family, gold = problem.id.partition("/")[0], problem.metadata["gold_completion"]
+    if family in ("addition", "arithmetic"):
+        return str(int(gold) + 1)
+    if family == "linear_equation":
+        return gold + "1"
+    if family == "countdown":
+        return f"{gold}+{gold}"
+    if family == "function":
+        return gold.replace("return ", "return not ")
+    return {"sort": gold + " 0", "reverse": gold[:-1] + ("a" if gold[-1] != "a" else "b")}.get(family, gold + "+1")
+
+
+def test_perturbed_gold_fails_its_verifier(case):
+    family, difficulty = case
+    judge = judge_of(family)
+    problems = sample(family, difficulty, size=8 if family is Function else SAMPLE)
+    verdicts = verifiers.verify_batch(judge, [perturbed(p) for p in problems], problems)
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INCORRECT}
+
+
+@pytest.mark.parametrize("family", [Addition, Arithmetic, Sort, LinearEquation, Polynomial, Countdown])
+def test_copying_the_question_earns_nothing(family):
+    judge = judge_of(family)
+    problems = [p for p in sample(family, {}) if p.metadata["gold_completion"] not in p.prompt]
+    assert len(problems) > SAMPLE / 2
+    for cut in (lambda p: p, lambda p: p.rstrip("=:"), lambda p: p.rstrip("=:").partition(" ")[2] or p):
+        verdicts = verifiers.verify_batch(judge, [cut(p.prompt) for p in problems], problems)
+        assert not any(verdict.outcome is Outcome.CORRECT for verdict in verdicts)
+
+
+def test_bounds_and_alphabets_hold(case):
+    family, difficulty = case
+    for split in SPLITS:
+        data = family(split, **difficulty)
+        for problem in sample(family, difficulty, split, size=400):
+            gold = problem.metadata["gold_completion"]
+            assert len(problem.prompt.encode()) <= data.max_prompt_bytes
+            assert len(gold.encode()) <= data.max_answer_bytes
+            assert set(problem.prompt) | set(gold) <= set(data.alphabet)
+            assert set(gold) <= set(data.answer_alphabet)
+        assert set(data.answer_alphabet) <= set(data.alphabet)
+        for alphabet in (data.alphabet, data.answer_alphabet):
+            assert list(alphabet) == sorted(set(alphabet))
+
+
+@pytest.mark.parametrize(
+    ("data", "prompt", "answer"),
+    [
+        (Addition(digits=2), "99+99=", "198"),
+        (Arithmetic(depth=1, digits=2), "99*99=", "-9801"),
+        (Arithmetic(depth=2), "(9-9)*(9-9)=", "-6561"),
+        (Sort(length=3, max_number=100), "sort 100 100 100:", "100 100 100"),
+        (Reverse(length=4), "reverse zzzz:", "zzzz"),
+        (LinearEquation(max_coefficient=10), "-10x+10=-110, x=", "-10"),
+        (LinearEquation(max_coefficient=10, solution="rational"), "-10x+10=-10, x=", "-20/10"),
+        (Countdown(count=3, max_number=10, max_target=100), "make 100 from 10 10 10:", "(10+10)*10"),
+    ],
+)
+def test_bounds_are_those_of_the_largest_problem(data, prompt, answer):
+    """The longest text that the rules of the family allow, by hand."""
+    assert (data.max_prompt_bytes, data.max_answer_bytes) == (len(prompt), len(answer))
+
+
+def test_ids_are_unique_and_say_where_the_problem_comes_from():
+    assert Addition("train", 0)[17].id == "addition/train/2-digit/0/17"
+    problems = [p for family, difficulty in DIFFICULTIES[:18] for p in sample(family, difficulty, size=20)]
+    problems += [p for seed in (1, 2) for split in SPLITS for p in sample(Addition, {}, split, seed, 20)]
+    assert len({p.id for p in problems}) == len(problems)
+
+
+def test_difficulty_is_in_the_metadata():
+    assert Sort(length=6)[0].metadata["difficulty"] == "6-numbers-to-99"
+
+
+@pytest.mark.parametrize("case", [case for case in DIFFICULTIES if case[1] != {"digits": 1}], ids=named)
+def test_problems_hardly_repeat(case):
+    family, difficulty = case
+    prompts = {p.prompt for p in sample(family, difficulty, size=300)}
+    assert len(prompts) > 250
+
+
+@pytest.mark.parametrize("index", [-1, 1_000, 10**12])
+def test_index_outside_names_the_valid_range(index):
+    with pytest.raises(IndexError, match=rf"addition \(test\) has problems 0 to 999, got index {index}"):
+        Addition("test")[index]
+
+
+def test_index_may_be_any_integer_type():
+    assert Addition()[np.int64(3)] == Addition()[3]
+    with pytest.raises(TypeError):
+        Addition()[1.0]
+
+
+def test_unknown_split_offers_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"unknown split 'tset'\. Did you mean 'test'"):
+        Addition("tset")
+
+
+@pytest.mark.parametrize(
+    ("family", "argument"),
+    [
+        (Addition, {"seed": -1}),
+        (Addition, {"seed": 1.0}),
+        (Addition, {"size": 0}),
+        (Addition, {"digits": 0}),
+        (Addition, {"digits": True}),
+        (Arithmetic, {"depth": 7}),
+        (Arithmetic, {"digits": 0}),
+        (Countdown, {"count": 1}),
+        (Countdown, {"max_target": 24}),
+        (Sort, {"length": 1}),
+        (Sort, {"max_number": 0}),
+        (Reverse, {"length": 1}),
+        (LinearEquation, {"max_coefficient": 0}),
+        (Polynomial, {"degree": 1}),
+        (Polynomial, {"max_leading": 0}),
+        (Function, {"level": 4}),
+    ],
+)
+def test_arguments_out_of_range_are_named(family, argument):
+    ((name, value),) = argument.items()
+    with pytest.raises(InvalidArgumentError, match=f"{name} is a whole number .*got {value}"):
+        family(**argument)
+
+
+@pytest.mark.parametrize(("family", "argument"), [(LinearEquation, "solution"), (Polynomial, "task")])
+def test_named_difficulties_are_checked(family, argument):
+    with pytest.raises(InvalidArgumentError, match=f"{argument} is '.* got 'nothing'"):
+        family(**{argument: "nothing"})
+
+
+def test_data_sets_pickle_and_compare_by_their_arguments():
+    data = Sort("test", 5, length=7)
+    data[0]
+    copy = pickle.loads(pickle.dumps(data))
+    assert copy == data == Sort("test", 5, length=7)
+    assert copy != Sort("test", 6, length=7)
+    assert hash(copy) == hash(data)
+    assert copy[3] == data[3]
+
+
+def test_whole_is_the_literal_for_sums():
+    problem = Problem("p", "37+58=", "95")
+    name, arguments = Addition.verifier
+    assert verifiers.make(name, **arguments)("37+58", problem).outcome is Outcome.INCORRECT
+    assert Arithmetic.verifier == Addition.verifier
+
+
+@pytest.mark.parametrize("family", [Addition, Arithmetic])
+def test_answers_are_the_values_of_the_prompts(family):
+    for problem in sample(family, {}):
+        assert int(problem.reference) == eval(problem.prompt.rstrip("="))
+
+
+def test_numbers_have_no_leading_zeros():
+    for family, difficulty in DIFFICULTIES[:15]:
+        for problem in sample(family, difficulty, size=60):
+            assert not re.search(r"(?<![0-9])0[0-9]", problem.prompt + " " + problem.metadata["gold_completion"])
+
+
+def test_equations_are_solved_by_their_answers():
+    for solution in ("integer", "rational"):
+        for problem in sample(LinearEquation, {"solution": solution}):
+            left, right = problem.prompt.removesuffix(", x=").split("=")
+            a, b = left.split("x")
+            value = Fraction({"": 1, "-": -1}.get(a) or int(a)) * Fraction(problem.reference) + int(b)
+            assert value == int(right)
+            assert solution == "rational" or "/" not in problem.reference
+
+
+def test_games_match_their_prompts():
+    for problem in sample(Countdown, {}):
+        target, numbers = problem.prompt.removeprefix("make ").rstrip(":").split(" from ")
+        assert problem.reference == CountdownReference(tuple(map(int, numbers.split())), int(target))
+        assert 1 <= problem.reference.target <= 100
+
+
+def test_importing_stays_cheap():
+    heavy = "{'sympy', 'torch', 'transformers', 'datasets', 'multiprocessing.pool'}"
+    program = f"import sys, rlvr_envs.procedural; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

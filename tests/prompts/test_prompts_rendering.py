@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import pytest
+
+from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
+from verifiers import InvalidArgumentError, Message, Problem, UnknownNameError
+
+QUESTION = Problem("q", "What is 2 + 2?", "4")
+CHAT = Problem("c", (Message("system", "Be brief."), Message("user", "What is 2 + 2?")), "4")
+EXEMPLARS = (Exemplar("1 + 1?", "2"), Exemplar("1 + 2?", "3"))
+
+
+def angle(messages: tuple[Message, ...]) -> str:
+    """A chat template such as a tokenizer may have."""
+    return "".join(f"<{message.role}>{message.content}</>" for message in messages) + "<assistant>"
+
+
+def test_a_template_is_filled_with_the_problem() -> None:
+    assert TextPrompt("Q: {problem}\nA:").render(QUESTION) == "Q: What is 2 + 2?\nA:"
+    assert TextPrompt().render(QUESTION) == "What is 2 + 2?"
+
+
+def test_a_text_template_does_not_use_the_chat_template() -> None:
+    assert TextPrompt("Q: {problem}").render(QUESTION, angle) == "Q: What is 2 + 2?"
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "{0}", "{problem}", "{{x}}", r"\boxed{5} \1 \g<0> %s $x", "{problem.id}", "}{", ""]
+)
+def test_braces_in_a_problem_are_text(text: str) -> None:
+    problem = Problem("p", text, None)
+    few_shot = TextPrompt("Q: {problem}|", exemplars=(Exemplar("{problem}", "{problem} {}"),), separator="~")
+    assert few_shot.render(problem) == "Q: {problem}| {problem} {}~Q: " + text + "|"
+    assert ChatPrompt("Q: {problem}").messages(problem) == (Message("user", "Q: " + text),)
+
+
+def test_braces_in_a_template_are_text() -> None:
+    assert TextPrompt(r"{problem} in \boxed{}, {x}").render(QUESTION) == r"What is 2 + 2? in \boxed{}, {x}"
+
+
+def test_every_placeholder_is_filled() -> None:
+    assert TextPrompt("{problem} Again: {problem}").render(QUESTION) == "What is 2 + 2? Again: What is 2 + 2?"
+
+
+def test_few_shot_examples_take_the_same_form_as_the_problem() -> None:
+    prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)
+    assert prompt.render(QUESTION) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
+
+
+def test_few_shot_white_space_can_be_chosen() -> None:
+    prompt = TextPrompt("Q:\n{problem}\nA:", exemplars=EXEMPLARS[:1], before_answer="\n", separator="\n###\n")
+    assert prompt.render(QUESTION) == "Q:\n1 + 1?\nA:\n2\n###\nQ:\nWhat is 2 + 2?\nA:"
+
+
+def test_a_chat_goes_through_the_tokenizer_s_template() -> None:
+    prompt = ChatPrompt("Solve: {problem}", system="You add.", exemplars=EXEMPLARS[:1])
+    assert prompt.render(QUESTION, angle) == (
+        "<system>You add.</><user>Solve: 1 + 1?</><assistant>2</><user>Solve: What is 2 + 2?</><assistant>"
+    )
+
+
+def test_a_chat_without_a_tokenizer_template_has_a_plain_form() -> None:
+    prompt = ChatPrompt(system="You add.", exemplars=EXEMPLARS[:1])
+    assert prompt.render(QUESTION) == (
+        "System: You add.\n\nUser: 1 + 1?\n\nAssistant: 2\n\nUser: What is 2 + 2?\n\nAssistant:"
+    )
+    assert render_chat((Message("user", "Hi"),), None) == "User: Hi\n\nAssistant:"
+
+
+def test_the_plain_form_s_stop_string_is_how_its_next_turn_begins() -> None:
+    next_turn = render_chat((Message("user", "a"), Message("assistant", "b"), Message("user", "c")), None)
+    assert ChatPrompt().stop == ("\n\nUser:",)
+    assert next_turn.partition("Assistant: b")[2].startswith("\n\nUser:")
+
+
+def test_a_chat_problem_keeps_its_messages() -> None:
+    assert TextPrompt().render(CHAT, angle) == "<system>Be brief.</><user>What is 2 + 2?</><assistant>"
+    assert TextPrompt().render(CHAT) == "System: Be brief.\n\nUser: What is 2 + 2?\n\nAssistant:"
+    assert ChatPrompt().messages(CHAT) == CHAT.prompt
+
+
+def test_a_chat_problem_s_last_user_message_goes_through_the_template() -> None:
+    turns = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2?"))
+    problem = Problem("c", turns, "4")
+    expected = "<user>Hi</><assistant>Hello</><user>Q: 2 + 2?</><assistant>"
+    assert TextPrompt("Q: {problem}").render(problem, angle) == expected
+    assert ChatPrompt("Q: {problem}").render(problem, angle) == expected
+
+
+def test_a_chat_problem_s_own_system_message_wins_and_examples_follow_it() -> None:
+    prompt = ChatPrompt("Q: {problem}", system="You add.", exemplars=EXEMPLARS[:1])
+    assert prompt.messages(CHAT) == (
+        Message("system", "Be brief."),
+        Message("user", "Q: 1 + 1?"),
+        Message("assistant", "2"),
+        Message("user", "Q: What is 2 + 2?"),
+    )
+
+
+@pytest.mark.parametrize("prompt", [TextPrompt(), ChatPrompt()])
+@pytest.mark.parametrize("messages", [(), (Message("system", "Be brief."),)])
+def test_a_chat_problem_without_a_user_message(prompt: TextPrompt | ChatPrompt, messages: tuple[Message, ...]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        prompt.render(Problem("c7", messages, "4"))
+    roles = [message.role for message in messages]
+    assert str(caught.value) == f"problem 'c7' is a chat without a user message; its roles are {roles}"
+
+
+@pytest.mark.parametrize("make", [TextPrompt, ChatPrompt, get_prompt])
+def test_a_template_without_a_placeholder(make: type[TextPrompt]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        make("Q: {question}\nA:")
+    assert str(caught.value) == (
+        "a prompt template needs {problem} where the problem's text goes, got 'Q: {question}\\nA:'"
+    )
+
+
+def test_a_preset_is_found_by_name() -> None:
+    assert get_prompt("plain") is PRESETS["plain"]
+
+
+def test_an_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        get_prompt("gsm8k_cot_5shot")
+    assert str(caught.value) == (
+        "unknown prompt 'gsm8k_cot_5shot'. Did you mean 'gsm8k_cot_8shot'? Known: answer_only, boxed_chat, code_chat, "
+        "gsm8k_cot_8shot, humaneval_completion, mbpp_3shot, minerva_math_4shot, plain."
+    )
+
+
+def test_a_template_becomes_a_text_prompt() -> None:
+    assert get_prompt("{problem}\nA:") == TextPrompt("{problem}\nA:")
+    assert get_prompt("{problem}").name == "custom"
+
+
+def test_a_prompt_is_taken_as_it_is() -> None:
+    class Shout:
+        name = "shout"
+        stop = ("!",)
+        fingerprint = "0" * 64
+
+        def render(self, problem: Problem, chat_template: object = None) -> str:
+            return str(problem.prompt).upper()
+
+    mine: Prompt = Shout()
+    assert get_prompt(mine) is mine
+    chat = ChatPrompt()
+    assert get_prompt(chat) is chat
+
+
+@pytest.mark.parametrize("spec", [None, 3, TextPrompt, QUESTION])
+def test_something_else_is_no_prompt(spec: object) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"expected a preset's name, a template with \{problem\} or a Prompt, got \w+: "
+    ):
+        get_prompt(spec)  # type: ignore[arg-type]  # what is tested
+
+
+CHANGES: dict[str, object] = {
+    "template": "Question: {problem}",
+    "exemplars": EXEMPLARS[:1],
+    "before_answer": "\n",
+    "separator": "\n",
+    "stop": ("\n",),
+    "system": "You add.",
+}
+
+
+@pytest.mark.parametrize("prompt", [TextPrompt("Q: {problem}", exemplars=EXEMPLARS), ChatPrompt(exemplars=EXEMPLARS)])
+def test_whatever_shapes_the_text_shows_in_the_fingerprint(prompt: TextPrompt | ChatPrompt) -> None:
+    shaping = {field.name for field in dataclasses.fields(prompt)} - {"name", "source"}
+    assert shaping <= set(CHANGES)
+    changed = [dataclasses.replace(prompt, **{field: CHANGES[field]}) for field in sorted(shaping)]  # type: ignore[arg-type]  # by name
+    assert len({prompt.fingerprint, *(other.fingerprint for other in changed)}) == len(shaping) + 1
+
+
+def test_a_name_does_not_show_in_the_fingerprint() -> None:
+    assert TextPrompt(name="a", source="b").fingerprint == TextPrompt().fingerprint
+    assert TextPrompt(stop=("\n\nUser:",)).fingerprint != ChatPrompt().fingerprint
+
+
+def test_moving_text_between_fields_shows_in_the_fingerprint() -> None:
+    one = TextPrompt(exemplars=(Exemplar("ab", "c"),))
+    other = TextPrompt(exemplars=(Exemplar("a", "bc"),))
+    assert one.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("prompt", PRESETS.values(), ids=list(PRESETS))
+def test_prompts_can_be_sent_to_another_process(prompt: TextPrompt | ChatPrompt) -> None:
+    twin = pickle.loads(pickle.dumps(prompt))
+    assert twin == prompt
+    assert twin.fingerprint == prompt.fingerprint

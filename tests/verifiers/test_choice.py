@@ -1,0 +1,214 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.choice import ChoiceVerifier
+
+CITIES = ("London", "Rome", "Paris", "Bern")
+
+
+def judge(completion, reference="C", **metadata):
+    return ChoiceVerifier()(completion, Problem("p", "", reference, metadata))
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "C",
+        "(C)",
+        "C.",
+        "c",
+        "(c)",
+        "C)",
+        "**C**",
+        "C. Paris",
+        "C) Paris",
+        "(C) Paris",
+        "C: Paris",
+        "C - Paris",
+        "The answer is C",
+        "the answer is C.",
+        "The answer is (C).",
+        "The answer is option C.",
+        "the answer is $C$",
+        "Answer: C",
+        "Answer: c",
+        "**Answer:** C",
+        "**Answer: C**",
+        "Answer: (C) Paris",
+        "Answer: C\nIt is the capital.",
+        r"\boxed{C}",
+        r"\boxed{\text{(C)}}",
+        r"\boxed{\textbf{C}}",
+        r"The final answer is: $\boxed{C}$.",
+        r"\boxed{c}",
+        "<answer>C</answer>",
+        "<answer> (C) Paris </answer>",
+        r"\boxed{A} no, \boxed{C}",
+        "I choose C.",
+        "I would go with C.",
+        "I pick the answer: C",
+        "C is correct.",
+        "C is the correct answer",
+        "I think the answer is C.",
+        "I'm not sure, but the answer is C.",
+        "It must be C.",
+        "Let me think.\n\nC",
+        "The answer is (C)\n\nBecause it is.",
+        "Neither A nor B fits. So C.",
+        "A is wrong. B is wrong. The answer is C.",
+        "The answer is C, not B.",
+        "The answer is not B but C.",
+        "The answer is C, since B isn't right",
+        "The correct option is C because A and B are wrong.",
+        "The answer is B. Wait, no, the answer is C.",
+        "(A) is too hot, (B) is too cold.\nThe best choice is (C).",
+        "Asked to choose A, B or C, the answer is C",
+    ],
+)
+def test_settling_on_the_letter_is_correct(completion):
+    verdict = judge(completion)
+    assert (verdict.outcome, verdict.answer) == (Outcome.CORRECT, "C")
+
+
+@pytest.mark.parametrize("completion", ["B", "(A)", "The answer is A", "A good answer is B", "A is correct, not C"])
+def test_another_letter_is_incorrect_and_reported(completion):
+    verdict = judge(completion)
+    assert verdict.outcome is Outcome.INCORRECT
+    assert verdict.answer in ("A", "B")
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "B and C",
+        "C and B",
+        "C or D",
+        "C or B",
+        "C, D",
+        "C/D",
+        "A, B, C, D",
+        "(B) (C)",
+        "(B) and (C)",
+        "Both B and C",
+        "C? D?",
+        "The answer is B or C",
+        "The answer is either B or C.",
+        "The answer is C. Or maybe D.",
+        "The answer is B and C",
+        "The answer is C and the answer is D",
+        "All of A, B and C are correct",
+        "Is the answer A, B or C?",
+        r"\boxed{B, C}",
+        r"\boxed{C or D}",
+        "<answer>B and C</answer>",
+        "A. x\nB. y\nC. z",
+        "(A) x\n(B) y\n(C) z\n(D) q",
+    ],
+)
+def test_hedging_is_incorrect_whatever_the_reference(completion):
+    for reference in "ABCD":
+        assert judge(completion, reference).outcome is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "not C",
+        "Not C.",
+        "It isn't C",
+        "C is wrong",
+        "C is incorrect.",
+        "(C) is wrong",
+        "The answer is not C",
+        "The answer isn't C",
+        "The answer can't be C.",
+        "I don't think the answer is C.",
+        "It is true that C is not the answer.",
+        "I do not know whether the answer is C",
+        "I doubt the answer is C",
+        "The answer is anything but C",
+        "neither C",
+        "The answer is none of these, certainly not C",
+        "I cannot determine if the correct answer is C.",
+        r"\boxed{not C}",
+    ],
+)
+def test_a_denied_letter_is_not_settled_on(completion):
+    verdict = judge(completion)
+    assert verdict.outcome is Outcome.INCORRECT
+    assert verdict.answer is None
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "",
+        "  \n",
+        "I don't know",
+        "42",
+        "A good question.",
+        "I am tired",
+        "Hepatitis C is bad for you",
+        "Plan B, then",
+        "I cannot answer (C)",
+        "I refuse to answer this. Option (C) is offensive.",
+        "Sorry, I can't help with (C).",
+        "I cannot choose one of them.",
+        r"\boxed{42}",
+        "<answer></answer> C",
+    ],
+)
+def test_no_letter_where_an_answer_may_stand_is_no_answer(completion):
+    assert judge(completion).outcome is Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("completion", "outcome"),
+    [
+        ("Paris", Outcome.CORRECT),
+        ("paris.", Outcome.CORRECT),
+        ("The answer is Paris.", Outcome.CORRECT),
+        (r"\boxed{Paris}", Outcome.CORRECT),
+        ("C. Paris", Outcome.CORRECT),
+        ("(C) Paris, the capital", Outcome.CORRECT),
+        ("London", Outcome.INCORRECT),
+        ("C. London", Outcome.INCORRECT),
+        ("The answer is (C) London", Outcome.INCORRECT),
+        ("Madrid", Outcome.NO_ANSWER),
+        ("E", Outcome.NO_ANSWER),
+        ("The answer is E", Outcome.NO_ANSWER),
+    ],
+)
+@pytest.mark.parametrize("choices", [CITIES, list(CITIES), dict(zip("ABCD", CITIES, strict=True))])
+def test_choices_limit_the_letters_and_may_be_answered_by_text(completion, outcome, choices):
+    assert judge(completion, choices=choices).outcome is outcome
+
+
+@pytest.mark.parametrize("reference", ["C", "c", "(C)", "C.", " C "])
+def test_reference_may_be_decorated(reference):
+    assert judge("C", reference).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("reference", ["", "Paris", 2, None, "BC", "?"])
+def test_reference_must_be_a_letter(reference):
+    with pytest.raises(InvalidArgumentError, match="one letter of A to Z"):
+        judge("C", reference)
+
+
+def test_reference_must_be_one_of_the_choices():
+    with pytest.raises(InvalidArgumentError, match="one letter of A, B, C, D, got 'E'"):
+        judge("C", "E", choices=CITIES)
+
+
+@pytest.mark.parametrize("choices", ["ABCD", 4, list(range(27))])
+def test_choices_must_be_texts(choices):
+    with pytest.raises(InvalidArgumentError, match=r"metadata\['choices'\] is a list"):
+        judge("C", choices=choices)
+
+
+@given(st.text(alphabet="ABCD abnotriswe.,()\n", max_size=60))
+def test_at_most_one_reference_is_right(text):
+    verdicts = [judge(text, reference) for reference in "ABCD"]
+    assert sum(verdict.outcome is Outcome.CORRECT for verdict in verdicts) <= 1

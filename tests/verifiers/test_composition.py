@@ -1,0 +1,204 @@
+import math
+import pickle
+
+import pytest
+
+import verifiers
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict
+from verifiers.composition import FirstThatApplies, Gate, WeightedSum
+
+PROBLEM = Problem("p", "", "95")
+
+
+def brief(completion, problem):
+    return 1 / (1 + len(completion))
+
+
+def broken(completion, problem):
+    raise RuntimeError("the judge is down")
+
+
+class Counting:
+    """Correct for the completion "95"; remembers the batches it saw."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, completion, problem):
+        raise AssertionError("the parts are asked in batches")
+
+    def verify_batch(self, completions, problems):
+        self.batches.append(list(completions))
+        return [self._judge(completion) for completion in completions]
+
+    def _judge(self, completion):
+        if not completion:
+            return Verdict.of(Outcome.NO_ANSWER, cost={"seconds": 0.5})
+        return Verdict.of(
+            Outcome.CORRECT if completion == "95" else Outcome.INCORRECT, completion, cost={"seconds": 0.5}
+        )
+
+
+def test_sum_weighs_the_parts_and_keeps_them():
+    both = WeightedSum({"right": "numeric", "brief": brief}, {"right": 2.0, "brief": -0.5})
+    verdict = both("95", PROBLEM)
+    assert verdict.score == pytest.approx(2.0 * 1.0 - 0.5 / 3)
+    assert verdict.outcome is Outcome.SCORED
+    assert verdict.answer == "95"
+    assert verdict.detail == {
+        "parts": {
+            "right": {"weight": 2.0, "score": 1.0, "outcome": "correct", "answer": "95", "detail": {}},
+            "brief": {"weight": -0.5, "score": 1 / 3, "outcome": "scored", "answer": None, "detail": {}},
+        }
+    }
+
+
+def test_positional_parts_are_named_by_position_and_weigh_one_each():
+    verdict = verifiers.make("weighted_sum", parts=["exact", ("numeric", {"whole": True})])("95", PROBLEM)
+    assert verdict.score == 2.0
+    assert list(verdict.detail["parts"]) == ["0", "1"]
+
+
+def test_part_arguments_reach_the_part():
+    compose = WeightedSum([("numeric", {"whole": True}), "numeric"], [1, 10])
+    assert compose("so 95", PROBLEM).score == 10.0
+
+
+def test_weights_in_order_go_with_named_parts():
+    assert WeightedSum({"a": "exact", "b": "numeric"}, [3, 4])("95.0", PROBLEM).score == 4.0
+
+
+@pytest.mark.parametrize("weights", [[1.0], {"0": 1.0}, {"0": 1.0, "2": 1.0}, [1, 2, 3], {"0": 1, "1": 1, "2": 1}])
+def test_weights_must_fit_the_parts(weights):
+    with pytest.raises(InvalidArgumentError, match=r"one weight for each of the parts \['0', '1'\]"):
+        WeightedSum(["exact", "numeric"], weights)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_are_finite(weight):
+    with pytest.raises(InvalidArgumentError, match="finite"):
+        WeightedSum(["exact"], [weight])
+
+
+@pytest.mark.parametrize("composition", [WeightedSum, Gate, FirstThatApplies])
+@pytest.mark.parametrize("parts", [[], {}, "exact"])
+def test_parts_are_needed(composition, parts):
+    with pytest.raises(InvalidArgumentError, match="parts is a list of verifiers"):
+        composition(parts)
+
+
+def test_unknown_part_is_named():
+    with pytest.raises(UnknownNameError, match="Did you mean 'numeric'"):
+        Gate(["numerik"])
+
+
+@pytest.mark.parametrize("composition", [WeightedSum, Gate])
+def test_a_broken_part_breaks_the_whole(composition):
+    verdict = composition({"good": "numeric", "bad": broken})("95", PROBLEM)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(verdict.score)
+    assert verdict.detail["parts"]["good"]["score"] == 1.0
+    assert verdict.detail["parts"]["bad"]["score"] is None
+    assert verdict.detail["parts"]["bad"]["detail"]["error"] == "RuntimeError: the judge is down"
+
+
+def test_a_broken_part_breaks_only_its_rows():
+    def fragile(completion, problem):
+        if completion == "bad":
+            raise RuntimeError("the judge is down")
+        return 0.5
+
+    verdicts = WeightedSum(["exact", fragile]).verify_batch(["95", "bad", "7"], [PROBLEM] * 3)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SCORED, Outcome.VERIFIER_ERROR, Outcome.SCORED]
+    assert [verdict.score for verdict in verdicts[::2]] == [1.5, 0.5]
+
+
+@pytest.mark.parametrize("composition", [WeightedSum, Gate])
+def test_every_part_sees_the_whole_batch_once(composition):
+    first, second = Counting(), Counting()
+    composition([first, second]).verify_batch(["95", "7", ""], [PROBLEM] * 3)
+    assert first.batches == second.batches == [["95", "7", ""]]
+
+
+def test_costs_add_up_and_equal_questions_have_equal_verdicts():
+    compose = WeightedSum([Counting(), Counting(), broken])
+    verdict = compose("95", PROBLEM)
+    assert verdict.cost == {"seconds": 1.0}
+    assert pickle.loads(pickle.dumps(verdict.detail)) == compose("95", PROBLEM).detail
+
+
+@pytest.mark.parametrize(
+    ("completion", "outcome", "failed"),
+    [
+        ("95", Outcome.CORRECT, []),
+        ("7", Outcome.INCORRECT, ["right"]),
+        ("", Outcome.NO_ANSWER, ["right"]),
+        ("95.0000000000000", Outcome.INCORRECT, ["brief"]),
+        ("7.0000000000000000", Outcome.INCORRECT, ["right", "brief"]),
+    ],
+)
+def test_gate_passes_when_all_parts_do(completion, outcome, failed):
+    verdict = Gate({"right": "numeric", "brief": brief}, threshold=0.1)(completion, PROBLEM)
+    assert verdict.outcome is outcome
+    assert verdict.score == (1.0 if outcome is Outcome.CORRECT else 0.0)
+    assert verdict.detail["failed"] == failed
+
+
+def test_gate_threshold_is_inclusive_and_finite():
+    half = verifiers.from_function(lambda completion, problem: 0.5)
+    assert Gate([half], threshold=0.5)("", PROBLEM).outcome is Outcome.CORRECT
+    assert Gate([half])("", PROBLEM).outcome is Outcome.INCORRECT
+    with pytest.raises(InvalidArgumentError, match="threshold"):
+        Gate([half], threshold=math.nan)
+
+
+def test_first_that_finds_an_answer_decides():
+    first = verifiers.make("first", parts={"tagged": Counting(), "number": "numeric"})
+    assert first("95", PROBLEM).detail["applied"] == "tagged"
+    later = first("", Problem("p", "", "95"))
+    assert (later.outcome, later.detail["applied"]) == (Outcome.NO_ANSWER, None)
+    assert list(later.detail["parts"]) == ["tagged", "number"]
+
+
+def test_first_that_applies_returns_that_parts_verdict_and_asks_no_further():
+    after = Counting()
+    verdict = FirstThatApplies([("choice", {}), brief, after])("Well.", Problem("p", "", "C"))
+    assert (verdict.score, verdict.outcome) == (pytest.approx(1 / 6), Outcome.SCORED)
+    assert verdict.detail["applied"] == "1"
+    assert after.batches == [[]]
+
+
+def test_first_asks_a_part_only_about_problems_it_is_meant_for():
+    number, letter = Problem("n", "", "95"), Problem("l", "", "C")
+    first = FirstThatApplies({"number": "numeric", "letter": "choice"}, when={"number": lambda p: p.reference != "C"})
+    verdicts = first.verify_batch(["95", "C", "C"], [number, letter, number])
+    assert [verdict.outcome for verdict in verdicts[:2]] == [Outcome.CORRECT, Outcome.CORRECT]
+    assert [verdict.detail["applied"] for verdict in verdicts[:2]] == ["number", "letter"]
+    # The third is passed on to the letters' verifier, which cannot judge a number.
+    assert verdicts[2].outcome is Outcome.VERIFIER_ERROR
+
+
+def test_first_stops_at_a_broken_part():
+    verdict = FirstThatApplies([broken, "numeric"])("95", PROBLEM)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["applied"] == "0"
+
+
+def test_when_names_parts():
+    with pytest.raises(InvalidArgumentError, match=r"when names \['letters'\]"):
+        FirstThatApplies({"letter": "choice"}, when={"letters": bool})
+
+
+def test_compositions_nest():
+    inner = Gate(["numeric", brief], threshold=0.1)
+    verdict = WeightedSum({"gate": inner, "exact": "exact"}, {"gate": 0.75, "exact": 0.25})("95", PROBLEM)
+    assert verdict.score == 1.0
+    assert verdict.detail["parts"]["gate"]["detail"]["failed"] == []
+
+
+def test_token_scores_of_a_part_are_kept():
+    def scorer(completion, problem):
+        return Verdict(0.5, Outcome.SCORED, token_scores=(0.1, 0.4))
+
+    assert WeightedSum([scorer])("", PROBLEM).detail["parts"]["0"]["token_scores"] == (0.1, 0.4)
+    assert FirstThatApplies([scorer])("", PROBLEM).token_scores == (0.1, 0.4)

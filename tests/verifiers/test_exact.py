@@ -1,0 +1,38 @@
+import pytest
+
+from verifiers import InvalidArgumentError, Outcome, Problem, verify
+from verifiers.exact import ExactVerifier
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "options", "outcome"),
+    [
+        ("3 5 9", "3 5 9", {}, Outcome.CORRECT),
+        ("\t3 5 9 \n", "3 5 9", {}, Outcome.CORRECT),
+        ("3 5 9", " 3 5 9", {}, Outcome.CORRECT),
+        ("3  5 9", "3 5 9", {}, Outcome.INCORRECT),
+        ("3  5\n9", "3 5 9", {"collapse_spaces": True}, Outcome.CORRECT),
+        ("35 9", "3 5 9", {"collapse_spaces": True}, Outcome.INCORRECT),
+        (" a", "a", {"strip": False}, Outcome.INCORRECT),
+        ("  a", " a", {"strip": False, "collapse_spaces": True}, Outcome.CORRECT),
+        ("Paris", "paris", {}, Outcome.INCORRECT),
+        ("PARIS", "paris", {"casefold": True}, Outcome.CORRECT),
+        ("STRASSE", "straße", {"casefold": True}, Outcome.CORRECT),
+        ("3 5 9 and more", "3 5 9", {}, Outcome.INCORRECT),
+        ("", "a", {}, Outcome.NO_ANSWER),
+        (" \n", "a", {}, Outcome.NO_ANSWER),
+        (" \n", "a", {"strip": False}, Outcome.INCORRECT),
+        ("", "", {}, Outcome.CORRECT),
+    ],
+)
+def test_texts_are_equal_under_the_options(completion, reference, options, outcome):
+    assert verify("exact", completion, reference, **options).outcome is outcome
+
+
+def test_answer_is_what_was_compared():
+    assert verify("exact", " Ab ", "ab", casefold=True).answer == "ab"
+
+
+def test_reference_must_be_text():
+    with pytest.raises(InvalidArgumentError, match=r"got the reference 7 \(int\) of problem 'p'; convert it with str"):
+        ExactVerifier()("7", Problem("p", "", 7))

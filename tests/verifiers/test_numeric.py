@@ -1,0 +1,252 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verifiers import InvalidArgumentError, Outcome, Problem, verify
+from verifiers.numeric import MAX_LITERAL_LENGTH, NumericVerifier, parse_number
+
+
+def outcome(completion, reference, **options):
+    return verify("numeric", completion, reference, **options).outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("95", Fraction(95)),
+        ("-7", Fraction(-7)),
+        ("−7", Fraction(-7)),
+        ("+7", Fraction(7)),
+        ("007", Fraction(7)),
+        ("0.50", Fraction(1, 2)),
+        (".5", Fraction(1, 2)),
+        ("6/4", Fraction(3, 2)),
+        ("-1/3", Fraction(-1, 3)),
+        ("1,234", Fraction(1234)),
+        ("1,234,567.5", Fraction(2469135, 2)),
+        ("1.5e3", Fraction(1500)),
+        ("25E-2", Fraction(1, 4)),
+        ("1e1000", Fraction(10**1000)),
+    ],
+)
+def test_literals_are_read_exactly(text, value):
+    assert parse_number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-",
+        "37+58",
+        "1/2/3",
+        "1/0",
+        "1.5/2",
+        "1,23",
+        "12,345,6",
+        "1.2.3",
+        "--5",
+        "5.",
+        "1 000",
+        "1_000",
+        "0x10",
+        "٣",
+        "1e1001",
+        "1e999999999999999999",
+        "1" * (MAX_LITERAL_LENGTH + 1),
+        "inf",
+        "nan",
+        "2**3",
+        "5!",
+        "(5)",
+    ],
+)
+def test_other_texts_are_no_literals(text):
+    assert parse_number(text) is None
+
+
+@given(st.fractions())
+def test_every_fraction_reads_back(value):
+    assert parse_number(str(value)) == value
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_float_reads_back_exactly(value):
+    assert parse_number(repr(value)) == Fraction(repr(value))
+
+
+@given(st.integers(), st.integers(min_value=1))
+def test_thousands_separators_change_nothing(value, denominator):
+    assert parse_number(f"{value:,}") == value
+    assert parse_number(f"{value}/{denominator:,}") == Fraction(value, denominator)
+
+
+@pytest.mark.parametrize("reference", ["95", 95, 95.0, "95.0", Fraction(190, 2), Decimal("95.00"), " 95 ", "9.5e1"])
+def test_reference_may_be_any_kind_of_number(reference):
+    assert outcome("95", reference) is Outcome.CORRECT
+    assert outcome("96", reference) is Outcome.INCORRECT
+
+
+def test_float_reference_means_its_shortest_decimal():
+    assert outcome("0.1", 0.1) is Outcome.CORRECT
+    assert outcome("1/10", 0.1) is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("reference", ["37+58", "ninety", True, None, float("nan"), float("inf"), Decimal("NaN"), ""])
+def test_reference_must_be_a_literal(reference):
+    with pytest.raises(InvalidArgumentError, match="needs a literal number as reference"):
+        NumericVerifier()("95", Problem("p", "", reference))
+
+
+@pytest.mark.parametrize("completion", ["95", " 95\n", "95.0", "190/2", "+95", "9.5e1"])
+def test_whole_takes_the_literal_alone(completion):
+    assert outcome(completion, 95, whole=True) is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ["37+58", "37+58=95", "=95", "95 95", "95.", "x=95", r"\boxed{95}", "the answer is 95", "95 96", "(95)"],
+)
+def test_whole_takes_nothing_but_the_literal(completion):
+    assert outcome(completion, 95, whole=True) is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize("completion", ["", "  ", "no idea", "+", "٩٥"])
+@pytest.mark.parametrize("options", [{}, {"whole": True}, {"literal_only": True}])
+def test_without_a_digit_there_is_no_answer(completion, options):
+    assert outcome(completion, 95, **options) is Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "95",
+        "37+58=95",
+        "37 + 58 = 95.",
+        "so x = 95",
+        "The answer is 95.",
+        "The answer is 95 because 30+50=80 and 7+8=15.",
+        "The final answer is: **95**",
+        "**Answer:** 95",
+        "Answer: $95",
+        "It costs 3 dollars each, 95 in all.",
+        "#### 95",
+        "He has 3 + 4 = 7, then\n#### 95\n",
+        r"Thus \boxed{95}.",
+        r"$\boxed{ \$95 }$",
+        "<answer> 95 </answer>",
+        "first 12\n- 95 apples",
+        "95%",
+        "95kg",
+        "the 95th",
+        "37 + 58 = 95 times",
+        "95 dozen",
+        "37 + 58 = <<37+58=95>>95 eggs",
+        "That is 95 km.",
+        r"\boxed{12}, no: \boxed{95}",
+        "the answer is 12. Wait, the answer is 95.",
+        "(95)",
+    ],
+)
+def test_answer_is_found(completion):
+    assert outcome(completion, 95) is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "37+58",
+        "37 + 58",
+        "100 - 95",
+        "3 * 95",
+        "95 * x",
+        "5/95",
+        "2 95/1",
+        "95/1/1",
+        "95 million",
+        "the answer is 95 times 3",
+        "the answer is 95 - 3",
+        "95xy",
+        "95 x",
+        "95x",
+        r"95\pi",
+        r"95 \sqrt{2}",
+        "not 95",
+        "The answer isn't 95",
+        "94 or 95",
+        "The answer is 95 or 96",
+        "The answer is 94, 95, 96",
+        "#### 95 and 96",
+        "95 = 12",
+        "1 2 3 95",
+        "90-95",
+        "v95",
+        r"\boxed{37+58}",
+        "the answer is 37 + 58",
+        "minus 95",
+        "Answer: - 95",
+    ],
+)
+def test_part_of_something_else_is_no_right_answer(completion):
+    assert outcome(completion, 95) is Outcome.INCORRECT
+
+
+@given(st.lists(st.integers(0, 99), min_size=2, max_size=5), st.lists(st.sampled_from("+-*/^"), min_size=4, max_size=4))
+def test_an_expression_is_never_accepted(numbers, signs):
+    expression = str(numbers[0])
+    for sign, number in zip(signs, numbers[1:], strict=False):
+        expression += f"{sign}{number}"
+    if len(numbers) == 2 and signs[0] == "/":
+        return  # a fraction is a literal
+    for target in {*numbers, sum(numbers)}:
+        for options in ({}, {"whole": True}, {"literal_only": True}):
+            assert outcome(expression, target, **options) is Outcome.INCORRECT
+            spaced = expression.replace(signs[0], f" {signs[0]} ")
+            assert outcome(spaced, target, **options) is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize("completion", ["a loss of -$95", "x = -95", r"\boxed{-95}", "#### -95", "Answer: −95"])
+def test_sign_belongs_to_the_literal(completion):
+    assert outcome(completion, -95) is Outcome.CORRECT
+    assert outcome(completion, 95) is Outcome.INCORRECT
+
+
+def test_literal_only_asks_for_a_bare_literal_in_its_place():
+    assert outcome("I add.\nThe answer is 95.", 95, literal_only=True) is Outcome.CORRECT
+    assert outcome("I add 37 and 58.\n95", 95, literal_only=True) is Outcome.CORRECT
+    assert outcome("The answer is 95 eggs.", 95, literal_only=True) is Outcome.INCORRECT
+    assert outcome("I get 95", 95, literal_only=True) is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("completion", "tolerances", "expected"),
+    [
+        ("3.14", {"abs_tol": 0.01}, Outcome.CORRECT),
+        ("3.13", {"abs_tol": 0.01}, Outcome.INCORRECT),
+        ("3.13", {"rel_tol": 0.01}, Outcome.CORRECT),
+        ("3.13", {"rel_tol": 0.001, "abs_tol": 0.1}, Outcome.CORRECT),
+        ("3.14", {}, Outcome.INCORRECT),
+    ],
+)
+def test_tolerances(completion, tolerances, expected):
+    assert outcome(completion, "3.14159", **tolerances) is expected
+
+
+@pytest.mark.parametrize("options", [{"rel_tol": -1.0}, {"abs_tol": float("nan")}, {"abs_tol": float("inf")}])
+def test_tolerances_are_finite_and_not_negative(options):
+    with pytest.raises(InvalidArgumentError, match="finite number of at least 0"):
+        NumericVerifier(**options)
+
+
+def test_verdict_says_why():
+    verdict = verify("numeric", "the answer is 37 + 58", 95)
+    assert verdict.answer == "37"
+    assert verdict.detail == {"reason": "part of a compound expression"}
+
+
+@given(st.text())
+def test_any_text_gets_a_verdict(text):
+    assert outcome(text, 95) in (Outcome.CORRECT, Outcome.INCORRECT, Outcome.NO_ANSWER)

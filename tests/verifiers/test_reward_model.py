@@ -1,0 +1,200 @@
+import sys
+
+import pytest
+
+from verifiers import InvalidArgumentError, Message, MissingDependencyError, Outcome, Problem, make, verify_batch
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+
+CHAT = (Message("system", "be brief"), Message("user", "3+4?"))
+CHAT_TEMPLATE = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"
+TEXTS = ["7", "seven", "it is 7", "</s>", "7</s>", "77</s></s>", "", "a much longer answer than all of the others: 7"]
+
+
+def character_tokenizer(**options):
+    """One token per character, `</s>` as one token, a start token in front."""
+    vocabulary = {"<s>": 0, "</s>": 1, **{chr(code): code - 30 for code in range(32, 127)}}
+    core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
+    core.add_special_tokens(["<s>", "</s>"])
+    core.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>", eos_token="</s>", **options)
+
+
+def tiny_model(kind="llama", pad_token_id=None, num_labels=1):
+    shape = {"vocab_size": 128, "num_labels": num_labels, "pad_token_id": pad_token_id, "max_position_embeddings": 64}
+    shape |= {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}
+    if kind == "bert":
+        model = transformers.BertForSequenceClassification(transformers.BertConfig(**shape))
+    else:
+        config = transformers.LlamaConfig(**shape, bos_token_id=0, eos_token_id=1)
+        model = transformers.LlamaForSequenceClassification(config)
+    # Initial weights are so small that the scores of all texts would nearly agree.
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def alone(model, tokenizer, text):
+    """The logit of one text, by the model's own forward without a mask."""
+    ids = torch.tensor([tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        return model.eval()(input_ids=ids).logits.item()
+
+
+def problems(prompt="3+4="):
+    return [Problem(str(row), prompt, None) for row in range(len(TEXTS))]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
+@pytest.mark.parametrize(
+    ("kind", "pad_token_id"),
+    [("llama", None), ("llama", 1), ("llama", 2), ("bert", 0)],
+    ids=["no padding token", "padding token is the end token", "padding token is a character", "encoder"],
+)
+def test_scores_equal_those_of_texts_alone(kind, pad_token_id, batch_size):
+    model, tokenizer = tiny_model(kind, pad_token_id), character_tokenizer()
+    expected = [alone(model, tokenizer, "3+4=" + text) for text in TEXTS * 2]
+    verifier = make("reward_model", model=model, tokenizer=tokenizer, batch_size=batch_size)
+    verdicts = verifier.verify_batch(TEXTS * 2, problems() * 2)
+    assert [verdict.score for verdict in verdicts] == pytest.approx(expected, abs=1e-5)
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.SCORED}
+    assert len({round(score, 4) for score in expected}) > 4
+
+
+def test_texts_of_equal_length_share_a_forward_pass(monkeypatch):
+    model = tiny_model(pad_token_id=1)
+    verifier = make("reward_model", model=model, tokenizer=character_tokenizer(), batch_size=3)
+    shapes = []
+    model.register_forward_pre_hook(lambda _, args, kwargs: shapes.append(kwargs["input_ids"].shape), with_kwargs=True)
+    verifier.verify_batch(["aa", "b", "cc", "dd", "ee"], problems("")[:5])
+    assert sorted(map(tuple, shapes)) == [(1, 2), (1, 3), (3, 3)]
+
+
+def test_one_call_equals_the_batch():
+    verifier = make("reward_model", model=tiny_model(pad_token_id=1), tokenizer=character_tokenizer())
+    batch = verifier.verify_batch(TEXTS, problems())
+    single = [verifier(text, problem) for text, problem in zip(TEXTS, problems(), strict=True)]
+    assert [v.score for v in single] == pytest.approx([v.score for v in batch], abs=1e-5)
+
+
+def test_chat_prompts_go_through_the_chat_template():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
+    verdict = make("reward_model", model=model, tokenizer=tokenizer)("7", Problem("p", CHAT, None))
+    text = "<system>be brief</s><user>3+4?</s><assistant>7</s>"
+    ids = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
+    assert verdict.score == pytest.approx(model(input_ids=ids).logits.item(), abs=1e-5)
+
+
+def test_text_prompts_do_not_go_through_the_chat_template():
+    model = tiny_model(pad_token_id=1)
+    with_template, plain = character_tokenizer(chat_template=CHAT_TEMPLATE), character_tokenizer()
+    scores = [make("reward_model", model=model, tokenizer=t)("7", problems()[0]).score for t in (with_template, plain)]
+    assert scores[0] == scores[1]
+
+
+def test_own_template_takes_precedence_and_reads_braces_as_text():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
+    verifier = make("reward_model", model=model, tokenizer=tokenizer, template="Q: {prompt}\nA: {completion}")
+    tokenizer_input = "Q: be brief\n\n3+4?\nA: {prompt}"
+    expected = alone(model, tokenizer, tokenizer_input)
+    assert verifier("{prompt}", Problem("p", CHAT, None)).score == pytest.approx(expected, abs=1e-5)
+
+
+def test_chat_without_any_template_is_refused():
+    verifier = make("reward_model", model=tiny_model(), tokenizer=character_tokenizer())
+    with pytest.raises(InvalidArgumentError, match="no chat template"):
+        verifier("7", Problem("p", CHAT, None))
+
+
+@pytest.mark.parametrize("template", ["{prompt}", "{completion}", "{prompt}{completion}{reference}", "plain", "{}{}"])
+def test_template_has_both_fields_and_no_others(template):
+    with pytest.raises(InvalidArgumentError, match=r"fields {prompt} and {completion}"):
+        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), template=template)
+
+
+def test_too_long_text_is_an_error_of_its_row_alone_and_never_cut():
+    verifier = make("reward_model", model=tiny_model(pad_token_id=1), tokenizer=character_tokenizer())
+    fits, too_long, after = verify_batch(verifier, ["7" * 63, "7" * 64, "7"], problems("")[:3])
+    assert fits.outcome is after.outcome is Outcome.SCORED
+    assert too_long.outcome is Outcome.VERIFIER_ERROR
+    assert too_long.detail["tokens"] == 65
+    assert "65 tokens, and the reward model takes 1 to 64" in str(too_long.detail["error"])
+
+
+def test_limit_is_the_smallest_stated_and_can_be_given():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(model_max_length=10)
+    assert make("reward_model", model=model, tokenizer=tokenizer)("7" * 10, problems("")[0]).detail["tokens"] == 11
+    given = make("reward_model", model=model, tokenizer=tokenizer, max_tokens=11)
+    assert given("7" * 10, problems("")[0]).outcome is Outcome.SCORED
+
+
+def test_text_without_tokens_is_an_error():
+    tokenizer = character_tokenizer(chat_template="{{ '' }}")
+    verdict = make("reward_model", model=tiny_model(), tokenizer=tokenizer)("7", Problem("p", CHAT, None))
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["tokens"] == 0
+
+
+def test_logit_that_is_not_finite_is_an_error():
+    model = tiny_model(pad_token_id=1)
+    torch.nn.init.constant_(model.score.weight, float("nan"))
+    verdict = make("reward_model", model=model, tokenizer=character_tokenizer())("7", problems()[0])
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail == {"error": "the reward model's logit is nan"}
+
+
+def test_more_than_one_logit_is_refused():
+    with pytest.raises(InvalidArgumentError, match=r"LlamaForSequenceClassification has 2; expected .* num_labels=1"):
+        make("reward_model", model=tiny_model(num_labels=2), tokenizer=character_tokenizer())
+
+
+def test_model_object_needs_a_tokenizer():
+    with pytest.raises(InvalidArgumentError, match="pass tokenizer="):
+        make("reward_model", model=tiny_model())
+
+
+@pytest.mark.parametrize("option", [{"batch_size": 0}, {"max_tokens": 0}])
+def test_sizes_are_positive(option):
+    with pytest.raises(InvalidArgumentError, match="at least 1, got 0"):
+        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), **option)
+
+
+def test_model_runs_in_32_bit_and_evaluation_mode():
+    model = tiny_model().to(torch.bfloat16).train()
+    make("reward_model", model=model, tokenizer=character_tokenizer())
+    assert not model.training
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_model_loads_from_a_folder(tmp_path):
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for spec in ({"model": tmp_path}, {"model": str(tmp_path), "tokenizer": str(tmp_path)}):
+        verdict = make("reward_model", device="cpu", **spec)("7", problems()[0])
+        assert verdict.score == pytest.approx(alone(model, tokenizer, "3+4=7"), abs=1e-5)
+
+
+def test_folder_of_a_language_model_is_refused(tmp_path):
+    config = tiny_model().config
+    config.num_labels = 1
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    character_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"no trained reward model: .*score.weight"):
+        make("reward_model", model=tmp_path)
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(InvalidArgumentError, match=r"no sequence classifier could be loaded from .*nowhere"):
+        make("reward_model", model=str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers"])
+def test_missing_package_is_named_with_its_extra(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError, match=rf"'{package}', which is not installed.*rlvr-envs\[train\]"):
+        make("reward_model", model="anything")

@@ -1,0 +1,113 @@
+import dataclasses
+import math
+import pickle
+
+import pytest
+
+import verifiers
+from verifiers import BatchVerifier, InvalidArgumentError, Message, Outcome, Problem, RLVRError, Verdict, Verifier
+
+ERRORS = [
+    (verifiers.UnknownNameError, LookupError),
+    (verifiers.InvalidArgumentError, ValueError),
+    (verifiers.MissingDependencyError, ImportError),
+    (verifiers.VerifierContractError, TypeError),
+    (verifiers.SandboxUnavailableError, RuntimeError),
+    (verifiers.DataError, ValueError),
+    (verifiers.MissingDataError, FileNotFoundError),
+    (verifiers.PromptTooLongError, ValueError),
+    (verifiers.IllegalTokenError, ValueError),
+    (verifiers.CheckpointError, RuntimeError),
+]
+
+
+@pytest.mark.parametrize(("error", "standard"), ERRORS)
+def test_error_is_a_standard_type_and_pickles(error, standard):
+    raised = pickle.loads(pickle.dumps(error("what was wrong")))
+    assert type(raised) is error
+    assert isinstance(raised, standard)
+    assert isinstance(raised, RLVRError)
+    assert str(raised) == "what was wrong"
+
+
+def test_every_public_error_is_in_the_table_above():
+    public = {value for value in vars(verifiers).values() if isinstance(value, type) and issubclass(value, RLVRError)}
+    assert public - {RLVRError} == {error for error, _ in ERRORS}
+
+
+def test_unknown_name_offers_the_nearest_whatever_the_case():
+    message = str(verifiers.unknown_name("verifier", "Numeic", ["math", "numeric", "exact"]))
+    assert message == "unknown verifier 'Numeic'. Did you mean 'numeric'? Known: exact, math, numeric."
+
+
+def test_unknown_name_offers_nothing_where_nothing_is_near():
+    assert str(verifiers.unknown_name("split", "zzz", [])) == "unknown split 'zzz'. Known: none."
+
+
+def test_missing_dependency_gives_the_install_command():
+    error = verifiers.missing_dependency("torch", "train", "the learner")
+    assert isinstance(error, verifiers.MissingDependencyError)
+    assert "the learner needs the package 'torch'" in str(error)
+    assert "pip install 'rlvr-envs[train]'" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "score"),
+    [(Outcome.CORRECT, 1.0), (Outcome.INCORRECT, 0.0), (Outcome.NO_ANSWER, 0.0), (Outcome.TIMEOUT, 0.0)],
+)
+def test_score_follows_from_outcome(outcome, score):
+    assert Verdict.of(outcome).score == score
+
+
+def test_broken_verifier_has_score_nan():
+    assert math.isnan(Verdict.of(Outcome.VERIFIER_ERROR).score)
+
+
+def test_scored_verdict_needs_its_score():
+    with pytest.raises(InvalidArgumentError, match=r"Verdict\(score, Outcome.SCORED\)"):
+        Verdict.of(Outcome.SCORED)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.VERIFIER_ERROR])
+def test_only_a_broken_verifier_has_no_finite_score(outcome, score):
+    with pytest.raises(InvalidArgumentError, match="needs a finite score"):
+        Verdict(score, outcome)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, math.inf])
+def test_a_broken_verifier_has_no_score(score):
+    with pytest.raises(InvalidArgumentError, match="expected NaN"):
+        Verdict(score, Outcome.VERIFIER_ERROR)
+
+
+def test_cost_is_no_part_of_equality():
+    assert Verdict.of(Outcome.CORRECT, "7", cost={"seconds": 1.0}) == Verdict.of(Outcome.CORRECT, "7")
+    assert Verdict.of(Outcome.CORRECT, "7") != Verdict.of(Outcome.CORRECT, "8")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, (0.1, 0.4), {"seconds": 0.1}),
+        Problem("p", (Message("user", "hi"),), "7", {"level": 1}),
+    ],
+)
+def test_types_pickle_and_are_frozen(value):
+    assert pickle.loads(pickle.dumps(value)) == value
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, dataclasses.fields(value)[0].name, None)
+
+
+def test_verifier_protocols_are_checked_by_shape():
+    class One:
+        def __call__(self, completion, problem):
+            return Verdict.of(Outcome.CORRECT)
+
+    class Many(One):
+        def verify_batch(self, completions, problems):
+            return [Verdict.of(Outcome.CORRECT)] * len(problems)
+
+    assert isinstance(One(), Verifier)
+    assert not isinstance(One(), BatchVerifier)
+    assert isinstance(Many(), BatchVerifier)

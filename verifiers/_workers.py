@@ -1,0 +1,184 @@
+"""One warm worker process with a deadline: plain data in, plain data out, killed and replaced when it runs over.
+
+The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker belongs to the process that
+started it: after a fork the child starts its own. A worker dies with its parent, at the latest when it next reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from typing import IO
+
+START_DEADLINE_S = 60.0
+"""Seconds a worker may take to start and to import what it needs."""
+_READY = b"ready"
+
+# Limits are set before anything else is imported; PR_SET_PDEATHSIG (1) has the kernel kill the worker with its parent.
+_BOOTSTRAP = """
+import ctypes, importlib, json, os, resource, signal, sys
+module, memory, path, parent = json.loads(sys.argv[1])
+sys.path[:] = path
+resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+try:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+except (OSError, AttributeError):
+    pass
+if os.getppid() != parent:
+    sys.exit()
+importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+class WorkerBrokenError(RuntimeError):
+    """A worker could not start, died, or answered something that is no reply."""
+
+
+class WorkerTimeoutError(TimeoutError):
+    """A request ran past its deadline; the worker that served it was killed."""
+
+
+class Worker:
+    """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
+
+    `serve` writes the line `ready`, then answers each line of JSON with one line of JSON.
+
+    Args:
+        module: Dotted name of the module to run.
+        memory_mib: Limit on the process's address space.
+    """
+
+    def __init__(self, module: str, *, memory_mib: int) -> None:
+        self._module = module
+        self._memory_mib = memory_mib
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
+        _workers.add(self)
+
+    def ask(self, request: object, *, deadline_s: float) -> object:
+        """Send one request and wait for its reply; other threads wait their turn, outside the deadline.
+
+        Args:
+            request: JSON data.
+            deadline_s: Seconds from when the worker is ready and free.
+
+        Raises:
+            WorkerTimeoutError: If no reply came in time.
+            WorkerBrokenError: If the worker could not start, died, or replied nonsense.
+        """
+        line = json.dumps(request).encode() + b"\n"
+        with self._lock:
+            process = self._ready()
+            try:
+                return json.loads(_exchange(process, line, deadline_s))
+            except (WorkerTimeoutError, WorkerBrokenError):
+                self._kill()
+                raise
+            except (OSError, ValueError) as error:
+                self._kill()
+                raise WorkerBrokenError(f"the worker {self._module} broke: {error}") from error
+
+    def close(self) -> None:
+        """Stop the process, if it runs."""
+        with self._lock:
+            self._kill()
+
+    def _ready(self) -> subprocess.Popen[bytes]:
+        process = self._process
+        if process is not None and self._owner == os.getpid() and process.poll() is None:
+            return process
+        self._process = process = self._start()
+        self._owner = os.getpid()
+        try:
+            started = _read_line(process, time.monotonic() + START_DEADLINE_S)
+        except WorkerTimeoutError as error:
+            self._kill()
+            raise WorkerBrokenError(f"the worker {self._module} did not start in {START_DEADLINE_S} s") from error
+        except WorkerBrokenError:
+            self._kill()
+            raise
+        if started != _READY:
+            self._kill()
+            raise WorkerBrokenError(f"the worker {self._module} started with {started[:100]!r}, not {_READY!r}")
+        return process
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        argument = json.dumps([self._module, self._memory_mib << 20, sys.path, os.getpid()])
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-c", _BOOTSTRAP, argument],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise WorkerBrokenError(f"the worker {self._module} could not start: {error}") from error
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _forget(self) -> None:
+        """In a forked child: the process is the parent's, and the lock may be held by a thread that is not here."""
+        self._lock = threading.Lock()
+        process, self._process = self._process, None
+        if process is not None:
+            process.returncode = 0  # nobody here waits for it
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def __del__(self) -> None:
+        self._kill()
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for worker in list(_workers):
+        worker._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _exchange(process: subprocess.Popen[bytes], line: bytes, deadline_s: float) -> bytes:
+    assert process.stdin is not None
+    process.stdin.write(line)
+    return _read_line(process, time.monotonic() + deadline_s)
+
+
+def _read_line(process: subprocess.Popen[bytes], deadline: float) -> bytes:
+    assert process.stdout is not None
+    received = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not received.endswith(b"\n"):
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise WorkerTimeoutError("the worker ran past its deadline")
+            received += _read_some(process.stdout)
+    return received[:-1]
+
+
+def _read_some(pipe: IO[bytes]) -> bytes:
+    some = os.read(pipe.fileno(), 1 << 16)
+    if not some:
+        raise WorkerBrokenError("the worker died")
+    return some

@@ -1,0 +1,204 @@
+"""Verifiers made of verifiers: a weighted sum, a gate, and the first that applies.
+
+Each sends the whole batch to a part at once, and keeps what every part found in `detail["parts"]`: by the part's name
+its score (None if it broke), outcome, answer and detail. A part that broke makes the whole a `VERIFIER_ERROR`: it is
+never taken for a score of 0.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.registry import VerifierSpec, make, verify_batch
+from verifiers.types import Outcome, Problem, Verdict, Verifier
+
+PartSpec = VerifierSpec | tuple[VerifierSpec, Mapping[str, object]]
+"""What `make` takes, or a pair of that and its arguments, such as `("numeric", {"whole": True})`."""
+Parts = Mapping[str, PartSpec] | Sequence[PartSpec]
+"""Parts by name, or in order: then their names are their positions, `"0"`, `"1"`, ..."""
+
+
+class _Composition(abc.ABC):
+    def __init__(self, parts: Parts) -> None:
+        if isinstance(parts, str) or not parts:
+            raise InvalidArgumentError(f"parts is a list of verifiers or a mapping of names to them, got {parts!r}")
+        named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
+        self._parts = {name: _made(part) for name, part in named.items()}
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion."""
+        return self.verify_batch([completion], [problem])[0]
+
+    @abc.abstractmethod
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i."""
+
+    def _rows(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[dict[str, Verdict]]:
+        """Every part's verdict on each completion, by the part's name."""
+        columns = [verify_batch(part, completions, problems) for part in self._parts.values()]
+        return [dict(zip(self._parts, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._parts!r})"
+
+
+def _made(part: PartSpec) -> Verifier:
+    if isinstance(part, tuple):
+        spec, arguments = part
+        return make(spec, **arguments)
+    return make(part)
+
+
+class WeightedSum(_Composition):
+    """The weighted sum of the parts' scores, as a `SCORED` verdict.
+
+    The answer is that of the first part that found one. The parts in `detail` have their `weight` with them.
+
+    Args:
+        parts: The verifiers, by name or in order; see `Parts`.
+        weights: The weight of each part, by name or in the parts' order; by default 1 each.
+
+    Raises:
+        InvalidArgumentError: If there are no parts, or the weights do not fit them or are not finite.
+    """
+
+    def __init__(self, parts: Parts, weights: Mapping[str, float] | Sequence[float] | None = None) -> None:
+        super().__init__(parts)
+        self._weights = _named_weights(list(self._parts), weights)
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i."""
+        return [self._sum(verdicts) for verdicts in self._rows(completions, problems)]
+
+    def _sum(self, verdicts: Mapping[str, Verdict]) -> Verdict:
+        parts = {name: {"weight": self._weights[name], **_report(verdict)} for name, verdict in verdicts.items()}
+        broken = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
+        outcome = Outcome.VERIFIER_ERROR if broken else Outcome.SCORED
+        score = math.nan if broken else sum(self._weights[name] * verdicts[name].score for name in verdicts)
+        return Verdict(score, outcome, _answer(verdicts), {"parts": parts}, cost=_cost(verdicts))
+
+
+def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[float] | None) -> dict[str, float]:
+    if weights is None:
+        return dict.fromkeys(names, 1.0)
+    fits = weights.keys() == set(names) if isinstance(weights, Mapping) else len(weights) == len(names)
+    if not fits:
+        raise InvalidArgumentError(f"expected one weight for each of the parts {names}, got {weights!r}")
+    named = weights if isinstance(weights, Mapping) else dict(zip(names, weights, strict=True))
+    if not all(math.isfinite(weight) for weight in named.values()):
+        raise InvalidArgumentError(f"weights are finite numbers, got {weights!r}")
+    return {name: float(named[name]) for name in names}
+
+
+class Gate(_Composition):
+    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not.
+
+    A part passes when it is `CORRECT`, or `SCORED` with a score of at least `threshold`; a lower score counts as
+    `INCORRECT`. `detail["failed"]` names the parts that did not pass.
+
+    Args:
+        parts: The verifiers, by name or in order; see `Parts`.
+        threshold: Lowest passing score of a part whose outcome is `SCORED`.
+
+    Raises:
+        InvalidArgumentError: If there are no parts, or the threshold is not finite.
+    """
+
+    def __init__(self, parts: Parts, threshold: float = 1.0) -> None:
+        super().__init__(parts)
+        if not math.isfinite(threshold):
+            raise InvalidArgumentError(f"the threshold is a finite number, got {threshold!r}")
+        self._threshold = threshold
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i."""
+        return [self._all(verdicts) for verdicts in self._rows(completions, problems)]
+
+    def _all(self, verdicts: Mapping[str, Verdict]) -> Verdict:
+        outcomes = {name: self._passed(verdict) for name, verdict in verdicts.items()}
+        failed = {name: outcome for name, outcome in outcomes.items() if outcome is not Outcome.CORRECT}
+        outcome = next(iter(failed.values()), Outcome.CORRECT)
+        if Outcome.VERIFIER_ERROR in failed.values():
+            outcome = Outcome.VERIFIER_ERROR
+        detail = {"parts": _reports(verdicts), "failed": list(failed)}
+        return Verdict.of(outcome, _answer(verdicts), detail=detail, cost=_cost(verdicts))
+
+    def _passed(self, verdict: Verdict) -> Outcome:
+        if verdict.outcome is not Outcome.SCORED:
+            return verdict.outcome
+        return Outcome.CORRECT if verdict.score >= self._threshold else Outcome.INCORRECT
+
+
+class FirstThatApplies(_Composition):
+    """The verdict of the first part that applies: it is meant for the problem, and finds an answer in the completion.
+
+    A part that finds `NO_ANSWER` passes the completion on to the next; if none is left, the verdict is `NO_ANSWER`.
+    `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds those that were asked.
+
+    Args:
+        parts: The verifiers, by name or in order; see `Parts`.
+        when: For parts that are not meant for every problem, by name: whether the part is meant for this one. A part is
+            not asked about other problems.
+
+    Raises:
+        InvalidArgumentError: If there are no parts, or `when` names none of them.
+    """
+
+    def __init__(self, parts: Parts, when: Mapping[str, Callable[[Problem], bool]] | None = None) -> None:
+        super().__init__(parts)
+        self._when = dict(when or {})
+        unknown = self._when.keys() - self._parts
+        if unknown:
+            raise InvalidArgumentError(f"when names {sorted(unknown)}, which are none of the parts {list(self._parts)}")
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i; a part sees only what no part before it decided."""
+        found: list[dict[str, Verdict]] = [{} for _ in problems]
+        for name, part in self._parts.items():
+            undecided = [row for row, verdicts in enumerate(found) if not _decided(verdicts)]
+            rows = [row for row in undecided if self._meant(name, problems[row])]
+            column = verify_batch(part, [completions[row] for row in rows], [problems[row] for row in rows])
+            for row, verdict in zip(rows, column, strict=True):
+                found[row][name] = verdict
+        return [_first(verdicts) for verdicts in found]
+
+    def _meant(self, name: str, problem: Problem) -> bool:
+        return name not in self._when or self._when[name](problem)
+
+
+def _decided(verdicts: Mapping[str, Verdict]) -> bool:
+    return any(verdict.outcome is not Outcome.NO_ANSWER for verdict in verdicts.values())
+
+
+def _first(verdicts: Mapping[str, Verdict]) -> Verdict:
+    applied = list(verdicts)[-1] if _decided(verdicts) else None
+    verdict = Verdict.of(Outcome.NO_ANSWER) if applied is None else verdicts[applied]
+    detail = {"parts": _reports(verdicts), "applied": applied}
+    return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, _cost(verdicts))
+
+
+def _reports(verdicts: Mapping[str, Verdict]) -> dict[str, dict[str, object]]:
+    return {name: _report(verdict) for name, verdict in verdicts.items()}
+
+
+def _report(verdict: Verdict) -> dict[str, object]:
+    # None for the NaN of a broken part: NaN is unequal to itself, and equal questions have equal details.
+    score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score
+    report: dict[str, object] = {"score": score, "outcome": str(verdict.outcome), "answer": verdict.answer}
+    report["detail"] = dict(verdict.detail)
+    return report if verdict.token_scores is None else {**report, "token_scores": verdict.token_scores}
+
+
+def _answer(verdicts: Mapping[str, Verdict]) -> str | None:
+    return next((verdict.answer for verdict in verdicts.values() if verdict.answer is not None), None)
+
+
+def _cost(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for verdict in verdicts.values():
+        for name, amount in verdict.cost.items():
+            total[name] = total.get(name, 0.0) + amount
+    return total

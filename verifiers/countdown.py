@@ -1,0 +1,176 @@
+"""The countdown game: reach a target with given numbers and the four operations."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+
+from verifiers._answers import last_line, last_tagged
+from verifiers.errors import InvalidArgumentError
+from verifiers.types import Outcome, Problem, Verdict
+
+MAX_LENGTH = 1_000
+"""Longest expression that is read, in characters."""
+MAX_DEPTH = 50
+"""Deepest nesting of parentheses that is read."""
+
+_TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
+_DECORATION = " \t\n$`."
+_SYMBOLS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
+
+
+@dataclass(frozen=True, slots=True)
+class Countdown:
+    """The numbers given, repeats included, and the target to reach.
+
+    Raises:
+        InvalidArgumentError: If there are no numbers, or one is not a whole number of at least 0.
+    """
+
+    numbers: tuple[int, ...]
+    target: int
+
+    def __post_init__(self) -> None:
+        if not self.numbers or any(type(number) is not int or number < 0 for number in self.numbers):
+            raise InvalidArgumentError(f"expected one or more whole numbers of at least 0, got {self.numbers!r}")
+        if type(self.target) is not int:
+            raise InvalidArgumentError(f"the target is a whole number, got {self.target!r}")
+
+
+@dataclass(frozen=True)
+class CountdownVerifier:
+    """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
+
+    The expression stands in the last `<answer>` tags or else on the last line. It consists of the given numbers, the
+    signs `+ - * /` (also `× · ÷ −`) and parentheses, with an optional `= target` after it. Values are exact fractions.
+
+    * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
+    * Every sign stands between two operands: a unary minus or plus is no operation of the game, so `-3+5` is incorrect,
+      while the value of `3-5` may well be negative.
+    * Nothing is multiplied by standing side by side: `2(3)` is incorrect.
+    * Dividing by zero is incorrect.
+
+    A completion without a digit where the expression should stand is `NO_ANSWER`.
+
+    Args:
+        use_all: Every given number must be used.
+    """
+
+    use_all: bool = True
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            InvalidArgumentError: If the reference is not a `Countdown`.
+        """
+        reference = problem.reference
+        if not isinstance(reference, Countdown):
+            raise InvalidArgumentError(
+                f"the countdown verifier needs a reference Countdown(numbers, target), got {reference!r} "
+                f"of problem {problem.id!r}"
+            )
+        tagged = last_tagged(completion)
+        answer = (last_line(completion) if tagged is None else tagged).strip(_DECORATION)
+        if not re.search("[0-9]", answer):
+            return Verdict.of(Outcome.NO_ANSWER)
+        try:
+            value = self._value(answer, reference)
+        except _Unacceptable as reason:
+            return Verdict.of(Outcome.INCORRECT, answer, detail={"reason": str(reason)})
+        outcome = Outcome.CORRECT if value == reference.target else Outcome.INCORRECT
+        return Verdict.of(outcome, answer, detail={"value": str(value)})
+
+    def _value(self, answer: str, reference: Countdown) -> Fraction:
+        if len(answer) > MAX_LENGTH:
+            raise _Unacceptable(f"the expression is longer than {MAX_LENGTH} characters")
+        expression, equals, claimed = answer.translate(_SYMBOLS).partition("=")
+        if equals and claimed.strip() != str(reference.target):
+            raise _Unacceptable(f"expected {reference.target} after '=', got {claimed.strip()!r}")
+        tokens = _tokens(expression)
+        self._check_numbers(tokens, reference)
+        return _Parser(tokens).value()
+
+    def _check_numbers(self, tokens: list[str], reference: Countdown) -> None:
+        # Checked on the text and before evaluation, so that values stay as small as the given numbers allow.
+        used = Counter(token for token in tokens if token.isdigit())
+        given = Counter(map(str, reference.numbers))
+        for number in used - given:
+            raise _Unacceptable(f"{number} is used {used[number]} times and given {given[number]} times")
+        if self.use_all:
+            for number in given - used:
+                raise _Unacceptable(f"{number} is given {given[number]} times and used {used[number]} times")
+
+
+class _Unacceptable(Exception):
+    """The expression breaks a rule, named by the message."""
+
+
+def _tokens(expression: str) -> list[str]:
+    tokens: list[str] = []
+    position, expression = 0, expression.rstrip()
+    while position < len(expression):
+        match = _TOKEN.match(expression, position)
+        if match is None:
+            raise _Unacceptable(f"unexpected text {expression[position:].strip()[:20]!r}")
+        tokens.append(match[1])
+        position = match.end()
+    return tokens
+
+
+class _Parser:
+    """Recursive descent over `sum = product (+|- product)*`, `product = atom (*|/ atom)*`, `atom = number | (sum)`."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = [*tokens, ""]
+        self._position = 0
+
+    def value(self) -> Fraction:
+        value = self._sum(0)
+        if self._peek():
+            raise _Unacceptable(f"unexpected {self._peek()!r} after the expression")
+        return value
+
+    def _peek(self) -> str:
+        return self._tokens[self._position]
+
+    def _next(self) -> str:
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _sum(self, depth: int) -> Fraction:
+        value = self._product(depth)
+        while self._peek() in ("+", "-"):
+            sign = 1 if self._next() == "+" else -1
+            value += sign * self._product(depth)
+        return value
+
+    def _product(self, depth: int) -> Fraction:
+        value = self._atom(depth)
+        while self._peek() in ("*", "/"):
+            if self._next() == "*":
+                value *= self._atom(depth)
+            else:
+                value = _quotient(value, self._atom(depth))
+        return value
+
+    def _atom(self, depth: int) -> Fraction:
+        token = self._next()
+        if token.isdigit():
+            return Fraction(int(token))
+        if token != "(":
+            raise _Unacceptable(f"expected a number or '(', got {token or 'the end'!r}")
+        if depth == MAX_DEPTH:
+            raise _Unacceptable(f"parentheses are nested deeper than {MAX_DEPTH}")
+        value = self._sum(depth + 1)
+        if self._next() != ")":
+            raise _Unacceptable("a parenthesis is not closed")
+        return value
+
+
+def _quotient(dividend: Fraction, divisor: Fraction) -> Fraction:
+    if divisor == 0:
+        raise _Unacceptable("division by zero")
+    return dividend / divisor

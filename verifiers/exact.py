@@ -1,0 +1,50 @@
+"""Text equality."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.types import Outcome, Problem, Verdict
+
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class ExactVerifier:
+    """A completion is correct when it equals the reference, character for character.
+
+    An empty completion is `NO_ANSWER`, unless the reference is empty too.
+
+    Args:
+        strip: Ignore white space before and after both texts.
+        casefold: Ignore case, by Unicode case folding.
+        collapse_spaces: Read every run of white space as one space.
+    """
+
+    strip: bool = True
+    casefold: bool = False
+    collapse_spaces: bool = False
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            InvalidArgumentError: If the reference is not a string.
+        """
+        if not isinstance(problem.reference, str):
+            raise InvalidArgumentError(
+                f"exact match compares with a string, got the reference {problem.reference!r} "
+                f"({type(problem.reference).__name__}) of problem {problem.id!r}; convert it with str()"
+            )
+        answer = self._normalised(completion)
+        reference = self._normalised(problem.reference)
+        if answer == reference:
+            return Verdict.of(Outcome.CORRECT, answer)
+        return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)
+
+    def _normalised(self, text: str) -> str:
+        text = _SPACE.sub(" ", text) if self.collapse_spaces else text
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.casefold else text

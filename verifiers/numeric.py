@@ -1,0 +1,231 @@
+"""Literal numbers, compared as exact fractions."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+
+from verifiers._answers import last_boxed, last_line, last_tagged
+from verifiers.errors import InvalidArgumentError
+from verifiers.types import Outcome, Problem, Verdict
+
+MAX_LITERAL_LENGTH = 2_000
+"""Longest literal that is read, in characters."""
+MAX_EXPONENT = 1_000
+"""Largest exponent, in size, of a literal in scientific notation."""
+
+_INTEGER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)"
+_LITERAL = re.compile(
+    rf"(?P<sign>[+-]?)(?:(?P<numerator>{_INTEGER})/(?P<denominator>{_INTEGER})"
+    rf"|(?P<decimal>{_INTEGER}(?:\.[0-9]+)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)"
+)
+
+
+def parse_number(text: str) -> Fraction | None:
+    """Read a literal number exactly: `-7`, `0.50`, `3/4`, `1,234.5` or `6.02e23`.
+
+    Returns:
+        The value; None if the text is no literal number, divides by zero, or is longer than `MAX_LITERAL_LENGTH` or
+        `MAX_EXPONENT` allow. A compound expression such as `1+2` or `1/2/3` is no literal.
+    """
+    match = _LITERAL.fullmatch(text.replace("−", "-")) if len(text) <= MAX_LITERAL_LENGTH else None
+    if match is None:
+        return None
+    sign = -1 if match["sign"] == "-" else 1
+    if match["decimal"] is None:
+        denominator = _whole(match["denominator"])
+        return sign * Fraction(_whole(match["numerator"]), denominator) if denominator else None
+    whole, _, decimals = match["decimal"].partition(".")
+    exponent = match["exponent"] or "0"
+    if len(exponent) > MAX_LITERAL_LENGTH or abs(int(exponent)) > MAX_EXPONENT:
+        return None
+    return sign * _whole(whole + decimals) * Fraction(10) ** (int(exponent) - len(decimals))
+
+
+def _whole(digits: str) -> int:
+    return int(digits.replace(",", ""))
+
+
+@dataclass(frozen=True)
+class NumericVerifier:
+    r"""A completion is correct when its answer is a literal number of the reference's value.
+
+    Where the answer stands, first match first: in the last `<answer>` tags; in the last `\boxed{}`; after the last
+    `####`; after the last "the answer is" or "answer:", up to the end of the clause; otherwise it is the last number of
+    the completion. After an equals sign only what follows the last one counts. Words, units, currency and percent
+    signs around the number are passed over, and so are calculator annotations (`<<3+4=7>>`).
+
+    What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
+    negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
+    digit is `NO_ANSWER`. LaTeX and expressions are the business of the `"math"` verifier.
+
+    The reference is an int, a float (taken as its shortest decimal form), a fraction, a `Decimal` or a literal as text.
+
+    Args:
+        rel_tol: Largest accepted distance, relative to the reference.
+        abs_tol: Largest accepted distance. The wider of both counts; by default the values must be equal.
+        literal_only: The place of the answer, or the last line where none is marked, holds nothing but the literal.
+        whole: The whole completion is the literal and nothing else, white space around it aside.
+
+    Raises:
+        InvalidArgumentError: If a tolerance is negative or not finite.
+    """
+
+    rel_tol: float = 0.0
+    abs_tol: float = 0.0
+    literal_only: bool = False
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("rel_tol", "abs_tol"):
+            tolerance = getattr(self, name)
+            if not (math.isfinite(tolerance) and tolerance >= 0):
+                raise InvalidArgumentError(f"{name} is a finite number of at least 0, got {tolerance!r}")
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            InvalidArgumentError: If the reference is no literal number.
+        """
+        reference = _reference(problem)
+        found = self._find(completion)
+        if found is None:
+            return Verdict.of(Outcome.NO_ANSWER)
+        value = parse_number(found.text)
+        if found.objection or value is None:
+            reason = found.objection or "not a literal number"
+            return Verdict.of(Outcome.INCORRECT, found.text, detail={"reason": reason})
+        outcome = Outcome.CORRECT if self._close(value, reference) else Outcome.INCORRECT
+        return Verdict.of(outcome, found.text)
+
+    def _find(self, completion: str) -> _Found | None:
+        if self.whole:
+            return _only(completion)
+        completion = _CALCULATION.sub("", completion)
+        marked = _marked(completion)
+        if self.literal_only:
+            return _only(last_line(completion) if marked is None else marked)
+        return _last_number(completion) if marked is None else _first_number(marked)
+
+    def _close(self, value: Fraction, reference: Fraction) -> bool:
+        tolerance = max(Fraction(self.rel_tol) * abs(reference), Fraction(self.abs_tol))
+        return abs(value - reference) <= tolerance
+
+
+def _reference(problem: Problem) -> Fraction:
+    reference = problem.reference
+    number: Fraction | None = None
+    if isinstance(reference, bool):
+        number = None  # a bool is an int to Python, and no number to a reader
+    elif isinstance(reference, Rational):
+        number = Fraction(reference)
+    elif isinstance(reference, float | Decimal) and math.isfinite(reference):
+        number = Fraction(repr(reference) if isinstance(reference, float) else reference)
+    elif isinstance(reference, str):
+        number = parse_number(reference.strip())
+    if number is None:
+        raise InvalidArgumentError(
+            f"the numeric verifier needs a literal number as reference, got {reference!r} of problem {problem.id!r}; "
+            "expressions are the business of the 'math' verifier"
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A place that should hold the answer, and why it cannot count, if so."""
+
+    text: str
+    objection: str = ""
+
+
+def _only(text: str) -> _Found | None:
+    return _Found(text.strip()) if re.search("[0-9]", text) else None
+
+
+_CALCULATION = re.compile(r"<<[^<>\n]*>>")
+_CUE = re.compile(r"\b(?:answer|result)(?:\s+is\b|\s*[:=])\s*:?", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"\n|[.!?;](?=\s|$)|\b(?:because|since|as)\b", re.IGNORECASE)
+
+
+def _marked(completion: str) -> str | None:
+    for explicit in (last_tagged(completion), last_boxed(completion)):
+        if explicit is not None:
+            return explicit
+    if "####" in completion:
+        return completion.rpartition("####")[2].strip().partition("\n")[0]
+    cues = list(_CUE.finditer(completion))
+    return _CLAUSE_END.split(completion[cues[-1].end() :].lstrip(" *_\t\n"), maxsplit=1)[0] if cues else None
+
+
+# Where one word ends and the next begins: white space, relation signs, and a colon that stands for no ratio.
+_BREAK = re.compile(r"[^\S\n]+|(\n|[=≈]|\\approx)|(?<![0-9]):")
+_WRAPPING = "$€£¥#*_`\"'“”‘’()[]{}\\%°"
+_CLOSING = _WRAPPING + ".,;:!?"
+_SIGNS = ["+", "-", "−", "–", "*", "/", "×", "÷", "·", "^", "**", "\\times", "\\cdot", "\\div"]
+_OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x"])
+_CONTINUATIONS = re.compile(
+    r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
+    r"hundred|thousand|million|billion|trillion)\b"
+)
+_GLUED_UNIT = re.compile(r"(?<=[0-9])(?:[kcm]m|[km]?g|lbs?|oz|ml|ft|mph|km/h|hrs?|mins?|[ap]m|GB|MB|st|nd|rd|th)$")
+_CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "possibly", "&", "|", "/", "-", "–"])
+
+
+def _first_number(text: str) -> _Found | None:
+    words = _words(text.rpartition("=")[2] if re.search("=[^=]*[0-9]", text) else text)
+    numbers = _positions(words)
+    return _read(words, numbers, 0) if numbers else None
+
+
+def _last_number(text: str) -> _Found | None:
+    words = ["\n", *_words(text)]  # the completion's first line is a line as well
+    numbers = _positions(words)
+    return _read(words, numbers, len(numbers) - 1) if numbers else None
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _BREAK.split(text) if word]
+
+
+def _positions(words: list[str]) -> list[int]:
+    return [index for index, word in enumerate(words) if re.search("[0-9]", word)]
+
+
+def _read(words: list[str], numbers: list[int], which: int) -> _Found:
+    at = numbers[which]
+    literal = _GLUED_UNIT.sub("", words[at].lstrip(_WRAPPING).rstrip(_CLOSING)).replace("-$", "-")
+    return _Found(literal, _objection(words, at) or _offered(words, numbers, which))
+
+
+def _objection(words: list[str], at: int) -> str:
+    """Say why the number at this word is part of something larger; empty if it is not."""
+    before = words[at - 1] if at else ""
+    bullet = before in ("-", "*") and at > 1 and words[at - 2] == "\n"
+    after = words[at + 1] if at + 1 < len(words) and words[at][-1] not in ".,;:!?" else ""
+    if (before.lower() in _OPERATORS and not bullet) or _CONTINUATIONS.match(after.lower().lstrip("$")):
+        return "part of a compound expression"
+    if after.lower() in _OPERATORS and any(re.search("[0-9]", word) for word in words[at + 2 : at + 3]):
+        return "part of a compound expression"
+    if re.search(r"[0-9]$", before) or re.match("[0-9]", after):
+        return "numbers side by side"
+    if before.lower() == "not" or before.lower().endswith("n't"):
+        return "a negated number"
+    return ""
+
+
+def _offered(words: list[str], numbers: list[int], which: int) -> str:
+    """Say that the number is one of several offered; empty if it is not."""
+    for other in (which - 1, which + 1):
+        if 0 <= other < len(numbers):
+            low, high = sorted((numbers[which], numbers[other]))
+            between = [word.strip(",").lower() for word in words[low + 1 : high]]
+            listed = not between and words[low].endswith(",")
+            if listed or (between and all(word in _CONNECTIVES for word in between)):
+                return "one of several numbers offered"
+    return ""
