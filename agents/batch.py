@@ -84,7 +84,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
     if not trajectories:
         raise InvalidArgumentError("a batch needs at least one trajectory")
     valid = np.array([not trajectory.broken for trajectory in trajectories])
-    masks = [trajectory.policy_mask & ~trajectory.broken for trajectory in trajectories]
+    masks = [trajectory.policy_mask & (not trajectory.broken) for trajectory in trajectories]
     rewards = [trajectory.rewards * 0 if trajectory.broken else trajectory.rewards for trajectory in trajectories]
     packed = [trajectory.action_masks for trajectory in trajectories]
     return Batch(

@@ -13,7 +13,10 @@ from rlvr_envs.data.rows import Row
 from rlvr_envs.types import Dataset
 from verifiers import InvalidArgumentError, Message, MissingDataError, Problem, unknown_name
 
-SPLITS = tuple(arithmetic.ROWS)
+SIZES = MappingProxyType({split: len(rows) for split, rows in arithmetic.ROWS.items()})
+"""How many problems each split of the built-in data set has."""
+
+SPLITS = tuple(SIZES)
 """The splits of the built-in data set; other data sets have their own."""
 
 DEFAULT_COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "question", "reference": "answer"})

@@ -31,7 +31,7 @@ class MATHEnv(TaskEnv):
 
     task: ClassVar[TaskSpec] = TaskSpec(
         load=data.load,
-        splits=tuple(data.SPLITS),
+        sizes=data.SOURCE.sizes,
         source=f"hub: {data.SOURCE.hub_id}, or a local folder",
         default_split="test",
         data_options=("data_dir",),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import verifiers
-from rlvr_envs.procedural.base import SPLITS, ProceduralDataset
+from rlvr_envs.procedural.base import DEFAULT_SIZES, ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.token_env import TokenEnv
@@ -31,7 +31,8 @@ class TaskSpec:
 
     load: Callable[..., Dataset]
     """Builds the data set from `split=` and the options below."""
-    splits: tuple[str, ...]
+    sizes: Mapping[str, int]
+    """Its splits, and how many problems each has."""
     source: str
     """Where the data comes from, in words."""
     default_split: str = "train"
@@ -41,13 +42,18 @@ class TaskSpec:
     prompt: str = "plain"
     max_new_tokens: int = 512
 
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return tuple(self.sizes)
+
 
 def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
     """Describe the task of a family of generated problems; its difficulty fields become arguments."""
     names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
     return TaskSpec(
         load=dataset,
-        splits=SPLITS,
+        sizes=DEFAULT_SIZES,
         source="generated",
         data_options=names,
         verifier=dataset.verifier,

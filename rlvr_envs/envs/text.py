@@ -31,7 +31,7 @@ class TextEnv(TaskEnv):
 
     task: ClassVar[TaskSpec] = TaskSpec(
         load=text.load,
-        splits=text.SPLITS,
+        sizes=text.SIZES,
         source="built in, or any data set",
         data_options=("dataset", "columns", "config", "data_dir"),
         max_new_tokens=256,

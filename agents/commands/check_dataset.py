@@ -1,0 +1,80 @@
+"""`rlvr check-dataset`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+import verifiers
+from agents.commands.common import env_arguments, env_id
+from agents.progress import progress
+from rlvr_envs import Dataset, environment_class
+from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier
+
+_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class CheckDataset:
+    """Put every gold completion of a data set through its own verifier, and name those that do not pass."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """An environment, such as GSM8K or rlvr/GSM8K-v0."""
+    split: str | None = None
+    """One split; by default every split that can be loaded."""
+    limit: int | None = None
+    """Check only the first so many problems of each split."""
+    args: tuple[str, ...] = ()
+    """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
+
+    def run(self, console: Console) -> int:
+        """Print what passes and each problem that does not; 0 if all pass."""
+        task = environment_class(env_id(self.name)).task
+        name, kwargs = task.verifier
+        verifier = verifiers.make(name, **kwargs)
+        results: list[bool] = []
+        missing: MissingDataError | None = None
+        for split in (self.split,) if self.split else task.splits:
+            try:
+                dataset = task.load(split=split, **env_arguments(self.args))
+            except MissingDataError as error:
+                if self.split is not None:
+                    raise
+                missing = error
+                console.print(f"{split}: not here ({task.sizes[split]} problems)", markup=False)
+                continue
+            results.append(self._check(console, split, dataset, verifier))
+        if not results and missing is not None:
+            raise missing
+        return 0 if all(results) else 1
+
+    def _check(self, console: Console, split: str, dataset: Dataset, verifier: Verifier) -> bool:
+        count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
+        outcomes: Counter[str] = Counter()
+        with progress(f"{self.name} {split}", count) as advance:
+            for start in range(0, count, _CHUNK):
+                problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
+                for problem, verdict in zip(problems, judge_golds(verifier, problems), strict=True):
+                    outcomes[str(verdict.outcome)] += 1
+                    if verdict.outcome is not Outcome.CORRECT:
+                        console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
+                advance(start + len(problems))
+        passed = outcomes[str(Outcome.CORRECT)]
+        others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
+        console.print(f"{split}: {passed} of {count} gold completions pass{others}", markup=False)
+        return passed == count
+
+
+def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:
+    """Judge the gold completion of each problem; a problem without one gives NO_ANSWER."""
+    golds = [str(problem.metadata.get("gold_completion", "")) for problem in problems]
+    return verifiers.verify_batch(verifier, golds, problems)
+
+
+def _reason(verdict: Verdict) -> str:
+    return f"{verdict.outcome}, answer {verdict.answer!r}, {dict(verdict.detail)}"

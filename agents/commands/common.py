@@ -1,0 +1,49 @@
+"""What several commands share."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+
+from rlvr_envs import ENVIRONMENTS, TokenVectorEnv
+from verifiers import InvalidArgumentError, unknown_name
+
+
+def env_id(name: str) -> str:
+    """Complete an environment's name: `GSM8K` or `rlvr/GSM8K-v0`.
+
+    Raises:
+        UnknownNameError: If there is no such environment; the message offers the nearest.
+    """
+    full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
+    if full not in ENVIRONMENTS:
+        raise unknown_name("environment", full if "/" not in name else name, ENVIRONMENTS)
+    return full
+
+
+def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `name=value` pairs; a value that is a Python literal is read as one, anything else as text.
+
+    Raises:
+        InvalidArgumentError: If a pair has no `=`.
+    """
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidArgumentError(f"an environment argument is name=value, such as digits=3, got {pair!r}")
+        try:
+            arguments[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            arguments[name] = value
+    return arguments
+
+
+def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
+    """Build the native vector environment of an id, without copies of the observation buffers."""
+    env = gymnasium.make_vec(env_id(name), num_envs=num_envs, copy=False, **arguments)
+    assert isinstance(env, TokenVectorEnv)
+    return env

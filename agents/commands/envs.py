@@ -1,0 +1,36 @@
+"""`rlvr envs`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from agents.commands.common import env_id
+from rlvr_envs import ENVIRONMENTS, environment_class
+
+
+@dataclass(frozen=True)
+class Envs:
+    """List the environments, with the size of their splits and where their data comes from."""
+
+    name: Annotated[str | None, tyro.conf.Positional] = None
+    """Describe this one in full."""
+
+    def run(self, console: Console) -> int:
+        """Print the list, or one description."""
+        if self.name is not None:
+            console.print(environment_class(env_id(self.name)).__doc__, markup=False)
+            return 0
+        table = Table()
+        for column in ("id", "splits", "verifier", "data"):
+            table.add_column(column, overflow="fold")
+        for each in ENVIRONMENTS:
+            task = environment_class(each).task
+            splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
+            table.add_row(each, splits, task.verifier[0].rpartition(":")[2], task.source)
+        console.print(table)
+        return 0

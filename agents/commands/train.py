@@ -1,0 +1,153 @@
+"""`rlvr train`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from agents.agent import Agent, AgentConfig
+from agents.commands.common import env_arguments, env_id, make_vec
+from agents.grpo import GRPO, GRPOConfig
+from agents.models import load_policy, tiny_model
+from agents.policy import CausalLMPolicy
+from agents.progress import progress
+from agents.reinforce import Reinforce, ReinforceConfig
+from agents.run import Run, latest_checkpoint
+from rlvr_envs import TokenVectorEnv
+from verifiers import CheckpointError, InvalidArgumentError
+
+_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "num_envs", "run_folder"}
+"""What a resumed run may be told anew: nothing of it changes an episode or an update."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What every agent's training is told."""
+
+    env: str
+    """An environment, such as Addition or rlvr/GSM8K-v0."""
+    steps: int = 100
+    """Number of the last training step."""
+    model: str = "tiny"
+    """A folder or a Hugging Face name; "tiny" is a small transformer with random weights, made on the spot."""
+    run_folder: Path | None = None
+    """Where metrics and checkpoints go; by default runs/AGENT-ENVIRONMENT."""
+    resume: bool = False
+    """Go on from the last checkpoint in that folder; the other options have to be those that it was started with."""
+    split: str = "train"
+    """The problems to learn from."""
+    num_envs: int = 64
+    """Episodes that are played at once."""
+    temperature: float = 1.0
+    """Of sampling, and so of the log-probabilities that are trained."""
+    checkpoint_every: int = 50
+    """Steps between checkpoints."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+
+
+@dataclass(frozen=True)
+class TrainGRPO(TrainOptions):
+    """Train with GRPO: scores relative to a group of completions of the same problem, PPO's clipped surrogate."""
+
+    config: GRPOConfig = field(default_factory=GRPOConfig)
+    """The agent's settings."""
+
+    def run(self, console: Console) -> int:
+        """Train, and print where the results are."""
+        return _train(GRPO, self, self.config, console)
+
+
+@dataclass(frozen=True)
+class TrainReinforce(TrainOptions):
+    """Train with REINFORCE: each token weighed by the reward from there on, less a baseline."""
+
+    config: ReinforceConfig = field(default_factory=ReinforceConfig)
+    """The agent's settings."""
+
+    def run(self, console: Console) -> int:
+        """Train, and print where the results are."""
+        return _train(Reinforce, self, self.config, console)
+
+
+Train = (
+    Annotated[TrainGRPO, tyro.conf.subcommand("grpo")] | Annotated[TrainReinforce, tyro.conf.subcommand("reinforce")]
+)
+
+
+def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+    name = env_id(options.env)
+    folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
+    policy, env = _policy_and_env(options, name)
+    agent: Agent = kind(policy, config)
+    record = {"agent": kind.name, **_plain(options), "environment": env.manifest}
+    if options.resume:
+        _check_same(folder, record)
+    run = Run(folder, record, resume=options.resume)
+    checkpoint = latest_checkpoint(folder) if options.resume else None
+    if checkpoint is not None:
+        agent.load(checkpoint)
+    if agent.steps >= options.steps:
+        console.print(f"{folder} is at step {agent.steps} already: choose a greater --steps to go on")
+        return 0
+    try:
+        _learn(agent, env, options, run)
+    except KeyboardInterrupt:
+        console.print(f"stopped after step {agent.steps}; go on with the same command and --resume", markup=False)
+        raise
+    finally:
+        run.close()
+    console.print(f"{agent.steps} steps done; the run is in {folder}", markup=False)
+    return 0
+
+
+def _policy_and_env(options: TrainOptions, name: str) -> tuple[CausalLMPolicy, TokenVectorEnv]:
+    arguments = {"split": options.split, **env_arguments(options.env_args)}
+    if options.model != "tiny":
+        policy, tokenizer = load_policy(options.model, temperature=options.temperature)
+        return policy, make_vec(name, options.num_envs, {"tokenizer": tokenizer, **arguments})
+    env = make_vec(name, options.num_envs, arguments)
+    return CausalLMPolicy(tiny_model(env.streams.vocab_size), temperature=options.temperature), env
+
+
+def _learn(agent: Agent, env: TokenVectorEnv, options: TrainOptions, run: Run) -> None:
+    with progress(f"{agent.name} {options.env}", options.steps) as advance:
+        advance(agent.steps)
+
+        def show(step: int, metrics: Mapping[str, float]) -> None:
+            advance(step, f"reward {metrics['reward']:.3f}")
+
+        agent.learn(env, steps=options.steps, run=run, checkpoint_every=options.checkpoint_every, callbacks=[show])
+
+
+def _plain(options: TrainOptions) -> dict[str, Any]:
+    """The options as they come back from JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(options), default=str))
+    return plain
+
+
+def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
+    """Refuse to resume under other settings.
+
+    Raises:
+        CheckpointError: If there is no run to resume.
+        InvalidArgumentError: If settings differ; the message names them.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise CheckpointError(f"no run to resume at {folder}: expected a folder with config.json")
+    started = json.loads(path.read_text(encoding="utf-8"))
+    now = json.loads(json.dumps(record, default=str))
+    for name in now.keys() - _FREE_TO_CHANGE:
+        if started.get(name) != now[name]:
+            raise InvalidArgumentError(
+                f"the run at {folder} was started with {name}={started.get(name)!r}, and is to be resumed with {now[name]!r}: "
+                "give the same settings, or start another run"
+            )

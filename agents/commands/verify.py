@@ -1,0 +1,38 @@
+"""`rlvr verify`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+import verifiers
+from agents.commands.common import env_arguments
+from verifiers import Outcome
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Judge one completion against one reference, and say why."""
+
+    completion: Annotated[str, tyro.conf.Positional]
+    """What the policy wrote."""
+    reference: Annotated[str, tyro.conf.Positional]
+    """The gold answer."""
+    verifier: str = "math"
+    """A verifier's name, or module:attribute."""
+    args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value."""
+
+    def run(self, console: Console) -> int:
+        """Print the verdict; 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
+        verdict = verifiers.verify(self.verifier, self.completion, self.reference, **env_arguments(self.args))
+        console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
+        console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
+        console.print(json.dumps(dict(verdict.detail), indent=2, default=str, ensure_ascii=False), markup=False)
+        if verdict.outcome is Outcome.VERIFIER_ERROR:
+            return 2
+        return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1

@@ -1,0 +1,80 @@
+"""Shared fixtures: small data of every benchmark's layout, so that every id is tested without a download."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rlvr_envs
+
+_ROWS: dict[str, list[dict[str, object]]] = {
+    "gsm8k": [
+        {"question": "Ada has 3 pens and buys 4 more. How many has she?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"},
+        {"question": "A box holds 12 eggs. How many do 5 boxes hold?", "answer": "12 * 5 = 60\n#### 60"},
+    ],
+    "math": [
+        {"problem": "Halve $3$.", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{\\frac{3}{2}}$."},
+        {"problem": "Square $-4$.", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{16}$."},
+    ],
+    "math500": [
+        {
+            "problem": "What is $2^5$?",
+            "solution": "Doubling gives $\\boxed{32}$.",
+            "answer": "32",
+            "subject": "Algebra",
+            "level": 1,
+            "unique_id": "test/algebra/0.json",
+        }
+    ],
+    "aime24": [{"id": 1, "problem": "Find $100+4$.", "solution": "It is 104.", "answer": "104", "url": "u"}],
+    "amc23": [{"id": 1, "problem": "Find $6 \\cdot 6$.", "question": "Find 36.", "answer": 36.0, "url": "u"}],
+    "humaneval": [
+        {
+            "task_id": "HumanEval/0",
+            "prompt": 'def double(x):\n    """Give twice x."""\n',
+            "canonical_solution": "    return 2 * x\n",
+            "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
+            "entry_point": "double",
+        }
+    ],
+    "mbpp": [
+        {
+            "task_id": task_id,
+            "text": "Write a function to add one.",
+            "code": "def inc(x):\n    return x + 1",
+            "test_setup_code": "",
+            "test_list": ["assert inc(1) == 2"],
+            "challenge_test_list": [],
+        }
+        for task_id in (2, 12, 512, 602)
+    ],
+}
+
+
+@pytest.fixture(scope="session")
+def small_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a row or two of every benchmark, our own, in each split."""
+    folder = tmp_path_factory.mktemp("data")
+    for name, rows in _ROWS.items():
+        (folder / name).mkdir()
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        for split in ("train", "test"):
+            if name != "mbpp" or split == "test":
+                (folder / name / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def local_data(small_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point RLVR_DATA_DIR at the small data."""
+    monkeypatch.setenv("RLVR_DATA_DIR", str(small_data_dir))
+    return small_data_dir
+
+
+@pytest.fixture(params=list(rlvr_envs.ENVIRONMENTS))
+def every_id(request: pytest.FixtureRequest, local_data: Path) -> str:
+    """Each registered id in turn, with its data at hand."""
+    name: str = request.param
+    return name

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import rlvr_envs
+from rlvr_envs import TokenEnv, TokenVectorEnv, environment_class
+
+SECTIONS = [
+    "Description",
+    "Action Space",
+    "Observation Space",
+    "Starting State",
+    "Reward",
+    "Episode End",
+    "Information",
+    "Arguments",
+    "Version History",
+]
+
+
+def test_gymnasiums_own_checker_passes_without_a_warning(every_id: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(every_id)
+        check_env(env.unwrapped)
+
+
+def test_make_gives_the_bare_environment_with_step_many(every_id: str) -> None:
+    env = gymnasium.make(every_id)
+    assert isinstance(env, TokenEnv)
+    assert env.spec is not None
+    assert env.spec.id == every_id
+
+
+def test_every_id_documents_itself_in_gymnasiums_sections(every_id: str) -> None:
+    documentation = environment_class(every_id).__doc__ or ""
+    found = [line.removeprefix("## ") for line in documentation.splitlines() if line.startswith("## ")]
+    assert found == SECTIONS
+
+
+def test_the_spec_survives_json(every_id: str) -> None:
+    spec = gymnasium.spec(every_id)
+    again = gymnasium.envs.registration.EnvSpec.from_json(spec.to_json())
+    assert isinstance(gymnasium.make(again), TokenEnv)
+
+
+def test_make_vec_is_native_and_agrees_with_single_environments(every_id: str) -> None:
+    vector = gymnasium.make_vec(every_id, num_envs=3, max_new_tokens=8)
+    assert isinstance(vector, TokenVectorEnv)
+    singles = [gymnasium.make(every_id, max_new_tokens=8) for _ in range(3)]
+    seeds = [11, 7, 3]
+    tokens = np.random.default_rng(0).integers(0, vector.single_action_space.n, size=(8, 3))
+    observation, _ = vector.reset(seed=seeds)
+    alone: list[Any] = [env.reset(seed=seed)[0] for env, seed in zip(singles, seeds, strict=True)]
+    done = [False] * 3
+    for step in range(8):
+        for row in range(3):
+            assert (observation["tokens"][row] == alone[row]["tokens"]).all()
+            assert observation["length"][row] == alone[row]["length"]
+        observation, reward, terminated, truncated, _ = vector.step(tokens[step])
+        for row, env in enumerate(singles):
+            if not done[row]:
+                alone[row], *result, _ = env.step(tokens[step, row])
+                assert result == [reward[row], terminated[row], truncated[row]]
+                done[row] = result[1] or result[2]
+
+
+_DIGEST = """
+import gymnasium, hashlib, json, sys, warnings
+import numpy as np, rlvr_envs
+digests = {}
+for name in rlvr_envs.ENVIRONMENTS:
+    env = gymnasium.make_vec(name, num_envs=2, max_new_tokens=6)
+    digest = hashlib.sha256()
+    observation, info = env.reset(seed=5)
+    env.action_space.seed(9)
+    for _ in range(6):
+        digest.update(observation["tokens"].tobytes() + repr(list(info.get("problem_id", ""))).encode())
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        digest.update(reward.tobytes() + terminated.tobytes() + truncated.tobytes())
+        for verdict in filter(None, info.get("verdict", ())):  # its cost is timed and may differ
+            digest.update(repr((verdict.score, verdict.outcome, verdict.answer, verdict.detail)).encode())
+    digests[name] = digest.hexdigest()
+print(json.dumps(digests))
+"""
+
+
+def test_every_id_is_deterministic_under_a_seed_across_processes(local_data: Path) -> None:
+    outputs = [_run_digest(hash_seed) for hash_seed in ("0", "1")]
+    assert outputs[0] == outputs[1]
+    assert set(outputs[0]) == set(rlvr_envs.ENVIRONMENTS)
+
+
+def _run_digest(hash_seed: str) -> dict[str, str]:
+    import os
+
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", _DIGEST], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    digests: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return digests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"splt": "test"}, r"unknown argument 'splt'\. Did you mean 'split'\?"),
+        ({"split": "tset"}, r"unknown split 'tset'\. Did you mean 'test'\?"),
+        ({"verifier": "numerc"}, r"unknown verifier 'numerc'\. Did you mean 'numeric'\?"),
+        ({"prompt": "boxed_cht"}, r"unknown prompt 'boxed_cht'\. Did you mean 'boxed_chat'\?"),
+        ({"prompt": "no placeholder"}, r"\{problem\}"),
+        ({"tokenizer": 3}, "a tokenizer is 'byte'"),
+        ({"max_new_tokens": 0}, "max_new_tokens is at least 1, got 0"),
+        ({"verification": "later"}, "'sync' or 'deferred', got 'later'"),
+        ({"stop": [999]}, r"stop token 999 is outside the vocabulary \[0, 257\)"),
+        ({"stop": [""]}, "stop strings are non-empty"),
+        ({"digits": 0}, "digits"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, LookupError), match=message):
+        gymnasium.make("rlvr/Addition-v0", **arguments)
+
+
+def test_an_unknown_render_mode_is_named() -> None:
+    with pytest.raises(LookupError, match="unknown render_mode 'human'"):
+        environment_class("rlvr/Addition-v0")(render_mode="human")
+
+
+def test_an_unknown_id_offers_the_nearest() -> None:
+    with pytest.raises(LookupError, match="Did you mean 'rlvr/Addition-v0'"):
+        environment_class("rlvr/Adition-v0")
+
+
+def test_missing_data_says_how_to_get_it_locally_and_from_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"gsm8k.*RLVR_DATA_DIR.*pip install 'rlvr-envs\[hub\]'"):
+        gymnasium.make("rlvr/GSM8K-v0")
+
+
+def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:
+    env = gymnasium.make("rlvr/Addition-v0", max_prompt_tokens=3)
+    with pytest.raises(ValueError, match=r"has \d+ tokens; expected 1 to max_prompt_tokens=3"):
+        env.reset(seed=0)
+
+
+def test_every_prompt_fits_by_default(every_id: str) -> None:
+    env = environment_class(every_id)()
+    lengths = [len(env.streams.prompt_tokens(index)) for index in range(min(200, env.num_problems))]
+    assert max(lengths) <= env.streams.rules.max_prompt_tokens
+
+
+def test_a_chosen_verifier_and_prompt_are_used() -> None:
+    def lengthy(completion: str, problem: Any) -> float:
+        return len(completion) / 10
+
+    env = gymnasium.make("rlvr/Addition-v0", verifier=lengthy, prompt="Sum: {problem}", stop=["!"])
+    observation, _ = env.reset(options={"problem": 0})
+    text = bytes(observation["tokens"][: observation["length"]].astype(np.uint8).tolist()).decode()
+    assert text.startswith("Sum: ")
+    for token in b"abc":
+        env.step(token)
+    _, reward, terminated, _, info = env.step(ord("!"))
+    assert (reward, terminated, info["completion"]) == (0.3, True, "abc")
+
+
+def test_restricted_actions_are_the_answers_characters_and_the_end() -> None:
+    env = gymnasium.make("rlvr/Addition-v0", restrict_actions=True)
+    _, info = env.reset(seed=0)
+    assert sorted(np.flatnonzero(info["action_mask"])) == [*range(ord("0"), ord("9") + 1), 256]
+    assert info["action_mask"].dtype == np.int8
+    with pytest.raises(ValueError, match=r"token 97 of row 0 is not legal here"):
+        env.step(97)
+    assert env.action_space.sample(mask=info["action_mask"]) in np.flatnonzero(info["action_mask"])

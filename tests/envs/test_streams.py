@@ -1,0 +1,425 @@
+"""The transition, argued from hand-made cases and from one property: chunks are steps."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_envs import TokenEnv, TokenVectorEnv
+from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env, visible
+from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, Verdict
+
+A, B, C = text_tokens("abc")
+
+
+def single(**rules: Any) -> TokenEnv:
+    return TokenEnv(streams(**rules))
+
+
+# Episodes by hand
+
+
+def test_an_episode_step_by_step() -> None:
+    env = single()
+    observation, info = env.reset(options={"problem": 0})
+    assert visible(observation) == text_tokens("Q")
+    assert info == {"problem_id": "p0", "problem_index": 0}
+    observation, reward, terminated, truncated, info = env.step(A)
+    assert visible(observation) == [*text_tokens("Q"), A]
+    assert (reward, terminated, truncated, info["consumed"]) == (0.0, False, False, 1)
+    observation, reward, terminated, truncated, info = env.step(EOS)
+    assert visible(observation) == [*text_tokens("Q"), A, EOS]
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert (info["completion"], info["problem_id"], info["verdict"].score) == ("a", "p0", 1.0)
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step(A)
+
+
+def test_the_budget_truncates_and_a_stop_as_its_last_token_terminates() -> None:
+    env = single(max_new_tokens=2)
+    env.reset(options={"problem": 0})
+    env.step(A)
+    assert env.step(A)[1:4] == (2.0, False, True)
+    env.reset(options={"problem": 0})
+    env.step(A)
+    assert env.step(EOS)[1:4] == (1.0, True, False)
+
+
+def test_step_many_stops_at_the_end_and_reports_what_it_consumed() -> None:
+    env = single()
+    env.reset(options={"problem": 0})
+    observation, reward, terminated, _, info = env.step_many([A, A, EOS, B, B])
+    assert visible(observation) == [ord("Q"), A, A, EOS]
+    assert (reward, terminated, info["consumed"]) == (2.0, True, 3)
+    assert info["rewards"].tolist() == [0.0, 0.0, 2.0]
+
+
+def test_stop_strings_match_across_tokens_and_are_left_out_of_the_completion() -> None:
+    env = single(stop=["bc", "zz"])
+    env.reset(options={"problem": 0})
+    for token in (A, B):
+        assert env.step(token)[2] is False
+    _, reward, terminated, _, info = env.step(C)
+    assert (reward, terminated, info["completion"]) == (1.0, True, "a")
+
+
+class Pieces:
+    """A tokenizer whose tokens are longer than a character, so that stop strings end inside them."""
+
+    pieces = ("", "ab", "cSTO", "Pde", "S", "T", "OP", "é"[:1], "S<")
+    vocab_size = len(pieces) + 1
+    eos_token = 0
+    fingerprint = "pieces"
+    chat_template = None
+
+    def encode(self, text: str, *, start: bool = False) -> np.ndarray:
+        return np.array([self.pieces.index(text)], dtype=np.int32)
+
+    def token_bytes(self, token: int) -> bytes:
+        return b"\xff" if token == len(self.pieces) else self.pieces[token].encode()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "completion"),
+    [([1, 2, 3], "abc"), ([4, 5, 6], ""), ([4, 4, 5, 6], "S"), ([1, 8, 4, 5, 6], "abS<")],
+)
+def test_a_stop_string_that_ends_inside_a_token_cuts_there(tokens: list[int], completion: str) -> None:
+    env = single(tokenizer=Pieces(), problems=[Problem("p", "ab", "")], stop=["STOP"], verifier=lambda c, p: 1.0)
+    env.reset()
+    *_, terminated, _, info = env.step_many(tokens)
+    assert (terminated, info["completion"]) == (True, completion)
+
+
+def test_invalid_utf8_decodes_to_the_replacement_character() -> None:
+    env = single(tokenizer=Pieces(), problems=[Problem("p", "ab", "")], verifier=lambda c, p: 1.0)
+    env.reset()
+    *_, info = env.step_many([9, 7, 0])
+    assert info["completion"] == "\ufffdé"
+
+
+@given(
+    patterns=st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3),
+    text=st.text("abc", max_size=16),
+    cuts=st.lists(st.integers(1, 4), max_size=16),
+)
+def test_the_matcher_agrees_with_a_search_after_every_byte(patterns: list[str], text: str, cuts: list[int]) -> None:
+    from rlvr_envs.stop_strings import StopStrings
+
+    pieces, rest = [], text
+    for cut in cuts:
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    matcher = StopStrings(patterns, lambda token: pieces[token].encode(), max(len(pieces), 1))
+    state, seen = np.zeros(1, dtype=np.int32), ""
+    for token, piece in enumerate(pieces):
+        state, seen = matcher.advance(state, np.array([token])), seen + piece
+        assert (state[0] == matcher.matched) == any(pattern in seen for pattern in patterns)
+    ends = [(seen.find(p) + len(p), seen.find(p)) for p in patterns if p in seen]
+    assert matcher.cut(seen.encode()).decode() == (seen[: min(ends)[1]] if ends else seen)
+
+
+# One transition, two speeds
+
+
+def prefix_score(tokens: np.ndarray, prompt_length: int, problem: Problem) -> float:
+    return 0.1 * int(tokens[-1] == A) + 0.01 * (len(tokens) - prompt_length)
+
+
+RULES = st.fixed_dictionaries(
+    {
+        "max_new_tokens": st.integers(1, 6),
+        "stop": st.sampled_from([(), ("ab",), ("ba", "c"), (A,)]),
+        "process_scorer": st.sampled_from([None, prefix_score]),
+    }
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    rules=RULES,
+    seeds=st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    tokens=st.lists(st.lists(st.sampled_from([A, B, C, EOS]), min_size=7, max_size=7), min_size=3, max_size=3),
+    widths=st.lists(st.integers(1, 4), min_size=7, max_size=7),
+)
+def test_any_split_into_chunks_equals_steps_equals_single_environments(
+    rules: dict[str, Any], seeds: list[int], tokens: list[list[int]], widths: list[int]
+) -> None:
+    chunked = _play_vector(vector_env(3, **rules), seeds, np.array(tokens), widths)
+    stepped = _play_vector(vector_env(3, **rules), seeds, np.array(tokens), [1] * 7)
+    alone = [_play_single(single(**rules), seed, row) for seed, row in zip(seeds, tokens, strict=True)]
+    assert chunked == stepped == alone
+
+
+def _play_vector(env: TokenVectorEnv, seeds: list[int], tokens: np.ndarray, widths: list[int]) -> list[Any]:
+    env.reset(seed=seeds)
+    rewards: list[list[float]] = [[] for _ in seeds]
+    ends: list[Any] = [None] * len(seeds)
+    start = 0
+    for width in widths:
+        chunk = tokens[:, start : start + width]
+        if chunk.shape[1] == 0:
+            break
+        observation, reward, terminated, truncated, info = env.step_many(chunk, np.full(3, chunk.shape[1]))
+        start += width
+        for row in range(len(seeds)):
+            rewards[row] += info["rewards"][row, : info["consumed"][row]].tolist()
+            total = 0.0
+            for each in info["rewards"][row]:
+                total += each
+            assert reward[row] == total
+            if terminated[row] or truncated[row]:
+                assert ends[row] is None, "an end is reported once"
+                ends[row] = (bool(terminated[row]), bool(truncated[row]), info["completion"][row], info["verdict"][row])
+    return [(rewards[row], ends[row], visible(observation, row)) for row in range(len(seeds))]
+
+
+def _play_single(env: TokenEnv, seed: int, tokens: list[int]) -> Any:
+    observation, _ = env.reset(seed=seed)
+    rewards: list[float] = []
+    for token in tokens:
+        observation, reward, terminated, truncated, info = env.step(token)
+        rewards.append(reward)
+        if terminated or truncated:
+            end = (terminated, truncated, info["completion"], info["verdict"])
+            return rewards, end, visible(observation)
+    return rewards, None, visible(observation)
+
+
+# Rows that ended, refills, seeds
+
+
+def test_a_row_that_ended_is_left_alone_until_it_is_refilled() -> None:
+    env = vector_env(2)
+    env.reset(options={"problems": np.array([0, 1])})
+    env.step([EOS, A])
+    before = env.streams.tokens.copy()
+    _, reward, terminated, truncated, info = env.step([-5, A])
+    assert (reward[0], terminated[0], truncated[0], info["consumed"].tolist()) == (0.0, False, False, [0, 1])
+    assert (env.streams.tokens[0] == before[0]).all()
+    observation, info = env.reset(options={"problems": np.array([3, 99]), "reset_mask": np.array([True, False])})
+    assert visible(observation, 0) == text_tokens("QQQQ")
+    assert visible(observation, 1) == [*text_tokens("QQ"), A, A]
+    assert info["_problem_id"].tolist() == [True, False]
+
+
+def test_an_int_seed_spawns_and_a_list_seeds_each_row_as_alone() -> None:
+    many = [Problem(f"p{index}", str(index), "") for index in range(1000)]
+    vector = TokenVectorEnv(streams(3, problems=many))
+    vector.reset(seed=[4, 5, 6])
+    rows = vector.streams.problem_index.tolist()
+    alone = []
+    for seed in (4, 5, 6):
+        env = TokenEnv(streams(problems=many))
+        env.reset(seed=seed)
+        alone.append(env.streams.problem_index[0])
+    assert rows == alone
+    vector.reset(seed=4)
+    spawned = vector.streams.problem_index.tolist()
+    assert len(set(spawned)) == 3
+    assert spawned != rows
+    vector.reset(seed=4)
+    assert vector.streams.problem_index.tolist() == spawned
+
+
+def test_options_are_not_mutated_and_unknown_ones_are_refused() -> None:
+    env = vector_env(2)
+    options = {"problems": np.array([1, -1]), "reset_mask": np.array([True, True])}
+    kept = copy.deepcopy(options)
+    env.reset(options=options)
+    assert all((options[key] == kept[key]).all() for key in kept)
+    with pytest.raises(LookupError, match=r"unknown reset option 'problem'\. Did you mean 'problems'"):
+        env.reset(options={"problem": 3})
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("token", [257, -1, 10**12])
+def test_a_token_out_of_range_raises_and_changes_nothing(token: int) -> None:
+    env = single()
+    env.reset(seed=0)
+    before = pickle.dumps(env.get_state())
+    with pytest.raises(IllegalTokenError, match=rf"token {token} of row 0 .*expected \[0, 257\)"):
+        env.step(token)
+    with pytest.raises(IllegalTokenError):
+        env.step_many([A, token])
+    assert pickle.dumps(env.get_state()) == before
+
+
+@pytest.mark.parametrize("action", [1.0, "a", None, np.array([1, 2]), np.float32(3)])
+def test_an_action_that_is_no_token_is_named(action: Any) -> None:
+    env = single()
+    env.reset(seed=0)
+    with pytest.raises(IllegalTokenError, match="one integer token"):
+        env.step(action)
+
+
+def test_order_and_shapes_are_checked() -> None:
+    env = vector_env(2)
+    with pytest.raises(ResetNeeded):
+        env.step([A, A])
+    env.reset(seed=0)
+    with pytest.raises(IllegalTokenError, match=r"shape \(2,\)"):
+        env.step([A])
+    with pytest.raises(IllegalTokenError, match="counts are in"):
+        env.step_many([[A], [A]], [2, 1])
+    with pytest.raises(InvalidArgumentError, match=r"bool of shape \(2,\)"):
+        env.reset(options={"reset_mask": np.array([1, 0])})
+    with pytest.raises(InvalidArgumentError, match="problem 7 does not exist"):
+        env.reset(options={"problems": np.array([0, 7])})
+    with pytest.raises(ResetNeeded, match="before step"):
+        single().step(A)
+
+
+# Verifiers that break
+
+
+def test_a_broken_verifier_truncates_with_nan_and_never_zero() -> None:
+    def broken(completion: str, problem: Problem) -> Verdict:
+        raise OSError("the pool died")
+
+    env = single(verifier=broken)
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(EOS)
+    assert np.isnan(reward)
+    assert (terminated, truncated) == (False, True)
+    assert info["verdict"].outcome is Outcome.VERIFIER_ERROR
+    assert "the pool died" in info["verdict"].detail["error"]
+
+
+# Several turns
+
+
+def ask_again(completion: str, problem: Problem, turn: int) -> str | None:
+    return f"[{completion}?]" if turn == 0 else None
+
+
+def test_an_interaction_appends_tokens_and_only_the_last_turn_is_judged() -> None:
+    env = single(interaction=ask_again, max_inserted_tokens=8)
+    env.reset(options={"problem": 0})
+    observation, reward, terminated, truncated, info = env.step_many([A, EOS, B, B])
+    assert visible(observation) == [ord("Q"), A, EOS, *text_tokens("[a?]")]
+    assert (reward, terminated, truncated, info["consumed"], info["inserted"]) == (0.0, False, False, 2, 4)
+    _, reward, terminated, _, info = env.step_many([A, A, EOS])
+    assert (reward, terminated, info["completion"]) == (2.0, True, "aa")
+
+
+def test_the_budget_counts_the_policys_own_tokens_over_all_turns() -> None:
+    env = single(interaction=ask_again, max_inserted_tokens=8, max_new_tokens=3)
+    env.reset(options={"problem": 0})
+    env.step_many([A, EOS])
+    _, _, terminated, truncated, _ = env.step(A)
+    assert (terminated, truncated) == (False, True)
+
+
+def test_an_insertion_without_room_truncates() -> None:
+    env = single(interaction=ask_again, max_inserted_tokens=3)
+    env.reset(options={"problem": 0})
+    _, _, terminated, truncated, info = env.step_many([A, EOS])
+    assert (terminated, truncated, info["completion"]) == (False, True, "a")
+
+
+# State
+
+
+def test_states_are_picklable_and_restore_everything() -> None:
+    env = single(stop=["bc"])
+    env.reset(seed=1)
+    env.step_many([A, B])
+    state = pickle.loads(pickle.dumps(env.get_state()))
+    first = env.step(C), env.reset()[1]
+    env.set_state(state)
+    second = env.step(C), env.reset()[1]
+    assert repr(first) == repr(second)
+
+
+def test_a_fork_goes_on_from_the_same_place_and_draws_on_its_own() -> None:
+    env = vector_env(3)
+    env.reset(seed=0)
+    env.step([A, B, B])
+    env.fork(0, [2])
+    observation, *_ = env.step([A, A, EOS])
+    assert visible(observation, 2)[:-1] == visible(observation, 0)[:-1]
+    assert visible(observation, 2)[-1] == EOS
+
+
+# Deferred verification
+
+
+class Gated(CountLetters):
+    """Judges when it is let."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        assert self.open.wait(30)
+        return super().__call__(completion, problem)
+
+
+def test_a_deferred_verdict_comes_later_with_reward_and_flags_together() -> None:
+    gate = Gated()
+    env = vector_env(2, verifier=gate, verification="deferred")
+    env.reset(options={"problems": np.array([0, 0])})
+    _, reward, terminated, truncated, info = env.step([EOS, A])
+    assert not (terminated.any() or truncated.any() or reward.any())
+    assert "verdict" not in info
+    assert info["pending"].tolist() == [True, False]
+    with pytest.raises(InvalidArgumentError, match=r"rows \[0\] await"):
+        env.reset(options={"reset_mask": np.array([True, False])})
+    _, _, terminated, _, info = env.step([B, A])
+    assert (info["consumed"].tolist(), terminated[0]) == ([0, 1], False)
+    env.step([B, EOS])
+    gate.open.set()
+    _, reward, terminated, _, info = env.wait()
+    assert (reward.tolist(), terminated.tolist()) == ([0.0, 2.0], [True, True])
+    assert info["completion"].tolist() == ["", "aa"]
+    assert "pending" not in info
+    env.close()
+
+
+# Legal actions
+
+
+def alternate(tokens: np.ndarray, prompt_length: int) -> np.ndarray:
+    mask = np.zeros(257, dtype=np.int8)
+    mask[[EOS, B if tokens[-1] == A else A]] = 1
+    return mask
+
+
+def test_an_illegal_token_raises_and_the_whole_chunk_is_undone() -> None:
+    env = vector_env(2, legal_actions=alternate)
+    _, info = env.reset(options={"problems": np.array([0, 0])})
+    assert np.flatnonzero(info["action_mask"][0]).tolist() == [A, EOS]
+    with pytest.raises(
+        IllegalTokenError, match=rf"token {B} of row 1 is not legal here: expected one of \[{A}, {EOS}\]"
+    ):
+        env.step_many([[EOS, A], [B, A]], [2, 2])
+    assert env.streams.live.tolist() == [True, True]
+    _, reward, terminated, _, info = env.step_many([[A, EOS], [A, B]], [2, 2])
+    assert (terminated.tolist(), reward.tolist()) == ([True, False], [1.0, 0.0])
+    assert np.flatnonzero(info["action_mask"][1]).tolist() == [A, EOS]
+
+
+# Buffers
+
+
+def test_copies_are_given_unless_they_are_declined() -> None:
+    for copies in (True, False):
+        env = TokenVectorEnv(streams(2), copy=copies)
+        first, _ = env.reset(seed=0)
+        second, *_ = env.step([A, A])
+        assert np.shares_memory(first["tokens"], second["tokens"]) is not copies
+
+
+def test_the_problem_list_must_not_be_empty() -> None:
+    with pytest.raises(InvalidArgumentError, match="the data set is empty"):
+        streams(1, problems=[])
