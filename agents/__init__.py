@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents.models import load_model, load_policy, save_model, tiny_model
     from agents.policy import CausalLMPolicy
     from agents.reinforce import Reinforce, ReinforceConfig
-    from agents.rollout import Episode, rollout
+    from agents.rollouts import Episode, rollout
     from agents.run import Run
     from agents.supervised import SupervisedConfig, train_supervised
     from agents.types import Action, Policy, Trajectory
@@ -34,7 +34,7 @@ _HOMES = {
     "AgentConfig": "agent",
     "Batch": "batch",
     "CausalLMPolicy": "policy",
-    "Episode": "rollout",
+    "Episode": "rollouts",
     "Evaluation": "evaluation",
     "GRPOConfig": "grpo",
     "Learner": "learner",
@@ -49,7 +49,7 @@ _HOMES = {
     "load_model": "models",
     "load_policy": "models",
     "make_batch": "batch",
-    "rollout": "rollout",
+    "rollout": "rollouts",
     "save_model": "models",
     "tiny_model": "models",
     "train_supervised": "supervised",

@@ -22,7 +22,7 @@ from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation
 from agents.policy import CausalLMPolicy
 from agents.problems import episodes_of_step
-from agents.rollout import rollout
+from agents.rollouts import rollout
 from agents.run import Run
 from agents.types import Action, Trajectory
 from rlvr_envs import Observation

@@ -45,8 +45,8 @@ class DemoConfig:
     """Completions for each test problem, where they are sampled."""
     grpo: GRPOConfig = field(
         default_factory=lambda: GRPOConfig(
-            problems_per_step=16,
-            group_size=16,
+            problems_per_step=64,
+            group_size=4,
             learner=LearnerConfig(learning_rate=1e-4, micro_batch_size=256),
         )
     )

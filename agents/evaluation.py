@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents.problems import episode_seeds, num_problems
-from agents.rollout import Episode, rollout
+from agents.rollouts import Episode, rollout
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError, Outcome
 

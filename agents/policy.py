@@ -92,11 +92,10 @@ class CausalLMPolicy:
         length = np.atleast_1d(observation["length"]).astype(np.int64)
         self._fit(*tokens.shape)
         wanted = (length > 0) if rows is None else rows & (length > 0)
-        same = self._read_before(tokens)
-        held = np.zeros(len(tokens), dtype=bool)
-        held[self._slots] = True
-        unchanged = wanted & same & (length == self._length[: len(tokens)])
-        grown = wanted & held & same & (length == self._length[: len(tokens)] + 1)
+        read = self._length[: len(tokens)]
+        same = self._read_before(tokens) & (read > 0)
+        unchanged = wanted & same & (length == read)
+        grown = wanted & same & self._held(len(tokens)) & (length == read + 1)
         fresh = wanted & ~unchanged & ~grown
         legal = None if action_mask is None else np.atleast_2d(action_mask).astype(bool)
         action = self._new_action(len(tokens), unchanged)
@@ -120,6 +119,14 @@ class CausalLMPolicy:
         self._length = np.concatenate([self._length, np.zeros(missing, dtype=np.int64)])
         self._seeds = np.concatenate([self._seeds, np.zeros(missing, dtype=np.uint64)])
         self._announced = np.concatenate([self._announced, np.zeros(missing, dtype=bool)])
+
+    def _held(self, num_rows: int) -> NDArray[np.bool_]:
+        """The rows whose keys and values are in the cache."""
+        self._cache.keep([slot for slot, row in enumerate(self._slots) if row < num_rows])
+        self._slots = [row for row in self._slots if row < num_rows]
+        held = np.zeros(num_rows, dtype=bool)
+        held[self._slots] = True
+        return held
 
     def _read_before(self, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
         """For each row whether its observation begins with the tokens that the cache has read."""

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from agents.rollout import Episode
+from agents.rollouts import Episode
 from agents.sampling import mix
 
 

@@ -370,7 +370,7 @@ def test_a_deferred_verdict_comes_later_with_reward_and_flags_together() -> None
     env = vector_env(2, verifier=gate, verification="deferred")
     env.reset(options={"problems": np.array([0, 0])})
     _, reward, terminated, truncated, info = env.step([EOS, A])
-    assert not (terminated.any() or truncated.any() or reward.any())
+    assert (terminated.sum(), truncated.sum(), reward.sum()) == (0, 0, 0)
     assert "verdict" not in info
     assert info["pending"].tolist() == [True, False]
     with pytest.raises(InvalidArgumentError, match=r"rows \[0\] await"):

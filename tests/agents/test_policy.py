@@ -1,0 +1,220 @@
+"""Sampling and recomputing agree, whatever the cache, the batch and the padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from agents import CausalLMPolicy, Episode, Trajectory, rollout, tiny_model
+from agents.batch import make_batch
+from tests.envs.helpers import PROBLEMS, streams, vector_env
+from verifiers import InvalidArgumentError, Problem
+
+VOCAB = 257
+SMALL: dict[str, Any] = {"layers": 2, "hidden_size": 32, "heads": 2, "intermediate_size": 64}
+
+
+def gpt2() -> Any:
+    sizes: dict[str, Any] = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes))
+
+
+def llama() -> Any:
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def qwen3() -> Any:
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
+    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    return Qwen3ForCausalLM(Qwen3Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def sharpened(model: Any) -> Any:
+    """Random weights give nearly uniform tokens; larger ones make the distributions differ."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3.0)
+    return model.eval()
+
+
+def policy(temperature: float = 1.0, **kwargs: Any) -> CausalLMPolicy:
+    return CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)), temperature=temperature, **kwargs)
+
+
+def play(acting: CausalLMPolicy, num_envs: int, episodes: list[Episode], **rules: Any) -> list[Trajectory]:
+    return rollout(vector_env(num_envs, **rules), acting, episodes)
+
+
+EPISODES = [Episode(problem=index % 5, group=index // 2, seed=100 + index) for index in range(12)]
+
+
+def fresh_logprobs(model: Any, tokens: np.ndarray, temperature: float) -> np.ndarray:
+    """Log-probabilities of tokens 1 to l - 1 from a plain, unpadded forward pass."""
+    ids = torch.from_numpy(tokens.astype(np.int64))[None]
+    with torch.no_grad():
+        logits = model(input_ids=ids).logits[0, :-1].float() / temperature
+    return logits.log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0].numpy()
+
+
+@pytest.mark.parametrize("make", [lambda: tiny_model(VOCAB, **SMALL), gpt2, llama, qwen3])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
+    torch.manual_seed(0)
+    acting = CausalLMPolicy(sharpened(make()), temperature=temperature)
+    for trajectory in play(acting, 4, EPISODES):
+        expected = fresh_logprobs(acting.model, trajectory.tokens, temperature)
+        mask = trajectory.policy_mask[1:]
+        assert mask.sum() >= 1
+        np.testing.assert_allclose(trajectory.logprobs[1:][mask], expected[mask], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_learners_padded_forward_gives_the_stored_logprobs(temperature: float) -> None:
+    acting = policy(temperature)
+    batch = make_batch(play(acting, 4, EPISODES))
+    logprobs, entropy = acting.logprobs_and_entropy(batch.tokens, batch.first)
+    mask = batch.loss_mask[:, batch.first :]
+    difference = (logprobs - batch.logprobs[:, batch.first :])[mask]
+    assert difference.abs().max() < 1e-5
+    assert (entropy[mask] > 0).all()
+    assert (entropy[mask] < np.log(VOCAB) + 1e-5).all()
+
+
+def test_sampling_does_not_depend_on_the_batch_the_order_or_refills() -> None:
+    alone = [play(policy(), 1, [episode])[0] for episode in EPISODES]
+    together = play(policy(), 12, EPISODES)
+    refilled = play(policy(), 5, EPISODES)
+    backwards = play(policy(), 3, EPISODES[::-1])[::-1]
+    for group in (together, refilled, backwards):
+        for one, other in zip(alone, group, strict=True):
+            assert one.tokens.tolist() == other.tokens.tolist()
+            np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+
+
+def test_equal_seeds_give_equal_episodes_and_others_differ() -> None:
+    episodes = [Episode(4, 0, 7), Episode(4, 0, 7), Episode(4, 0, 8)]
+    first, second, third = play(policy(), 3, episodes)
+    assert first.tokens.tolist() == second.tokens.tolist()
+    assert first.tokens.tolist() != third.tokens.tolist()
+
+
+def test_a_plain_act_loop_is_right_without_begin() -> None:
+    acting, checking = policy(seed=1), policy(seed=1)
+    env = vector_env(3)
+    observation, _ = env.reset(seed=0)
+    for _ in range(6):
+        action = acting.act(observation)
+        expected = [fresh_next(checking.model, observation, row) for row in range(3)]
+        chosen = [expected[row][action.tokens[row, 0]] for row in range(3)]
+        np.testing.assert_allclose(action.logprobs[:, 0], chosen, atol=1e-5)
+        again = acting.act(observation)
+        assert again.tokens.tolist() == action.tokens.tolist()
+        observation, *_ = env.step(action.tokens[:, 0])
+
+
+def fresh_next(model: Any, observation: Any, row: int) -> np.ndarray:
+    ids = torch.from_numpy(observation["tokens"][row, : observation["length"][row]].astype(np.int64))[None]
+    with torch.no_grad():
+        return model(input_ids=ids).logits[0, -1].float().log_softmax(-1).numpy()
+
+
+def test_restored_and_forked_rows_are_read_anew() -> None:
+    acting = policy()
+    env = vector_env(3, max_new_tokens=8)
+    observation, _ = env.reset(options={"problems": np.array([0, 1, 2])})
+    state = env.get_state(1)
+    for _ in range(3):
+        observation, *_ = env.step(acting.act(observation).tokens[:, 0])
+    env.set_state(1, state)
+    env.fork(0, [2])
+    observation = {"tokens": env.streams.tokens.copy(), "length": env.streams.length.copy()}
+    action = acting.act(observation)
+    for row in range(3):
+        expected = fresh_next(acting.model, observation, row)[action.tokens[row, 0]]
+        assert abs(action.logprobs[row, 0] - expected) < 1e-5
+
+
+def test_new_weights_are_used_at_once() -> None:
+    acting = policy()
+    observation, _ = vector_env(2).reset(seed=0)
+    acting.act(observation)
+    with torch.no_grad():
+        acting.model.get_output_embeddings().weight.mul_(-1)
+    acting.weights_changed()
+    action = acting.act(observation)
+    expected = [fresh_next(acting.model, observation, row)[action.tokens[row, 0]] for row in range(2)]
+    np.testing.assert_allclose(action.logprobs[:, 0], expected, atol=1e-5)
+    assert acting.version == 1
+
+
+def test_a_single_environments_observation_gives_a_single_action() -> None:
+    from rlvr_envs import TokenEnv
+
+    env = TokenEnv(streams())
+    observation, _ = env.reset(seed=0)
+    action = policy().act(observation)
+    assert action.tokens.shape == (1,)
+    env.step_many(action.tokens)
+
+
+def test_greedy_takes_the_likeliest_token_and_stores_no_logprob() -> None:
+    acting = policy(temperature=0.0)
+    observation, _ = vector_env(2).reset(seed=0)
+    action = acting.act(observation)
+    assert action.tokens[:, 0].tolist() == [
+        int(fresh_next(acting.model, observation, row).argmax()) for row in range(2)
+    ]
+    assert np.isnan(action.logprobs).all()
+
+
+def three_letters(tokens: np.ndarray, prompt_length: int) -> np.ndarray:
+    mask = np.zeros(VOCAB, dtype=np.int8)
+    mask[[97, 98, 256] if len(tokens) % 2 else [98, 99]] = 1
+    return mask
+
+
+def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
+    acting = policy()
+    trajectories = play(acting, 4, EPISODES, legal_actions=three_letters)
+    for trajectory in trajectories:
+        for at in np.flatnonzero(trajectory.policy_mask):
+            assert three_letters(trajectory.tokens[:at], 0)[trajectory.tokens[at]] == 1
+    batch = make_batch(trajectories)
+    legal = batch.legal_tokens(batch.first, VOCAB)
+    logprobs, entropy = acting.logprobs_and_entropy(batch.tokens, batch.first, legal)
+    mask = batch.loss_mask[:, batch.first :]
+    assert (logprobs - batch.logprobs[:, batch.first :])[mask].abs().max() < 1e-5
+    assert (entropy[mask] <= np.log(3) + 1e-5).all()
+
+
+def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    acting = policy()
+    rows_read = []
+    forward = acting.model.forward
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        rows_read.append(kwargs["input_ids"].shape)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(acting.model, "forward", counting)
+    play(acting, 8, [Episode(4, 0, seed) for seed in range(8)])
+    assert rows_read[0] == (1, len(str(PROBLEMS[4].prompt)))
+
+
+def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="the model has 20 tokens and the environment 257"):
+        CausalLMPolicy(tiny_model(20, **SMALL), vocab_size=257)
+    with pytest.raises(InvalidArgumentError, match="at least 0, got -1"):
+        policy(temperature=-1)
+
+
+def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
+    acting = CausalLMPolicy(tiny_model(400, **SMALL), vocab_size=VOCAB)
+    trajectories = play(acting, 4, EPISODES, problems=[Problem(f"p{index}", "Q", "a") for index in range(5)])
+    assert max(int(trajectory.tokens.max()) for trajectory in trajectories) < VOCAB

@@ -1,0 +1,144 @@
+"""A run that was killed and resumed is the run that was never killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+
+from agents import (
+    GRPO,
+    AgentConfig,
+    CausalLMPolicy,
+    GRPOConfig,
+    LearnerConfig,
+    Reinforce,
+    ReinforceConfig,
+    Run,
+    tiny_model,
+)
+from agents.run import latest_checkpoint
+from verifiers import CheckpointError, InvalidArgumentError
+
+STEPS = 8
+OPTIONS = [
+    *("--env", "Sort", "--env-args", "tokenizer=char", "max_new_tokens=6", "--problems-per-step", "4"),
+    *("--group-size", "4", "--learning-rate", "0.003", "--num-envs", "8", "--checkpoint-every", "3"),
+]
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    program = "import torch; torch.set_num_threads(1); from agents.cli import main; main()"
+    return [sys.executable, "-c", program, "train", "grpo", "--run-folder", str(folder), *OPTIONS, *more]
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if not name.endswith("_s")} for row in rows]
+
+
+def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        assert process.poll() is None, "the run ended before it could be stopped"
+        time.sleep(0.01)
+    raise AssertionError(f"{path} did not reach {count} lines")
+
+
+def test_a_run_killed_with_sigkill_and_resumed_is_bit_identical(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(whole, "--steps", str(STEPS)), check=True, capture_output=True, timeout=300)
+    process = subprocess.Popen(command(killed, "--steps", "1000"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for_lines(killed / "metrics.jsonl", 5, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with (killed / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 99')  # a line that the kill cut short
+    done = latest_checkpoint(killed)
+    assert done is not None
+    resumed_from = int(done.name.removeprefix("step-"))
+    last = max(STEPS, resumed_from + 2)
+    subprocess.run(command(killed, "--steps", str(last), "--resume"), check=True, capture_output=True, timeout=300)
+    rows = metrics(killed)
+    assert [row["step"] for row in rows] == list(range(1, last + 1))
+    assert rows[:STEPS] == metrics(whole)
+    if last == STEPS:
+        assert weights(killed) == weights(whole)
+
+
+def weights(folder: Path) -> bytes:
+    checkpoint = latest_checkpoint(folder)
+    assert checkpoint is not None
+    return (checkpoint / "model" / "model.safetensors").read_bytes()
+
+
+def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(tmp_path / "run", "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for_lines(tmp_path / "run" / "metrics.jsonl", 4, process)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"--resume" in output
+    checkpoint = latest_checkpoint(tmp_path / "run")
+    assert checkpoint is not None
+    assert checkpoint.name == f"step-{metrics(tmp_path / 'run')[-1]['step']:06d}"
+
+
+def agent(kind: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any, Any]:
+    env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=4, tokenizer="char", max_new_tokens=5, copy=False)
+    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+    return kind(CausalLMPolicy(tiny_model(env.single_action_space.n, **size)), config), env
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (GRPO, GRPOConfig(problems_per_step=2, group_size=3, learner=LearnerConfig(learning_rate=1e-2))),
+        (Reinforce, ReinforceConfig(problems_per_step=4, learner=LearnerConfig(learning_rate=1e-2))),
+    ],
+)
+def test_saving_and_loading_restores_the_agent(kind: Any, config: AgentConfig, tmp_path: Path) -> None:
+    first, env = agent(kind, config)
+    first.learn(env, steps=2)
+    first.save(tmp_path / "saved")
+    second, other = agent(kind, config)
+    second.load(tmp_path / "saved")
+    first.learn(env, steps=4)
+    second.learn(other, steps=4)
+    for one, two in zip(first.policy.parameters(), second.policy.parameters(), strict=True):
+        assert torch.equal(one, two)
+    assert second.policy.version == first.policy.version == 4
+
+
+def test_a_checkpoint_of_another_agent_or_none_is_refused(tmp_path: Path) -> None:
+    first, _ = agent(GRPO, GRPOConfig())
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
+        first.load(tmp_path / "nothing")
+    first.save(tmp_path / "saved")
+    other, _ = agent(Reinforce, ReinforceConfig())
+    with pytest.raises(CheckpointError, match="is of agent 'grpo', not of 'reinforce'"):
+        other.load(tmp_path / "saved")
+
+
+def test_a_run_folder_is_not_written_over(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    run.log(1, {"reward": float("nan"), "loss": 0.5})
+    run.close()
+    assert metrics(tmp_path / "run") == [{"step": 1, "reward": None, "loss": 0.5}]
+    with pytest.raises(InvalidArgumentError, match="holds a run already"):
+        Run(tmp_path / "run", {}, tensorboard=False)
+    with pytest.raises(CheckpointError, match="no run to resume"):
+        Run(tmp_path / "other", {}, resume=True, tensorboard=False)

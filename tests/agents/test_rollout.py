@@ -1,0 +1,155 @@
+"""The interaction loop: what it writes down is what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
+from numpy.typing import NDArray
+
+from agents import Action, Episode, rollout
+from agents.agent import summarize
+from rlvr_envs import TokenVectorEnv
+from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+
+A, B = text_tokens("ab")
+
+
+class Scripted:
+    """Writes a given text and stops, `width` tokens at a time; the log-probability of a token is minus its position."""
+
+    version = 3
+
+    def __init__(self, script: list[int], width: int = 1) -> None:
+        self.script = script
+        self.width = width
+        self.start: NDArray[np.int64] = np.zeros(64, dtype=np.int64)
+        self.begun: dict[int, int] = {}
+        self.fresh = np.zeros(64, dtype=bool)
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        self.fresh[rows] = True
+        self.begun |= dict(zip(rows.tolist(), seeds.tolist(), strict=True))
+
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+        length = observation["length"].astype(np.int64)
+        count = len(length)
+        self.start[:count][self.fresh[:count]] = length[self.fresh[:count]]
+        self.fresh[:count] = False
+        written = length - self.start[:count]
+        at = written[:, None] + np.arange(self.width)
+        tokens = np.array([*self.script, *[B] * (self.width + 20)])[at]
+        return Action(tokens, np.full(count, self.width) * rows, (-at).astype(np.float32))
+
+
+EPISODES = [Episode(problem=index % 5, group=index, seed=index) for index in range(7)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("rows", [1, 3, 16])
+def test_trajectories_come_in_order_with_each_tokens_own_record(width: int, rows: int) -> None:
+    seen = []
+    trajectories = rollout(vector_env(rows), Scripted([A, B, A, EOS], width), EPISODES, on_episode=seen.append)
+    assert len(seen) == len(trajectories) == 7
+    for episode, trajectory in zip(EPISODES, trajectories, strict=True):
+        prompt = episode.problem + 1
+        assert trajectory.problem_id == f"p{episode.problem}"
+        assert trajectory.group == episode.group
+        assert trajectory.prompt_length == prompt
+        assert trajectory.tokens.tolist() == [*text_tokens("Q" * prompt), A, B, A, EOS]
+        assert trajectory.policy_mask.tolist() == [False] * prompt + [True] * 4
+        assert trajectory.logprobs.tolist() == [0.0] * prompt + [0, -1, -2, -3]
+        score = {0: 2.0, 1: 1.0}.get(episode.problem, 0.0)
+        assert trajectory.rewards.tolist() == [0.0] * (prompt + 3) + [score]
+        assert trajectory.score == score
+        assert (trajectory.terminated, trajectory.truncated, trajectory.completion) == (True, False, "aba")
+        assert trajectory.policy_version[prompt:].tolist() == [3] * 4
+
+
+def test_rows_that_are_not_asked_for_stay_as_they_are() -> None:
+    env = vector_env(4)
+    env.reset(seed=0)
+    rollout(env, Scripted([EOS]), EPISODES[:1])
+    assert env.streams.length[1:].tolist() == env.streams.prompt_length[1:].tolist()
+
+
+def reply(completion: str, problem: Problem, turn: int) -> str | None:
+    return "!!" if turn == 0 else None
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_inserted_tokens_are_not_the_policys(width: int) -> None:
+    env = vector_env(2, interaction=reply, max_inserted_tokens=4)
+    script = [A, EOS, ord("!"), ord("!"), A, A, EOS]  # positions 2 and 3 are the environment's
+    trajectories = rollout(env, Scripted(script, width), EPISODES[:3])
+    for trajectory in trajectories:
+        own = trajectory.policy_mask[trajectory.prompt_length :]
+        assert own.tolist() == [True, True, False, False, True, True, True]
+        assert trajectory.logprobs[trajectory.prompt_length :].tolist() == [0, -1, 0, 0, -4, -5, -6]
+        assert trajectory.completion == "aa"
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_deferred_verdicts_give_the_same_trajectories(rows: int) -> None:
+    env = TokenVectorEnv(streams(rows, verification="deferred"))
+    deferred = rollout(env, Scripted([A, B, EOS]), EPISODES)
+    sync = rollout(vector_env(rows), Scripted([A, B, EOS]), EPISODES)
+    for one, other in zip(deferred, sync, strict=True):
+        assert one.rewards.tolist() == other.rewards.tolist()
+        assert one.verdict == other.verdict
+        assert one.tokens.tolist() == other.tokens.tolist()
+    env.close()
+
+
+class Transparent(VectorWrapper[Any, Any, Any, Any, Any]):
+    """A wrapper that hides `step_many`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "step_many":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+def test_a_wrapper_without_step_many_is_stepped_and_a_wide_policy_told_so() -> None:
+    wrapped = Transparent(vector_env(3))
+    bare = rollout(vector_env(3), Scripted([A, EOS]), EPISODES)
+    through = rollout(wrapped, Scripted([A, EOS]), EPISODES)
+    assert [t.tokens.tolist() for t in through] == [t.tokens.tolist() for t in bare]
+    with pytest.raises(InvalidArgumentError, match=r"gives 2 tokens at once.*Transparent, has no step_many"):
+        rollout(wrapped, Scripted([A, EOS], 2), EPISODES)
+
+
+def test_an_environment_that_resets_itself_is_refused() -> None:
+    env = SyncVectorEnv([lambda: gymnasium.make("rlvr/Addition-v0")])
+    assert env.metadata["autoreset_mode"] is not AutoresetMode.DISABLED
+    with pytest.raises(InvalidArgumentError, match="DISABLED"):
+        rollout(env, Scripted([EOS]), EPISODES[:1])
+
+
+class SometimesBroken(CountLetters):
+    """Breaks on every problem whose letter is b."""
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        if problem.reference == "b":
+            raise OSError("no judge")
+        return super().__call__(completion, problem)
+
+
+def test_a_broken_verifier_is_counted_and_left_out_of_the_means() -> None:
+    trajectories = rollout(vector_env(2, verifier=SometimesBroken()), Scripted([A, EOS]), EPISODES[:2])
+    assert [t.broken for t in trajectories] == [False, True]
+    assert np.isnan(trajectories[1].score)
+    assert trajectories[1].verdict is not None
+    assert trajectories[1].verdict.outcome is Outcome.VERIFIER_ERROR
+    summary = summarize(trajectories)
+    assert (summary["reward"], summary["verifier_errors"]) == (1.0, 1.0)
+
+
+def test_episodes_announce_their_seeds() -> None:
+    acting = Scripted([EOS])
+    rollout(vector_env(7), acting, EPISODES)
+    assert acting.begun == {index: index for index in range(7)}
