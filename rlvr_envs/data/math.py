@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rlvr_envs.data.boxed import last_boxed
+from rlvr_envs.data.boxed import boxed_answer
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.data.source import Source
@@ -13,7 +13,7 @@ from verifiers import Problem
 
 def _to_problem(row: Row, default_id: str) -> Problem:
     solution = row.text("solution")
-    answer = last_boxed(solution)
+    answer = boxed_answer(solution)
     if not answer:
         raise row.error(f"column 'solution' should hold its final answer in \\boxed{{}}, got: …{solution[-60:]!r}")
     metadata = row.without("problem", "solution")
@@ -34,8 +34,8 @@ def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> Probl
     r"""Load MATH.
 
     The prompt is the problem. The reference is the content of the solution's last `\boxed{}`, in LaTeX; where a
-    solution boxes several answers one by one, that is the last of them. The gold completion is the solution. The
-    metadata has `level` (`"Level 1"` to `"Level 5"`) and `type`, the subject.
+    solution boxes several answers one after the other, it is all of them, separated by commas. The gold completion is
+    the solution. The metadata has `level` (`"Level 1"` to `"Level 5"`) and `type`, the subject.
 
     Args:
         split: `"train"` (7500 problems) or `"test"` (5000).

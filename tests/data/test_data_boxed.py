@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_envs.data.boxed import last_boxed
+from rlvr_envs.data.boxed import boxed_answer, last_boxed
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,20 @@ def test_whatever_is_balanced_comes_back_whole(before: str, content: str, after:
 def test_any_text_gives_an_answer_or_none(solution: str) -> None:
     answer = last_boxed(solution)
     assert answer is None or (answer in solution and answer == answer.strip() != "")
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer"),
+    [
+        (r"the answer is $\boxed{5}$.", "5"),
+        (r"the answers are $\boxed{-2}$ and $\boxed{1}$.", "-2, 1"),
+        (r"$x$ is $\boxed{3}$, $\boxed{4}$, or $\boxed{\frac{2}{5}}$.", r"3, 4, \frac{2}{5}"),
+        (r"\[\boxed{a} \text{ and } \boxed{b}.\]", "a, b"),
+        (r"first $\boxed{1}$, and so the answer is $\boxed{2}$", "2"),
+        (r"$\boxed{1}$ and $\boxed{}$", None),
+        (r"$\boxed{}$ and $\boxed{2}$", "2"),
+        (r"no box", None),
+    ],
+)
+def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) -> None:
+    assert boxed_answer(solution) == answer
