@@ -1,0 +1,102 @@
+"""What the three packages are to each other and to the outside."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {
+    "verifiers": {"verifiers"},
+    "rlvr_envs": {"verifiers", "rlvr_envs"},
+    "agents": {"verifiers", "rlvr_envs", "agents"},
+}
+HEAVY = ("torch", "sympy", "transformers", "datasets", "vllm", "pyarrow", "pandas")
+
+
+def imports_of(path: Path) -> list[tuple[str, int]]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    found: list[tuple[str, int]] = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append((node.module, node.lineno))
+    return found
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_go_one_way_and_across_packages_through_the_public_face(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        for name, line in imports_of(path):
+            top = name.partition(".")[0]
+            if top in MAY_IMPORT:
+                assert top in MAY_IMPORT[package], f"{path}:{line} imports {name}"
+                public = name in MAY_IMPORT or name in ("verifiers.unit_tests", "verifiers.countdown")
+                assert top == package or public, f"{path}:{line} reaches into {name}"
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
+    code = f"import {package}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_the_public_names_exist_and_are_sorted(package: str) -> None:
+    module = __import__(package)
+    assert module.__distribution__ == "rlvr-envs"
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("name", ["verifiers", "agents"])
+def test_a_foreign_package_of_the_same_name_is_named_with_the_remedy(name: str, tmp_path: Path) -> None:
+    foreign = tmp_path / name
+    foreign.mkdir()
+    (foreign / "__init__.py").write_text("raise SystemExit('foreign code ran')\n", encoding="utf-8")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import rlvr_envs"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"ImportError: the package '{name}' found at {foreign / '__init__.py'}" in done.stderr
+    assert "virtual environment of its own" in done.stderr
+    assert "foreign code ran" not in done.stderr
+
+
+def test_what_is_missing_is_named_by_the_error_that_needs_it() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import verifiers, rlvr_envs, gymnasium, agents\n"
+        "env = gymnasium.make('rlvr/Addition-v0'); env.reset(seed=0); env.step(3)\n"
+        "assert verifiers.verify('numeric', '4', '4').score == 1\n"
+        "agents.GRPO\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingDependencyError: agents.GRPO needs the package 'torch'" in done.stderr
+    assert "pip install 'rlvr-envs[train]'" in done.stderr
+
+
+def test_the_wheel_holds_the_three_packages_and_runs_elsewhere(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    target = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, timeout=300)
+    packages = {path.name for path in target.iterdir() if path.is_dir() and path.name not in ("bin", "__pycache__")}
+    assert {name for name in packages if not name.endswith(".dist-info")} == set(MAY_IMPORT)
+    assert all((target / package / "py.typed").is_file() for package in MAY_IMPORT)
+    code = (
+        f"import sys; sys.path.insert(0, {str(target)!r})\n"
+        "import gymnasium, rlvr_envs, verifiers\n"
+        f"assert verifiers.__file__.startswith({str(target)!r})\n"
+        "env = gymnasium.make('rlvr/Text-v0'); env.reset(seed=0); env.step(256)\n"
+        "print(verifiers.verify('math', '\\\\boxed{7}', '7').outcome)\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.strip() == "correct", done.stderr

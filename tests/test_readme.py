@@ -1,0 +1,46 @@
+"""The README's example runs, and what it lists exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import rlvr_envs
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 22
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", example],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "correct"
+    assert re.fullmatch(r"0\.\d{3} \[.*\] \(16 problems x 1\)", lines[-1])
+
+
+def test_every_environment_is_listed() -> None:
+    listed = set(re.findall(r"`(rlvr/\w+-v\d)`", README))
+    assert listed == set(rlvr_envs.ENVIRONMENTS)
+
+
+def test_every_file_of_the_tree_exists() -> None:
+    root = Path(__file__).parent.parent
+    (tree,) = re.findall(r"## The files\n\n```\n(.*?)```", README, re.DOTALL)
+    package = ""
+    for line in tree.splitlines():
+        if not line.startswith(" "):
+            package = line.split()[0]
+            assert (root / package).is_dir()
+        for name in re.findall(r"(?<![\w.])([\w]+(?:\.py|/))(?=\s|;|,|$)", line):
+            assert (root / name).exists() or (root / package / name).exists(), name
