@@ -26,11 +26,13 @@ class Envs:
             console.print(environment_class(env_id(self.name)).__doc__, markup=False)
             return 0
         table = Table()
-        for column in ("id", "splits", "verifier", "data"):
+        table.add_column("id", no_wrap=True)
+        for column in ("splits", "verifier", "data"):
             table.add_column(column, overflow="fold")
         for each in ENVIRONMENTS:
             task = environment_class(each).task
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
             table.add_row(each, splits, task.verifier[0].rpartition(":")[2], task.source)
         console.print(table)
+        console.print("Hub data can also lie in a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one.")
         return 0

@@ -31,7 +31,7 @@ class AIME24Env(TaskEnv):
     task: ClassVar[TaskSpec] = TaskSpec(
         load=data.load,
         sizes=data.SOURCE.sizes,
-        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        source=f"hub: {data.SOURCE.hub_id}",
         default_split="test",
         data_options=("data_dir",),
         verifier=("math", {}),

@@ -32,7 +32,7 @@ class GSM8KEnv(TaskEnv):
     task: ClassVar[TaskSpec] = TaskSpec(
         load=data.load,
         sizes=data.SOURCE.sizes,
-        source=f"hub: {data.SOURCE.hub_id}, or a local folder",
+        source=f"hub: {data.SOURCE.hub_id}",
         default_split="train",
         data_options=("data_dir",),
         verifier=("math", {}),

@@ -1,0 +1,179 @@
+"""The console command, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import save_model, tiny_model
+from agents.cli import main
+from rlvr_envs import ENVIRONMENTS, ByteTokenizer
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_info:
+        main(arguments)
+    output = capsys.readouterr()
+    code: Any = exit_info.value.code
+    return code, output.out, " ".join(output.err.split())
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    tokenizer = ByteTokenizer()
+    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+    save_model(folder, tiny_model(tokenizer.vocab_size, max_tokens=8192, **size), tokenizer)
+    return folder
+
+
+def test_help_lists_the_commands_without_loading_torch() -> None:
+    code = "import sys; sys.argv = ['rlvr', '--help']\nfrom rlvr_envs.console import main\ntry: main()\n"
+    code += "finally: print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("envs", "check-dataset", "verify", "train", "eval", "demo"):
+        assert f"  {name} " in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("name", ["envs", "check-dataset", "verify", "train", "eval", "demo"])
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = run(capsys, name, "--help")
+    assert code == 0
+    assert f"usage: rlvr {name}" in output
+
+
+def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = run(capsys, "envs")
+    assert code == 0
+    assert all(name in output for name in ENVIRONMENTS)
+    assert "train 7473" in output
+    code, output, _ = run(capsys, "envs", "Addition")
+    assert "## Action Space" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        ((r"so \boxed{1/2}", "0.5"), 0, "correct (score 1)"),
+        ((r"so \boxed{1/3}", "0.5"), 1, "incorrect (score 0)"),
+        (("", "0.5"), 1, "no_answer (score 0)"),
+        (("4 ", "4", "--verifier", "exact"), 0, "correct"),
+        (("37+58", "95", "--verifier", "numeric", "--args", "whole=True"), 1, "score 0"),
+    ],
+)
+def test_verify_says_what_and_why(
+    arguments: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, output, _ = run(capsys, "verify", *arguments)
+    assert found == code
+    assert text in output
+    assert "answer:" in output
+
+
+@pytest.mark.parametrize("name", ["GSM8K", "MATH", "MATH500", "AIME24", "AMC23", "HumanEval", "MBPP", "Text"])
+def test_gold_answers_pass(name: str, local_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = run(capsys, "check-dataset", name)
+    assert code == 0, output
+    assert "gold completions pass" in output
+
+
+@pytest.mark.parametrize(
+    "name", ["Addition", "Countdown", "Sort", "Reverse", "LinearEquation", "Polynomial", "Function"]
+)
+def test_generated_gold_answers_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = run(capsys, "check-dataset", name, "--limit", "20")
+    assert code == 0, output
+    assert output.count("20 of 20 gold completions pass") == 2
+
+
+def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"question": "1+1", "answer": "2", "gold": "2"}, {"question": "1+2", "answer": "3", "gold": "4"}]
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    columns = "columns={'prompt': 'question', 'reference': 'answer', 'gold_completion': 'gold'}"
+    arguments = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}", columns)
+    code, output, _ = run(capsys, *arguments)
+    assert code == 1
+    assert "/train/1: incorrect, answer '4'" in output
+    assert "1 of 2 gold completions pass, 1 incorrect" in output
+
+
+def test_eval_runs_a_model_folder_and_writes_its_results(
+    model_folder: Path, local_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results" / "eval.jsonl"
+    arguments = ("eval", "--env", "GSM8K", "--model", str(model_folder), "--out", str(out), "--samples", "2")
+    code, output, _ = run(capsys, *arguments, "--temperature", "1", "--env-args", "max_new_tokens=8")
+    assert code == 0
+    assert "score 0.000" in output
+    summary, *rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (summary["problems"], summary["samples"], summary["score"]) == (2, 2, 0.0)
+    assert summary["settings"]["prompt"]["name"] == "gsm8k_cot_8shot"
+    assert [row["problem_id"] for row in rows] == ["gsm8k/test/0"] * 2 + ["gsm8k/test/1"] * 2
+    assert all(row["tokens"] <= 8 and row["outcome"] for row in rows)
+
+
+def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--steps", "2", "--run-folder", str(folder))
+    code, output, _ = run(capsys, "train", "reinforce", *options, "--problems-per-step", "4", "--checkpoint-every", "1")
+    assert code == 0
+    assert "2 steps done" in output
+    config = json.loads((folder / "config.json").read_text())
+    assert config["config"]["problems_per_step"] == 4
+    assert config["environment"]["tokenizer"].startswith("char-")
+    assert set(config["versions"]) >= {"torch", "transformers", "gymnasium"}
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2]
+    assert {"reward", "loss", "grad_norm", "entropy", "verifier_errors", "tokens_per_s"} <= set(rows[0])
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-000001", "step-000002"]
+    assert list((folder / "tensorboard").iterdir())
+    code, _, error = run(capsys, "train", "reinforce", *options)
+    assert code == 1
+    assert "holds a run already" in error
+    changed = (*options, "--problems-per-step", "5", "--resume")
+    code, _, error = run(capsys, "train", "reinforce", *changed)
+    assert code == 1
+    assert "was started with config=" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tran",), "unknown command 'tran'. Did you mean 'train'?"),
+        (("envs", "GSMK"), "Did you mean 'rlvr/GSM8K-v0'?"),
+        (("train", "grpo", "--env", "Additon"), "Did you mean 'rlvr/Addition-v0'?"),
+        (("train", "grpo", "--env", "Addition", "--split", "tran"), "unknown split 'tran'. Did you mean 'train'?"),
+        (("train", "grpo", "--env", "Addition", "--env-args", "digits"), "name=value, such as digits=3, got 'digits'"),
+        (("train", "grpo", "--env", "Addition", "--env-args", "digit=2"), "Did you mean 'digits'?"),
+        (("train", "grpo", "--env", "Addition", "--resume", "--run-folder", "/nowhere"), "no run to resume at"),
+        (("eval", "--env", "Addition", "--model", "/nowhere"), "could be loaded from '/nowhere'"),
+        (("verify", "1", "1", "--verifier", "maths"), "unknown verifier 'maths'. Did you mean 'math'?"),
+        (("check-dataset", "Sort", "--split", "dev"), "unknown split 'dev'"),
+    ],
+)
+def test_bad_input_says_what_was_expected(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, error = run(capsys, *arguments)
+    assert code == 1
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_setting_out_of_range_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, error = run(capsys, "train", "grpo", "--env", "Addition", "--group-size", "0")
+    assert code == 2
+    assert "group_size is at least 1, got 0" in output + error
+
+
+def test_an_unknown_agent_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, error = run(capsys, "train", "gpro", "--env", "Addition")
+    assert code == 2
+    assert "grpo" in output + error
