@@ -1,7 +1,7 @@
 """One warm worker process with a deadline: plain data in, plain data out, killed and replaced when it runs over.
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker belongs to the process that
-started it: after a fork the child starts its own. A worker dies with its parent, at the latest when it next reads.
+started it: after a fork the child starts its own. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
 _READY = b"ready"
 
-# Limits are set before anything else is imported; PR_SET_PDEATHSIG (1) has the kernel kill the worker with its parent.
+# Limits are set before anything else is imported. A thread watches the parent: the kernel's own death signal (PR_SET_PDEATHSIG)
+# would come already when the *thread* that started the worker ends.
 _BOOTSTRAP = """
-import ctypes, importlib, json, os, resource, signal, sys
+import importlib, json, os, resource, signal, sys, threading, time
 module, memory, path, parent = json.loads(sys.argv[1])
 sys.path[:] = path
 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-try:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-except (OSError, AttributeError):
-    pass
-if os.getppid() != parent:
-    sys.exit()
+def watch():
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+threading.Thread(target=watch, daemon=True).start()
 importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 """
 
@@ -96,6 +96,7 @@ class Worker:
         process = self._process
         if process is not None and self._owner == os.getpid() and process.poll() is None:
             return process
+        self._kill()
         self._process = process = self._start()
         self._owner = os.getpid()
         try:
@@ -103,9 +104,9 @@ class Worker:
         except WorkerTimeoutError as error:
             self._kill()
             raise WorkerBrokenError(f"the worker {self._module} did not start in {START_DEADLINE_S} s") from error
-        except WorkerBrokenError:
+        except WorkerBrokenError as error:
             self._kill()
-            raise
+            raise WorkerBrokenError(f"the worker {self._module} died while it started") from error
         if started != _READY:
             self._kill()
             raise WorkerBrokenError(f"the worker {self._module} started with {started[:100]!r}, not {_READY!r}")

@@ -1,0 +1,311 @@
+"""Losses against hand-computed numbers and, on a policy small enough to enumerate, against the exact gradient."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from beartype.roar import BeartypeException
+from jaxtyping import TypeCheckError
+from torch import Tensor
+
+from agents.advantages import batch_mean_baseline, group_centered, group_z_score, returns_to_go
+from agents.losses import Aggregation, clipped_surrogate, policy_gradient, token_weights
+from verifiers import InvalidArgumentError
+
+VOCAB, STEPS = 3, 2
+COMPLETIONS = torch.tensor(list(itertools.product(range(VOCAB), repeat=STEPS)))
+"""All completions of two tokens."""
+
+
+class TablePolicy:
+    """A softmax for the first token, and one for the second after each first, over three tokens; in float64."""
+
+    def __init__(self, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.first = torch.randn(VOCAB, generator=generator, dtype=torch.float64, requires_grad=True)
+        self.second = torch.randn(VOCAB, VOCAB, generator=generator, dtype=torch.float64, requires_grad=True)
+
+    def logprobs(self, completions: Tensor = COMPLETIONS) -> Tensor:
+        """f64[b 2] of each token of completions i64[b 2]."""
+        one, two = completions.T
+        return torch.stack([self.first.log_softmax(-1)[one], self.second.log_softmax(-1)[one, two]], dim=1)
+
+    def gradient(self, objective: Tensor) -> Tensor:
+        parts = torch.autograd.grad(objective, [self.first, self.second], allow_unused=True, materialize_grads=True)
+        return torch.cat([part.flatten() for part in parts])
+
+    def probabilities(self) -> Tensor:
+        return self.logprobs().sum(1).exp()
+
+
+@pytest.fixture
+def policy() -> TablePolicy:
+    return TablePolicy(0)
+
+
+@pytest.fixture
+def rewards() -> Tensor:
+    """f64[9 2]: what comes with each token of each completion; the first token's does not depend on the second."""
+    generator = torch.Generator().manual_seed(1)
+    first = torch.randn(VOCAB, 1, generator=generator, dtype=torch.float64).expand(VOCAB, VOCAB).reshape(-1)
+    second = torch.randn(VOCAB * VOCAB, generator=generator, dtype=torch.float64)
+    return torch.stack([first, second], dim=1)
+
+
+EVERYWHERE = torch.ones(len(COMPLETIONS), STEPS, dtype=torch.bool)
+TINY = 1e-13
+"""Nine products of float64 numbers of order 1 round by less."""
+
+
+def expected_return(policy: TablePolicy, rewards: Tensor, *, discount: float = 1.0) -> Tensor:
+    return (policy.probabilities() * (rewards[:, 0] + discount * rewards[:, 1])).sum()
+
+
+def expected_update(policy: TablePolicy, advantages: Tensor) -> Tensor:
+    """E[-grad loss] over all completions, each with its exact probability."""
+    losses = policy_gradient(policy.logprobs(), advantages).sum(1)
+    return policy.gradient(-(policy.probabilities().detach() * losses).sum())
+
+
+# The policy gradient
+
+
+def test_policy_gradient_by_hand() -> None:
+    logprobs = torch.tensor([[-1.0, -2.0]], requires_grad=True)
+    loss = policy_gradient(logprobs, torch.tensor([[3.0, -0.5]], dtype=torch.float64))
+    assert loss.tolist() == [[3.0, -1.0]]
+    loss.sum().backward()
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == [[-3.0, 0.5]]
+
+
+@pytest.mark.parametrize("baseline", [0.0, 0.7, -20.0])
+def test_expected_update_is_the_gradient_of_the_expected_return(
+    policy: TablePolicy, rewards: Tensor, baseline: float
+) -> None:
+    exact = policy.gradient(expected_return(policy, rewards))
+    assert exact.abs().max() > 0.05
+    to_go = expected_update(policy, returns_to_go(rewards, EVERYWHERE) - baseline)
+    whole = expected_update(policy, rewards.sum(1, keepdim=True).expand(-1, STEPS) - baseline)
+    tolerance = TINY * (1 + abs(baseline))
+    torch.testing.assert_close(to_go, exact, rtol=0, atol=tolerance)
+    torch.testing.assert_close(whole, exact, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
+def test_each_token_climbs_the_discounted_return_from_itself_on(
+    policy: TablePolicy, rewards: Tensor, discount: float
+) -> None:
+    found = expected_update(policy, returns_to_go(rewards, EVERYWHERE, discount))
+    exact_first = policy.gradient(expected_return(policy, rewards, discount=discount))[:VOCAB]
+    exact_second = policy.gradient(expected_return(policy, rewards))[VOCAB:]  # its own reward, discounted by nothing
+    torch.testing.assert_close(found, torch.cat([exact_first, exact_second]), rtol=0, atol=TINY)
+
+
+def expected_batch_update(
+    policy: TablePolicy, rewards: Tensor, size: int, advantages_of: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """E[-grad of the mean loss] over all batches of `size` completions: `advantages_of` maps returns f64[n 2] to f64[n 2]."""
+    probabilities, logprobs = policy.probabilities().detach(), policy.logprobs()
+    returns = returns_to_go(rewards, EVERYWHERE)
+    total = torch.zeros((), dtype=torch.float64)
+    for members in itertools.product(range(len(COMPLETIONS)), repeat=size):
+        rows = torch.tensor(members)
+        losses = policy_gradient(logprobs[rows], advantages_of(returns[rows]))
+        weights = token_weights(EVERYWHERE[rows], Aggregation.SEQUENCE_MEAN_TOKEN_SUM, num_completions=size)
+        total = total - probabilities[rows].prod() * (losses * weights).sum()
+    return policy.gradient(total)
+
+
+def less_batch_mean(returns: Tensor) -> Tensor:
+    return returns - batch_mean_baseline(returns[:, 0], torch.ones(len(returns), dtype=torch.bool))
+
+
+def centered(returns: Tensor) -> Tensor:
+    size = len(returns)
+    found = group_centered(returns[:, 0], torch.zeros(size, dtype=torch.long), torch.ones(size, dtype=torch.bool))
+    return found[:, None].expand(-1, STEPS)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("advantages_of", [less_batch_mean, centered])
+def test_a_baseline_that_contains_the_episode_scales_the_gradient_and_no_more(
+    policy: TablePolicy, rewards: Tensor, size: int, advantages_of: Callable[[Tensor], Tensor]
+) -> None:
+    exact = policy.gradient(expected_return(policy, rewards))
+    found = expected_batch_update(policy, rewards, size, advantages_of)
+    torch.testing.assert_close(found, exact * (size - 1) / size, rtol=0, atol=1e-12)
+
+
+def test_a_batch_of_one_without_baseline_is_unbiased(policy: TablePolicy, rewards: Tensor) -> None:
+    exact = policy.gradient(expected_return(policy, rewards))
+    torch.testing.assert_close(expected_batch_update(policy, rewards, 1, lambda g: g), exact, rtol=0, atol=TINY)
+
+
+def test_z_scores_still_point_uphill(policy: TablePolicy, rewards: Tensor) -> None:
+    def standardized(returns: Tensor) -> Tensor:
+        size = len(returns)
+        groups, valid = torch.zeros(size, dtype=torch.long), torch.ones(size, dtype=torch.bool)
+        return group_z_score(returns[:, 0], groups, valid)[:, None].expand(-1, STEPS)
+
+    exact = policy.gradient(expected_return(policy, rewards))
+    found = expected_batch_update(policy, rewards, 3, standardized)
+    assert torch.nn.functional.cosine_similarity(found, exact, dim=0) > 0.8
+
+
+# The clipped surrogate
+
+
+def surrogate_gradient(ratio: float, advantage: float, **clip: float) -> tuple[float, float]:
+    """Value and derivative with respect to the log-probability, for one token."""
+    logprobs = torch.tensor([[math.log(ratio) - 1.0]], dtype=torch.float64, requires_grad=True)
+    old = torch.tensor([[-1.0]], dtype=torch.float64)
+    loss = clipped_surrogate(logprobs, old, torch.tensor([[advantage]], dtype=torch.float64), **clip)
+    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
+    return float(loss), float(gradient)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "value", "slope"),
+    [
+        # Inside the bounds: -r A, whose slope in log pi is -r A.
+        (1.1, 2.0, -2.2, -2.2),
+        (0.9, 2.0, -1.8, -1.8),
+        (1.1, -2.0, 2.2, 2.2),
+        # A good token that is already likelier: clipped, nothing more to gain.
+        (1.5, 2.0, -2.4, 0.0),
+        # A good token that has become less likely: pulled back.
+        (0.5, 2.0, -1.0, -1.0),
+        # A bad token that is already less likely: clipped.
+        (0.5, -2.0, 1.6, 0.0),
+        # A bad token that has become likelier: pushed down.
+        (1.5, -2.0, 3.0, 3.0),
+        (1.5, 0.0, 0.0, 0.0),
+    ],
+)
+def test_clipping_saturates_on_the_side_of_the_advantage_only(
+    ratio: float, advantage: float, value: float, slope: float
+) -> None:
+    found = surrogate_gradient(ratio, advantage)
+    assert found == pytest.approx((value, slope), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "slope"),
+    [(1.27, 1.0, -1.27), (1.29, 1.0, 0.0), (0.81, -1.0, 0.81), (0.79, -1.0, 0.0), (1.29, -1.0, 1.29)],
+)
+def test_clip_bounds_may_differ(ratio: float, advantage: float, slope: float) -> None:
+    assert surrogate_gradient(ratio, advantage, clip_low=0.2, clip_high=0.28)[1] == pytest.approx(slope, abs=1e-14)
+
+
+def test_at_ratio_1_its_gradient_is_the_policy_gradient() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logprobs = -torch.rand(4, 5, generator=generator, dtype=torch.float32).requires_grad_()
+    advantages = torch.randn(4, 5, generator=generator, dtype=torch.float64)
+    (plain,) = torch.autograd.grad(policy_gradient(logprobs, advantages).sum(), logprobs)
+    (clipped,) = torch.autograd.grad(clipped_surrogate(logprobs, logprobs.detach(), advantages).sum(), logprobs)
+    assert torch.equal(plain, clipped)
+
+
+def test_unclipped_it_corrects_for_the_distribution_that_was_sampled(rewards: Tensor) -> None:
+    """E over pi_old of the ratio times the return is the expected return of pi, for each token's own ratio."""
+    policy, old = TablePolicy(0), TablePolicy(5)
+    behaviour, old_logprobs = old.probabilities().detach(), old.logprobs().detach()
+    first_only = torch.stack([rewards[:, 0], torch.zeros(len(rewards), dtype=torch.float64)], dim=1)
+    losses = clipped_surrogate(policy.logprobs(), old_logprobs, first_only, clip_low=1.0, clip_high=1e6)
+    exact = policy.gradient((policy.probabilities() * rewards[:, 0]).sum())
+    torch.testing.assert_close(policy.gradient(-(behaviour * losses.sum(1)).sum()), exact, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("advantage", [1.0, -1.0])
+@pytest.mark.parametrize("difference", [-1e4, -100.0, 100.0, 1e4])
+def test_extreme_ratios_stay_finite(advantage: float, difference: float) -> None:
+    logprobs = torch.tensor([[-1.0 + difference]], dtype=torch.float32, requires_grad=True)
+    loss = clipped_surrogate(logprobs, torch.tensor([[-1.0]]), torch.tensor([[advantage]]))
+    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
+    assert math.isfinite(float(loss))
+    assert math.isfinite(float(gradient))
+
+
+# Aggregation
+
+MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [False, False, False, False]])
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "long", "short"),
+    [
+        (Aggregation.TOKEN_MEAN, 1 / 4, 1 / 4),
+        (Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, 1 / 15, 1 / 5),
+        (Aggregation.SEQUENCE_MEAN_TOKEN_SUM, 1 / 5, 1 / 5),
+        (Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, 1 / 50, 1 / 50),
+    ],
+)
+def test_token_weights_by_hand(aggregation: Aggregation, long: float, short: float) -> None:
+    weights = token_weights(MASK, aggregation, num_completions=5, max_tokens=10)
+    expected = [[0, long, long, long], [0, short, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-15, atol=0)
+    assert weights.dtype == torch.float64
+
+
+@pytest.mark.parametrize("aggregation", list(Aggregation))
+def test_token_weights_do_not_depend_on_padding_order_or_empty_rows(aggregation: Aggregation) -> None:
+    weights = token_weights(MASK, aggregation, num_completions=3, max_tokens=7)
+    wide = token_weights(torch.nn.functional.pad(MASK, (0, 5)), aggregation, num_completions=3, max_tokens=7)
+    assert torch.equal(wide[:, :4], weights)
+    assert not wide[:, 4:].any()
+    turned = token_weights(MASK.flip(0), aggregation, num_completions=3, max_tokens=7)
+    assert torch.equal(turned.flip(0), weights)
+    dropped = token_weights(MASK[:2], aggregation, num_completions=3, max_tokens=7)
+    assert torch.equal(dropped, weights[:2])
+
+
+@pytest.mark.parametrize("aggregation", list(Aggregation))
+def test_weights_of_an_empty_step_are_0(aggregation: Aggregation) -> None:
+    weights = token_weights(torch.zeros(2, 3, dtype=torch.bool), aggregation, num_completions=0, max_tokens=4)
+    assert torch.equal(weights, torch.zeros(2, 3, dtype=torch.float64))
+
+
+def test_weights_of_means_sum_to_1() -> None:
+    mask = torch.rand(6, 9, generator=torch.Generator().manual_seed(0)) < 0.5
+    mask[:, 0] = True
+    for aggregation in (Aggregation.TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN):
+        assert float(token_weights(mask, aggregation, num_completions=6).sum()) == pytest.approx(1, abs=1e-14)
+    lengths = float(mask.sum(1).double().mean())
+    summed = token_weights(mask, Aggregation.SEQUENCE_MEAN_TOKEN_SUM, num_completions=6).sum()
+    assert float(summed) == pytest.approx(lengths, abs=1e-13)
+
+
+def test_the_aggregations_agree_where_all_completions_have_the_constant_length() -> None:
+    mask = torch.ones(4, 6, dtype=torch.bool)
+    kinds = (Aggregation.TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM)
+    for aggregation in kinds:
+        weights = token_weights(mask, aggregation, num_completions=4, max_tokens=6)
+        torch.testing.assert_close(weights, torch.full((4, 6), 1 / 24, dtype=torch.float64), rtol=1e-15, atol=0)
+
+
+def test_a_missing_constant_length_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"sequence-mean-token-sum-norm.*needs max_tokens"):
+        token_weights(MASK, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, num_completions=3)
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: policy_gradient(torch.zeros(2, 3), torch.zeros(2, 1)),
+        lambda: clipped_surrogate(torch.zeros(2, 3), torch.zeros(2, 4), torch.zeros(2, 3)),
+        lambda: clipped_surrogate(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 3).long()),
+        lambda: token_weights(torch.ones(2, 3), Aggregation.TOKEN_MEAN, num_completions=2),
+    ],
+)
+def test_annotations_are_checked_at_run_time(call: Callable[[], Tensor]) -> None:
+    with pytest.raises((TypeCheckError, BeartypeException)):
+        call()

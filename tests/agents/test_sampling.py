@@ -1,0 +1,278 @@
+"""Sampling against SplitMix64's published numbers, integer arithmetic, exact inversion and observed frequencies."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from beartype.roar import BeartypeException
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jaxtyping import TypeCheckError
+from torch import Tensor
+
+from agents.sampling import mix, sample, scaled_logprobs, uniforms
+
+WORD = 2**64
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+WORDS = st.integers(0, WORD - 1)
+LARGEST_BELOW_1 = 1 - 2.0**-53
+
+
+def splitmix(word: int) -> int:
+    """SplitMix64's output for the state `word`, in plain integers."""
+    z = (word + GOLDEN) % WORD
+    z = (z ^ (z >> 30)) * FIRST % WORD
+    z = (z ^ (z >> 27)) * SECOND % WORD
+    return z ^ (z >> 31)
+
+
+def unshift(value: int, shift: int) -> int:
+    """The x of x ^ (x >> shift) == value."""
+    x = value
+    for _ in range(64 // shift + 1):
+        x = value ^ (x >> shift)
+    return x
+
+
+def unmix(word: int) -> int:
+    """The inverse of `splitmix`."""
+    z = unshift(word, 31) * pow(SECOND, -1, WORD) % WORD
+    z = unshift(z, 27) * pow(FIRST, -1, WORD) % WORD
+    return (unshift(z, 30) - GOLDEN) % WORD
+
+
+def u64(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+# The generator
+
+
+def test_splitmix64_gives_its_known_sequence() -> None:
+    states = [(1234567 + step * GOLDEN) % WORD for step in range(5)]
+    known = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    assert mix(u64(*states)).tolist() == known
+    assert mix(u64(0)).tolist() == [0xE220A8397B1DCDAF]
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS)
+def test_mix_equals_integer_arithmetic_and_can_be_inverted(word: int) -> None:
+    assert mix(u64(word)).tolist() == [splitmix(word)]
+    assert unmix(splitmix(word)) == word
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS, st.integers(0, 2**40))
+def test_uniforms_equal_integer_arithmetic(seed: int, position: int) -> None:
+    word = splitmix((splitmix(seed) + position * GOLDEN) % WORD)
+    found = uniforms(u64(seed), np.array([position]))
+    assert found.tolist() == [(word >> 11) / 2**53]
+    assert 0 <= found[0] < 1
+
+
+@pytest.mark.parametrize(("word", "u"), [(0, 0.0), (WORD - 1, LARGEST_BELOW_1)])
+def test_the_extreme_words_stay_within_0_and_1(word: int, u: float) -> None:
+    seed = unmix(unmix(word))  # the seed whose number at position 0 comes from this very word
+    assert uniforms(u64(seed), np.array([0])).tolist() == [u]
+
+
+def test_uniforms_do_not_depend_on_the_batch() -> None:
+    seeds = mix(np.arange(50, dtype=np.uint64))
+    positions = np.arange(50) * 3
+    together = uniforms(seeds, positions)
+    assert uniforms(seeds[::-1].copy(), positions[::-1].copy()).tolist() == together[::-1].tolist()
+    for row in range(50):
+        assert uniforms(seeds[row : row + 1], positions[row : row + 1])[0] == together[row]
+
+
+def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+def bound(freedom: int) -> float:
+    """Some five standard deviations above the mean of a chi-square of many degrees of freedom."""
+    return freedom + 5 * (2 * freedom) ** 0.5
+
+
+@pytest.mark.parametrize("kind", ["one seed, all positions", "neighbouring seeds, one position"])
+def test_uniforms_are_uniform_and_neighbours_unrelated(kind: str) -> None:
+    count = 40_000
+    numbers = np.arange(count)
+    if kind.startswith("one"):
+        u = uniforms(np.full(count, 7, dtype=np.uint64), numbers)
+    else:
+        u = uniforms(numbers.astype(np.uint64), np.full(count, 12))
+    cells = np.bincount((u * 100).astype(int), minlength=100)
+    assert chi_square(cells, np.full(100, count / 100)) < bound(99)
+    pairs = np.bincount((u[:-1] * 10).astype(int) * 10 + (u[1:] * 10).astype(int), minlength=100)
+    assert chi_square(pairs, np.full(100, (count - 1) / 100)) < bound(99)
+
+
+def test_seed_and_position_do_not_stand_in_for_each_other() -> None:
+    grid = [(seed, position) for seed in range(100) for position in range(100)]
+    u = uniforms(np.array([g[0] for g in grid], dtype=np.uint64), np.array([g[1] for g in grid]))
+    assert len(set(u.tolist())) == len(grid)
+
+
+# Inverting the cumulative distribution
+
+
+def chosen(probabilities: list[float], *u: float) -> list[int]:
+    logprobs = torch.tensor([probabilities] * len(u), dtype=torch.float64).log()
+    tokens: list[int] = sample(logprobs, torch.tensor(u, dtype=torch.float64)).tolist()
+    return tokens
+
+
+def test_sample_by_hand() -> None:
+    # The cumulative sums are 0.25, 0.25, 0.75, 1, each exact.
+    below, above = np.nextafter(0.25, 0), 0.25
+    assert chosen([0.25, 0, 0.5, 0.25], 0, 0.1, below, above, 0.74, 0.75, LARGEST_BELOW_1) == [0, 0, 0, 2, 2, 3, 3]
+
+
+def test_tokens_of_probability_0_are_never_chosen() -> None:
+    extremes = (0.0, 5e-324, 2.0**-53, 0.5, LARGEST_BELOW_1)
+    for support in itertools.product([0, 1], repeat=5):
+        if not any(support):
+            continue
+        probabilities = [kept / sum(support) for kept in support]
+        tokens = chosen(probabilities, *extremes)
+        assert all(support[token] for token in tokens)
+        assert tokens[0] == support.index(1)
+        assert tokens[-1] == 4 - support[::-1].index(1)
+
+
+def test_a_probability_that_underflows_counts_as_0() -> None:
+    logprobs = torch.tensor([[-1000.0, 0.0, -1000.0]] * 2)
+    assert sample(logprobs, torch.tensor([0.0, LARGEST_BELOW_1], dtype=torch.float64)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sample_equals_bisection_of_the_cumulative_sums(dtype: torch.dtype) -> None:
+    generator = np.random.default_rng(0)
+    logprobs = torch.from_numpy(generator.normal(0, 3, size=(400, 37))).to(dtype).log_softmax(-1)
+    u = generator.random(400)
+    u[:2] = 0, LARGEST_BELOW_1
+    found = sample(logprobs, torch.from_numpy(u)).tolist()
+    for row in range(400):
+        cumulative = list(itertools.accumulate(np.exp(logprobs[row].double().numpy())))
+        assert found[row] == bisect.bisect_right(cumulative, u[row] * cumulative[-1])
+
+
+@pytest.mark.parametrize("vocab_size", [2, 1000, 150_000])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_last_token_with_a_chance_is_reached_and_not_passed(vocab_size: int, seed: int) -> None:
+    logits = torch.randn(8, vocab_size, generator=torch.Generator().manual_seed(seed))
+    legal = torch.zeros(8, vocab_size, dtype=torch.bool)
+    legal[:, : vocab_size - vocab_size // 3] = True  # float32 probabilities, whose sum is not quite 1
+    logprobs = scaled_logprobs(logits, 1.0, legal)
+    u = torch.full((8,), LARGEST_BELOW_1, dtype=torch.float64)
+    assert sample(logprobs, u).tolist() == [vocab_size - vocab_size // 3 - 1] * 8
+
+
+def test_rows_do_not_influence_each_other() -> None:
+    logprobs = torch.randn(20, 9, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+    u = torch.from_numpy(np.random.default_rng(0).random(20))
+    together = sample(logprobs, u)
+    alone = torch.cat([sample(logprobs[row : row + 1], u[row : row + 1]) for row in range(20)])
+    assert torch.equal(together, alone)
+
+
+def test_frequencies_are_the_probabilities() -> None:
+    logits = torch.tensor([[2.0, 0.5, -1.0, -torch.inf, 1.0, -3.0, 0.0]])
+    logprobs = scaled_logprobs(logits, 0.8)
+    count = 50_000
+    u = uniforms(mix(np.arange(count, dtype=np.uint64)), np.arange(count) % 17)
+    tokens = sample(logprobs.expand(count, -1), torch.from_numpy(u)).numpy()
+    counts = np.bincount(tokens, minlength=7)
+    assert counts[3] == 0
+    weights = np.exp(np.array([2.0, 0.5, -1.0, 1.0, -3.0, 0.0]) / 0.8)
+    assert chi_square(np.delete(counts, 3), count * weights / weights.sum()) < 25.7  # 1e-4 of 5 degrees of freedom
+
+
+def test_a_rare_token_comes_as_often_as_it_should() -> None:
+    probabilities = torch.full((1, 2), 0.5)
+    probabilities[0] = torch.tensor([1e-3, 1 - 1e-3])
+    count = 200_000
+    u = uniforms(np.full(count, 3, dtype=np.uint64), np.arange(count))
+    rare = int((sample(probabilities.log().expand(count, -1), torch.from_numpy(u)) == 0).sum())
+    assert abs(rare - 200) < 4 * 200**0.5
+
+
+# Temperature and legal tokens
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.7, 1.0, 3.0])
+def test_scaled_logprobs_equal_a_numpy_softmax(temperature: float) -> None:
+    generator = np.random.default_rng(0)
+    logits = generator.normal(0, 4, size=(3, 5, 11)).astype(np.float32)
+    legal = generator.random((3, 5, 11)) < 0.6
+    legal[..., 2] = True
+    found = scaled_logprobs(torch.from_numpy(logits), temperature, torch.from_numpy(legal)).numpy()
+    powers = np.where(legal, np.exp(logits.astype(np.float64) / temperature), 0)
+    with np.errstate(divide="ignore"):
+        expected = np.log(powers / powers.sum(-1, keepdims=True))
+    # float32 with logits / temperature up to 150: 2e-5 is two units in the last place.
+    np.testing.assert_allclose(found[legal], expected[legal], rtol=1e-6, atol=2e-5)
+    assert (found[~legal] == -np.inf).all()
+    assert found.dtype == np.float32
+
+
+def test_the_only_legal_token_is_certain() -> None:
+    legal = torch.tensor([[False, True, False]])
+    logprobs = scaled_logprobs(torch.tensor([[9.0, -50.0, 3.0]]), 1.0, legal)
+    assert logprobs.tolist() == [[-torch.inf, 0.0, -torch.inf]]
+    assert sample(logprobs, torch.tensor([LARGEST_BELOW_1], dtype=torch.float64)).tolist() == [1]
+
+
+def test_illegal_tokens_get_no_gradient_and_make_none_infinite() -> None:
+    logits = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    logprobs = scaled_logprobs(logits, 1.0, torch.tensor([[True, False, True]]))
+    (gradient,) = torch.autograd.grad(logprobs[0, 0], logits)
+    share = 1 / (1 + np.exp(2.0))  # of token 0 among tokens 0 and 2
+    np.testing.assert_allclose(gradient.numpy(), [[1 - share, 0, share - 1]], rtol=0, atol=1e-6)
+
+
+def test_half_precision_logits_are_normalised_in_float32() -> None:
+    logits = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)).bfloat16()
+    logprobs = scaled_logprobs(logits, 1.0)
+    assert logprobs.dtype == torch.float32
+    torch.testing.assert_close(logprobs.double().exp().sum(-1), torch.ones(2).double(), rtol=0, atol=1e-5)
+
+
+def test_sampling_is_masking_then_renormalising() -> None:
+    logits = torch.randn(1, 6, generator=torch.Generator().manual_seed(4))
+    legal = torch.tensor([[True, False, True, True, False, False]])
+    u = torch.from_numpy(np.linspace(0, LARGEST_BELOW_1, 999))
+    masked = sample(scaled_logprobs(logits, 1.0, legal).expand(999, -1), u)
+    alone = sample(scaled_logprobs(logits[:, legal[0]], 1.0).expand(999, -1), u)
+    assert torch.equal(masked, torch.tensor([0, 2, 3])[alone])
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sample(torch.zeros(3, 4), torch.zeros(2)),
+        lambda: sample(torch.zeros(4), torch.zeros(1)),
+        lambda: scaled_logprobs(torch.zeros(2, 3).long(), 1.0),
+        lambda: mix(np.zeros(2, dtype=np.int64)),
+        lambda: uniforms(np.zeros(2, dtype=np.uint64), np.zeros(2, dtype=np.float64)),
+    ],
+)
+def test_annotations_are_checked_at_run_time(call: Callable[[], Tensor]) -> None:
+    with pytest.raises((TypeCheckError, BeartypeException)):
+        call()

@@ -1,0 +1,262 @@
+"""Every row of the policy table that an option changes, before and after; rules that need the prompt or the metadata."""
+
+from fractions import Fraction
+
+import pytest
+
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, make, verify
+from verifiers.math import MathVerifier, Tier
+
+
+def correct(gold, answer, *, prompt="", metadata=None, **options):
+    finding = MathVerifier(**options).compare(answer, gold, Problem("", prompt, gold, metadata or {}))
+    assert finding.outcome in (Outcome.CORRECT, Outcome.INCORRECT), finding
+    return finding.outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "by_default", "options"),
+    [
+        ("25", r"25\%", True, {"percent": "value"}),
+        ("25", r"25\%", True, {"percent": "require"}),
+        (r"25\%", "0.25", True, {"percent": "require"}),
+        (r"\frac12", r"\frac24", True, {"reduced": True}),
+        ("5", "4+1", True, {"evaluated": True}),
+        ("120", "5!", True, {"evaluated": True}),
+        ("5", "4+1", True, {"literals_only": True}),
+        (r"5\sqrt5", r"\sqrt{125}", True, {"literals_only": True}),
+        ("1,2", "2,1", True, {"ordered": True}),
+        (r"5\text{ cm}", "5", True, {"units": "require"}),
+        ("5", r"5\text{ cm}", True, {"units": "require"}),
+        ("52_8", "52", True, {"base": "require"}),
+        (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)", True, {"vectors": "strict"}),
+        (r"\frac13", "0.33333333333", True, {"rounding_digits": None}),
+        (r"\frac13", "0.33", False, {"rel_tol": 0.02}),
+        (r"5\sqrt5", "11.18", False, {"rel_tol": 1e-3}),
+        (r"\frac13", "0.333", False, {"rounding_digits": 3}),
+        ("(1,2)", "[1,2]", False, {"brackets": "lenient"}),
+        ("(1,2)", "1,2", False, {"brackets": "lenient"}),
+        ("5 m", "500 cm", False, {"units": "convert"}),
+        ("2 hours", "120 minutes", False, {"units": "convert"}),
+        (r"90^\circ", r"\frac{\pi}{2}", False, {"degrees": "convert"}),
+        (r"\frac{\pi}{2}", r"90^\circ", False, {"degrees": "convert"}),
+        ("3.14", "3,14", False, {"decimal_comma": True}),
+    ],
+)
+def test_each_option_changes_its_row(gold, answer, by_default, options):
+    assert correct(gold, answer) is by_default
+    assert correct(gold, answer, **options) is not by_default
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "options"),
+    [
+        ("1,2", "1,2", {"ordered": True}),
+        (r"\frac12", "0.5", {"reduced": True}),
+        (r"\frac24", r"\frac24", {"reduced": True}),  # the gold's own form is never rejected
+        ("5!", "5!", {"evaluated": True}),
+        (r"5\sqrt5", r"5\sqrt5", {"evaluated": True}),
+        (r"2\sqrt5", r"\sqrt{20}", {"evaluated": True}),
+        (r"\frac12", "-1/-2", {"evaluated": True}),
+        (r"5\text{ cm}", "5 cm", {"units": "require"}),
+        ("5 students", "5", {"units": "require"}),  # a counted noun is no unit
+        ("52_8", "52_8", {"base": "require"}),
+        (r"90^\circ", "90", {"degrees": "convert"}),
+    ],
+)
+def test_what_a_strict_option_still_accepts(gold, answer, options):
+    assert correct(gold, answer, **options)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "options"),
+    [
+        ("5 m", "5 cm", {"units": "convert"}),
+        ("5 m", "5 kg", {"units": "convert"}),
+        ("(1,2)", "(2,1)", {"brackets": "lenient"}),
+        ("10000", "10001", {"rel_tol": 1e-6}),
+        ("1,2", "2,1,3", {"ordered": True}),
+    ],
+)
+def test_what_a_lenient_option_still_rejects(gold, answer, options):
+    assert not correct(gold, answer, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"percent": "maybe"}, "percent is one of 'either', 'value', 'require', got 'maybe'"),
+        ({"ordered": 1}, "ordered is True or False, got 1"),
+        ({"rel_tol": 2.0}, "between 0 and 1"),
+        ({"rel_tol": "1e-3"}, "rel_tol is float or None"),
+        ({"rounding_digits": 0}, "positive integer"),
+        ({"echo": "no"}, "'reject' or 'allow'"),
+        ({"deadline_s": 0}, "positive number of seconds"),
+        ({"memory_mib": 1}, "at least 256"),
+        ({"literals_only": "yes"}, "True or False"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        MathVerifier(**options)
+
+
+# Restating the question.
+
+RADICAL = "Simplify $\\sqrt{242}$."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "gold", "answer"),
+    [
+        (RADICAL, r"11\sqrt2", r"\sqrt{242}"),
+        (RADICAL, r"11\sqrt2", "sqrt(242)"),
+        (RADICAL, r"11\sqrt2", r"\sqrt{242}=\sqrt{242}"),
+        (RADICAL, r"11\sqrt2", r"x=\sqrt{242}"),
+        ("Compute $\\dbinom{31}{28}$.", "4495", r"\binom{31}{28}"),
+        ("Compute $\\dbinom{31}{28}$.", "4495", r"{31 \choose 28}"),
+        ("What is $513^2 - 487^2$?", "26000", "513^2-487^2"),
+        ("What is 17 * 23 + 4?", "395", "17*23+4"),
+        ("What is 17 * 23 + 4?", "395", r"4 + 17 \times 23"),
+        ("What is 17 × 23?", "391", r"17\cdot23"),
+        ("Simplify sqrt(242) please.", r"11\sqrt2", r"\sqrt{242}"),
+        ("Factor x^2 - 5x + 6 into two.", "(x-2)(x-3)", "x^2-5x+6"),
+        ("Expand $(x+2)(x+3)$.", "x^2+5x+6", "(x+3)(x+2)"),
+        ("Write $0.\\overline{3}+1$ as a fraction.", r"\frac43", r"0.\overline{3}+1"),
+        ("Write $0.\\overline{3}$ as a fraction.", r"\frac13", r"0.\overline{3}"),
+        ("Write $\\frac{3}{20}$ as a decimal.", "0.15", r"\frac{3}{20}"),
+        ("Write $15\\%$ as a decimal.", "0.15", r"15\%"),
+    ],
+)
+def test_copying_an_expression_of_the_prompt_is_no_answer(prompt, gold, answer):
+    finding = MathVerifier().compare(answer, gold, Problem("", prompt, gold))
+    assert (finding.outcome, finding.reason) == (Outcome.INCORRECT, "restates the question")
+    assert correct(gold, answer)
+    assert correct(gold, answer, prompt=prompt, echo="allow")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "gold", "answer"),
+    [
+        (RADICAL, r"11\sqrt2", r"11\sqrt2"),
+        (RADICAL, r"11\sqrt2", r"\sqrt2\cdot11"),
+        (RADICAL, r"11\sqrt2", r"\sqrt{242}=11\sqrt2"),
+        ("Is $0.75$ larger than 0.5?", r"\frac34", "0.75"),
+        ("Is $\\frac{3}{4}$ larger than 0.5?", "0.75", r"\frac{6}{8}"),
+        ("Which of 3, 5 is prime and odd and larger?", "5", "5"),
+        ("Let $x+1$ be even.", "1+x", "x+1"),
+        ("Is $\\sqrt{53}$ rational? Write it.", r"\sqrt{53}", r"\sqrt{53}"),
+        ("Solve $x=5$.", "5", "x=5"),
+        ("Find $x+y$ if $x=2$, $y=3$.", "5", "x+y=5"),
+        ("Choose $(1,2)$ or $(2,1)$.", "(1,2)", "(1, 2)"),
+    ],
+)
+def test_what_is_no_restatement(prompt, gold, answer):
+    assert correct(gold, answer, prompt=prompt)
+
+
+def test_an_equation_for_a_compound_names_a_value_only_if_the_prompt_asks_for_it():
+    assert not correct("5", "x+1=5")
+    assert correct("5", "x+1=5", prompt="Find $x+1$.")
+    assert not correct("5", "x+2=5", prompt="Find $x+1$.")
+
+
+def test_copying_an_equation_of_the_prompt_is_no_answer():
+    assert not correct("0", "a+b+c+d=0", prompt="If $a+b+c+d=0$, find $a+b+c+d$.")
+    assert not correct("1", r"\omega^3 = 1", prompt=r"Let $\omega^3 = 1$. Find $\omega^3$.")
+
+
+def test_a_chat_prompt_is_searched_like_text():
+    prompt = (Message("system", "Answer."), Message("user", RADICAL))
+    verdict = make("math")(r"\boxed{\sqrt{242}}", Problem("", prompt, r"11\sqrt2"))
+    assert verdict.detail["reason"] == "restates the question"
+
+
+# Choices.
+
+CHOICES = {"choices": ["10", "12", r"\frac12", "14"]}
+
+
+def test_the_content_of_a_choice_counts_only_where_the_choices_are_known():
+    assert not correct("(B)", "12")
+    assert correct("(B)", "12", metadata=CHOICES)
+    assert correct("(C)", "0.5", metadata=CHOICES)
+    assert not correct("(B)", "10", metadata=CHOICES)
+    assert not correct("(B)", "13", metadata=CHOICES)
+
+
+def test_a_letter_stands_for_its_choice():
+    assert correct("12", "(B)", metadata=CHOICES)
+    assert not correct("12", "(A)", metadata=CHOICES)
+    assert correct("12", "B", metadata={"choices": {"A": "11", "B": "12"}})
+
+
+def test_a_ratio_is_no_time_of_day_where_the_prompt_asks_for_one():
+    assert not correct("1:30", "2:60")
+    assert correct("1:30", "2:60", prompt="What is the ratio?")
+
+
+# The shape of a verdict.
+
+
+def test_detail_is_plain_and_says_why():
+    verdict = verify("math", r"\boxed{\sqrt{20}}", r"2\sqrt5")
+    assert verdict.outcome is Outcome.CORRECT
+    assert dict(verdict.detail) == {
+        "tier": "field",
+        "gold": r"2\sqrt5",
+        "answer": r"\sqrt{20}",
+        "reason": "equal",
+        "extraction": "box",
+    }
+    assert verdict.answer == r"\sqrt{20}"
+    assert verdict == verify("math", r"\boxed{\sqrt{20}}", r"2\sqrt5")
+    assert verdict.cost["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "tier"),
+    [
+        (r"\frac{1}{2}", "0.5", Tier.EXACT),
+        (r"\frac{1}{2}", r"\dfrac{1}{2}", Tier.TEXT),
+        ("1234", "1,234", Tier.EXACT),
+        (r"x^2-1", "(x-1)(x+1)", Tier.FIELD),
+        (r"\sin 15^\circ", r"\frac{\sqrt6-\sqrt2}{4}", Tier.NUMERIC),
+    ],
+)
+def test_the_cheapest_tier_that_can_decide_does(gold, answer, tier):
+    finding = MathVerifier().compare(answer, gold)
+    assert (finding.outcome, finding.tier) == (Outcome.CORRECT, tier)
+
+
+@pytest.mark.parametrize(
+    "gold", [r"\frac{1}{", "", "   ", r"\frac{1}{0}", "(" * 100, "x" * 5000, "5\x00", r"\int_0^1 x dx"]
+)
+def test_a_broken_gold_is_never_scored(gold):
+    for completion in (r"\boxed{5}", r"\boxed{x}"):
+        verdict = verify("math", completion, gold)
+        assert verdict.outcome is Outcome.VERIFIER_ERROR
+        assert verdict.score != verdict.score
+
+
+@pytest.mark.parametrize("reference", [None, ["5"], {"answer": 5}, True])
+def test_a_gold_of_another_type_is_named(reference):
+    verdict = verify("math", r"\boxed{5}", reference)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert type(reference).__name__ in verdict.detail["reason"]
+
+
+@pytest.mark.parametrize("reference", [5, 5.0, Fraction(5), "5", " 5 ", "5.0"])
+def test_numbers_may_be_golds(reference):
+    assert verify("math", r"\boxed{5}", reference).outcome is Outcome.CORRECT
+
+
+def test_a_batch_is_its_single_verdicts():
+    verifier = make("math")
+    completions = [r"\boxed{1}", r"\boxed{2}", "none of that at all, sorry"]
+    problems = [Problem(str(place), "", "1") for place in range(3)]
+    assert verifier.verify_batch(completions, problems) == [
+        verifier(*pair) for pair in zip(completions, problems, strict=True)
+    ]
+    with pytest.raises(InvalidArgumentError, match="2 completions came with 3 problems"):
+        verifier.verify_batch(completions[:2], problems)

@@ -1,0 +1,299 @@
+"""Hostile answers, deadlines, threads, processes: nothing is executed, nothing hangs, nothing raises."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from math_corpus import PAIRS
+
+from verifiers import Outcome, Problem, verify
+from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.math import MathVerifier
+from verifiers.math.parse import parse
+from verifiers.math.sympy_worker import AlgebraTimeoutError, AlgebraWorker
+from verifiers.math.values import UndecidedError
+
+HOSTILE = [
+    "(" * 1000 + "5" + ")" * 1000,
+    "{" * 5000,
+    r"\frac{" * 500 + "1" + "}{2}" * 500,
+    r"\sqrt{" * 300 + "5" + "}" * 300,
+    "5" * 100_000,
+    "1+" * 50_000 + "1",
+    "1/" * 900 + "1",
+    "2^" * 900 + "2",
+    "-" * 3000 + "5",
+    "x" + "'" * 3000,
+    "5" + "!" * 3000,
+    "5" + "%" * 3000,
+    "|" * 2001,
+    r"\left" * 800,
+    "$" * 100_000,
+    "**" * 50_000,
+    r"\boxed{" * 10_000,
+    "9^{9^{9^{9^9}}}",
+    "9^{-9^{9^{9^9}}}",
+    "((10!)!)!",
+    "10^{10^{10}}!",
+    r"\binom{10^{50}}{10^{49}}",
+    r"\sum_{k=1}^{10^{9}} k",
+    r"\prod_{k=1}^{500}\prod_{j=1}^{500}\prod_{i=1}^{500} k!",
+    r"\sum_{k=1}^{500} \frac{1}{(4000-k)!}",
+    r"e^{e^{e^{e^{9}}}}",
+    r"\sin(10^{10^{10}})",
+    r"\lfloor e^{e^{100}} \rfloor",
+    r"\log_{10^{-10^{10}}} 5",
+    r"\sqrt[10^{100}]{5}",
+    "1e999999",
+    "1e-999999",
+    "0.(0)",
+    "0^{-1}",
+    r"\frac{0}{0}",
+    r"\infty - \infty",
+    "\x00",
+    "5\x00",
+    "\ud800",
+    "5\u202e",
+    "__import__('os').system('touch /tmp/executed')",
+    "().__class__.__bases__[0].__subclasses__()",
+    "exec('1')",
+    "lambda: 5",
+    "{5}.format",
+    "%s%n",
+    "\\" * 4000,
+    "_" * 4000,
+    "^" * 4000,
+    "," * 4000,
+    "&" * 4000,
+    r"\begin{pmatrix}" * 200,
+    r"\begin{pmatrix}" + "1 & " * 900 + r"1 \end{pmatrix}",
+    ",".join(map(str, range(700))),
+    r"\pm 1" + r"\pm 1" * 300,
+    "a" * 3999,
+    "a " * 1999,
+    "½" * 3000,
+    "٣",
+    "五",
+]
+
+
+@pytest.mark.parametrize(
+    "gold", ["5", r"\frac{\sqrt{3}}{2}", "x^2+1", "(1,2)", r"[0,\infty)", "1,2", r"\text{even}", r"y=2x"]
+)
+def test_hostile_answers_are_wrong_and_cheap(gold):
+    verifier = MathVerifier()
+    for answer in HOSTILE:
+        started = time.monotonic()
+        finding = verifier.compare(answer, gold)
+        verdict = verifier(f"The answer is \\boxed{{{answer}}}", Problem("", f"What is {answer}?", gold))
+        assert finding.outcome is Outcome.INCORRECT, (answer[:60], finding)
+        assert verdict.score == 0.0, (answer[:60], verdict)
+        assert time.monotonic() - started < 5, answer[:60]
+
+
+def test_a_hostile_gold_is_no_exception():
+    verifier = MathVerifier()
+    for gold in HOSTILE:
+        finding = verifier.compare("5", gold)
+        assert finding.outcome in (Outcome.INCORRECT, Outcome.VERIFIER_ERROR), (gold[:60], finding)
+
+
+def test_nothing_is_executed(tmp_path):
+    mark = tmp_path / "executed"
+    for code in (f"__import__('pathlib').Path('{mark}').touch()", f"open('{mark}','w')", f"sum([open('{mark}','w')])"):
+        for completion in (code, f"\\boxed{{{code}}}", f"The answer is {code}"):
+            assert verify("math", completion, "5").score == 0
+            assert verify("math", "5", code).outcome is not Outcome.CORRECT
+    assert not mark.exists()
+
+
+def test_swapping_gold_and_answer_is_no_exception():
+    verifier = MathVerifier()
+    for pair in PAIRS[::7]:
+        finding = verifier.compare(pair.gold, pair.answer)
+        assert finding.outcome in (Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR), pair
+
+
+def test_the_same_question_has_the_same_answer_in_every_thread():
+    verifier = MathVerifier()
+    pairs = PAIRS[::9]
+    expected = [verifier.compare(pair.answer, pair.gold) for pair in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(2):
+            assert list(pool.map(lambda pair: verifier.compare(pair.answer, pair.gold), pairs)) == expected
+
+
+UNKNOWN_SUM = r"\sum_{k=1}^{1000} \frac{1}{k^2}"
+
+
+def slow_algebra():
+    """Two expressions, the first of which takes computer algebra longer than a short deadline."""
+    return parse(r"\sum_{k=1}^{3000} \frac{\sin(k^3)}{k+\sqrt{k}}"), parse("5")
+
+
+def test_what_only_computer_algebra_decides():
+    verifier = MathVerifier(deadline_s=60)
+    assert verifier.compare(UNKNOWN_SUM, r"\sum_{j=1}^{1000} \frac{1}{j^2}").outcome is Outcome.CORRECT
+    found = verifier.compare(r"\frac{10^{6}(10^6+1)}{2}", r"\sum_{k=1}^{10^6} k")
+    assert (found.outcome, found.tier.name) == (Outcome.CORRECT, "SYMPY")
+
+
+def test_a_deadline_holds_off_the_main_thread_and_the_next_question_is_answered():
+    algebra = AlgebraWorker(deadline_s=0.5, memory_mib=1024)
+    caught = []
+
+    def ask():
+        try:
+            algebra.equal(*slow_algebra())
+        except AlgebraTimeoutError as error:
+            caught.append(error)
+
+    algebra_ready = AlgebraWorker(deadline_s=60, memory_mib=1024)
+    assert algebra_ready.equal(parse("x+x"), parse("2x"))  # the process is warm
+    started = time.monotonic()
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join(30)
+    assert len(caught) == 1
+    assert time.monotonic() - started < 20
+    assert algebra_ready.equal(parse("x+x"), parse("2x"))
+
+
+def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
+    slow, quick = slow_algebra()
+    algebra = AlgebraWorker(deadline_s=0.5, memory_mib=1024)
+    AlgebraWorker(deadline_s=60, memory_mib=1024).equal(quick, quick)
+    with pytest.raises(AlgebraTimeoutError) as caught:
+        algebra.equal(quick, slow)
+    assert not caught.value.gold_alone
+
+
+def test_algebra_says_when_it_cannot_tell():
+    with pytest.raises(UndecidedError):
+        AlgebraWorker(deadline_s=60, memory_mib=1024).equal(parse("(1,2)"), parse("5"))
+
+
+# The worker process.
+
+
+@pytest.fixture
+def echo(tmp_path, monkeypatch):
+    (tmp_path / "echo_worker.py").write_text(
+        textwrap.dedent(
+            """
+            import json, os, time
+            def serve(requests, replies):
+                replies.write(b"ready\\n"); replies.flush()
+                for line in requests:
+                    request = json.loads(line)
+                    if request == "sleep": time.sleep(60)
+                    if request == "die": os._exit(3)
+                    if request == "noise": replies.write(b"{\\n")
+                    if request == "grow": request = len(bytearray(1 << 33))
+                    replies.write(json.dumps([request, os.getpid()]).encode() + b"\\n"); replies.flush()
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    worker = Worker("echo_worker", memory_mib=512)
+    yield worker
+    worker.close()
+
+
+def test_a_worker_stays_warm(echo):
+    first, second = (echo.ask("a", deadline_s=20) for _ in range(2))
+    assert first == second
+    assert first[1] != os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        ("sleep", WorkerTimeoutError),
+        ("die", WorkerBrokenError),
+        ("noise", WorkerBrokenError),
+        ("grow", WorkerBrokenError),
+    ],
+)
+def test_a_worker_that_failed_is_replaced(echo, request_, error):
+    before = echo.ask("a", deadline_s=20)
+    with pytest.raises(error):
+        echo.ask(request_, deadline_s=0.3 if request_ == "sleep" else 20)
+    after = echo.ask("a", deadline_s=20)
+    assert after[0] == "a"
+    assert after[1] != before[1]
+
+
+def test_a_worker_killed_from_outside_is_replaced(echo):
+    pid = echo.ask("a", deadline_s=20)[1]
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    assert echo.ask("b", deadline_s=20)[0] == "b"
+
+
+def test_a_worker_that_cannot_start_says_so():
+    with pytest.raises(WorkerBrokenError, match="no_such_module"):
+        Worker("no_such_module", memory_mib=512).ask("a", deadline_s=5)
+
+
+def test_threads_share_a_worker(echo):
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda number: echo.ask(number, deadline_s=20)[0], range(50)))
+    assert replies == list(range(50))
+
+
+def _ask_in_child(worker, queue):
+    queue.put(worker.ask("child", deadline_s=20))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_starts_its_own_worker(echo):
+    ours = echo.ask("parent", deadline_s=20)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_ask_in_child, args=(echo, queue))
+    child.start()
+    theirs = queue.get(timeout=30)
+    child.join(30)
+    assert theirs[0] == "child"
+    assert theirs[1] != ours[1]
+    assert echo.ask("parent", deadline_s=20) == ours
+
+
+def _runs(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().split()[2] != "Z"
+
+
+def test_a_worker_dies_with_its_parent():
+    program = textwrap.dedent(
+        """
+        import os, signal
+        from verifiers.math.parse import parse
+        from verifiers.math.sympy_worker import AlgebraWorker, _shared_worker
+        AlgebraWorker(deadline_s=60, memory_mib=1024).equal(parse("x"), parse("x+0"))
+        print(_shared_worker(1024)._process.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 10
+    while _runs(pid):
+        assert time.monotonic() < deadline, "the worker outlived its parent"
+        time.sleep(0.1)
+
+
+def test_importing_the_verifier_loads_no_computer_algebra():
+    program = (
+        "import sys, verifiers.math as m; m.MathVerifier().compare('1/2', '0.5'); sys.exit('sympy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

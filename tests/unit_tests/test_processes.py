@@ -1,0 +1,201 @@
+# ruff: noqa: E501 - a program reads best on one line
+"""Fork servers: threads, forks, deaths, shutdown, and systems without isolation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from verifiers import Outcome, Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests.pool import Worker, WorkerDiedError
+
+SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
+RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+        except FileNotFoundError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} is still there")
+
+
+def server_pid(verifier: UnitTestVerifier) -> int:
+    with verifier._pool.worker() as worker:
+        return worker.pid
+
+
+def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
+    programs = [RIGHT, WRONG, RIGHT, "import os; os._exit(0)", RIGHT, WRONG]
+    verdicts = []
+    for workers in (1, 2):
+        verifier = UnitTestVerifier(workers=workers)
+        verdicts.append(verifier.verify_batch(programs, [SQUARE] * len(programs)))
+        verifier.close()
+    assert [verdict.score for verdict in verdicts[0]] == [1, 0, 1, 0, 1, 0]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_threads_share_a_verifier_and_may_end_before_it() -> None:
+    verifier = UnitTestVerifier()
+    scores: list[float] = []
+    threads = [threading.Thread(target=lambda: scores.append(verifier(RIGHT, SQUARE).score)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert scores == [1] * 6
+    pid = server_pid(verifier)
+    assert verifier(RIGHT, SQUARE).score == 1
+    assert server_pid(verifier) == pid, "the server outlives the thread that started it"
+    verifier.close()
+    wait_until_gone(pid)
+
+
+def test_asyncio_runs_programs_side_by_side() -> None:
+    verifier = UnitTestVerifier(workers=2)
+
+    async def run() -> list[float]:
+        verdicts = await asyncio.gather(
+            *(asyncio.to_thread(verifier, program, SQUARE) for program in (RIGHT, WRONG) * 3)
+        )
+        return [verdict.score for verdict in verdicts]
+
+    assert asyncio.run(run()) == [1, 0] * 3
+    verifier.close()
+
+
+def test_a_forked_process_has_servers_of_its_own() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).score == 1
+    pid = server_pid(verifier)
+    child = os.fork()
+    if child == 0:
+        good = verifier(RIGHT, SQUARE).score == 1 and server_pid(verifier) != pid
+        verifier.close()
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert server_pid(verifier) == pid
+    assert verifier(WRONG, SQUARE).score == 0
+    verifier.close()
+
+
+def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
+    verifier = UnitTestVerifier()
+    for _ in range(2):
+        os.kill(server_pid(verifier), signal.SIGKILL)
+        assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> dict[str, object]:
+        raise WorkerDiedError("killed")
+
+    verifier = UnitTestVerifier()
+    monkeypatch.setattr(Worker, "run", die)
+    verdict = verifier(RIGHT, SQUARE)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["error"] == "the fork server died 2 times: killed"
+    verifier.close()
+
+
+@pytest.mark.parametrize("program", ["while True: pass", "import time; time.sleep(1000)"])
+def test_nothing_survives_a_killed_parent(program: str) -> None:
+    source = f"""
+import threading
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+verifier = UnitTestVerifier(timeout_s=300)
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+verifier({RIGHT!r}, problem)
+with verifier._pool.worker() as worker:
+    print(worker.pid, flush=True)
+verifier({program!r}, problem)
+"""
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        server = int(parent.stdout.readline())
+        children = Path(f"/proc/{server}/task/{server}/children")
+        deadline = time.monotonic() + 20
+        while len(pids := children.read_text().split()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.kill()
+    for pid in (server, *map(int, pids)):
+        wait_until_gone(pid)
+
+
+def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
+    verifier = UnitTestVerifier()
+    pid = server_pid(verifier)
+    del verifier
+    wait_until_gone(pid)
+
+
+DENY = """
+import ctypes, struct
+from verifiers.unit_tests.runtime import seccomp, syscalls
+def deny(*names):
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    numbers = syscalls.NUMBERS[syscalls.MACHINE]
+    program = [(0x20, 0, 0, 0)]
+    for name in names:
+        program += [(0x15, 0, 1, numbers[name]), (0x06, 0, 0, 0x50026)]
+    program.append((0x06, 0, 0, 0x7FFF0000))
+    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    filtered = seccomp._Program(len(program), packed)
+    syscalls.check(syscalls.libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filtered), 0, 0), "prctl")
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+"""
+
+
+def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
+    source = DENY + (
+        "deny('landlock_create_ruleset', 'pivot_root')\n"
+        "try: UnitTestVerifier()('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+        "verdict = UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
+        "print(verdict.score, verdict.detail['isolation'])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    refusal, verdict = done.stdout.strip().split("\n")
+    assert refusal.startswith("SandboxUnavailableError this system gives neither landlock nor namespaces")
+    assert "landlock: " in refusal
+    assert "isolation='none'" in refusal
+    assert verdict == "1.0 none"
+
+
+def test_landlock_alone_is_isolation_enough() -> None:
+    source = DENY + (
+        "deny('pivot_root')\n"
+        "verdict = UnitTestVerifier()('def f(x): return open(\"/etc/hostname\").read()', problem)\n"
+        "print(verdict.detail['isolation'], verdict.detail['failure'])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["landlock+seccomp", "forbidden"]
+
+
+def test_strays_of_an_unisolated_program_are_killed() -> None:
+    verifier = UnitTestVerifier(isolation="none")
+    program = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\ndef f(x): return x * x"
+    assert verifier(program, SQUARE).score == 1
+    pid = server_pid(verifier)
+    assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
+    verifier.close()

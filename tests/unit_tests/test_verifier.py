@@ -1,0 +1,226 @@
+# ruff: noqa: E501 - a program reads best on one line
+"""What the unit-test verifier says of ordinary programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+import verifiers
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
+from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, StdioCase, StdioTests, UnitTestVerifier
+
+PREFIX = '''import math
+
+def helper(x):
+    return x * 2
+
+def area(r):
+    """Area of a circle."""
+'''
+AREA = CheckTests(
+    "area", "def check(candidate):\n    assert abs(candidate(1) - math.pi) < 1e-9\n    assert helper(2) == 4", PREFIX
+)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[UnitTestVerifier]:
+    verifier = UnitTestVerifier(timeout_s=2, memory_mib=512)
+    yield verifier
+    verifier.close()
+
+
+def judge(verifier: UnitTestVerifier, completion: str, tests: object) -> Verdict:
+    return verifier(completion, Problem("problem", "", tests))
+
+
+def calls(*cases: tuple[tuple[object, ...], object]) -> CallTests:
+    return CallTests("f", tuple(CallCase(args, expected) for args, expected in cases))
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "    return math.pi * r ** 2\n",
+        "```python\n    return math.pi * r ** 2\n```",
+        "Sure:\n```python\ndef area(r):\n    return helper(r) * math.pi * r / 2\n```\nDone.",
+        "```\nold\n```\nbetter:\n```py\nimport math\n\ndef area(r):\n    return math.pi * r * r\n```",
+        "```python\nfrom __future__ import annotations\narea = lambda r: math.pi * r * r\n```",
+        "```python\r\ndef area(r):\r\n    return math.pi * r * r\r\n```",
+    ],
+)
+def test_a_completion_continues_the_prefix_or_stands_alone(verifier: UnitTestVerifier, completion: str) -> None:
+    assert judge(verifier, completion, AREA).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("completion", "failure"),
+    [
+        ("    return 3", "wrong_answer"),
+        ("    return 1 / 0", "exception"),
+        ("    return (", "syntax_error"),
+        ("    return open('/etc/passwd', 'w')", "forbidden"),
+        ("    return bytearray(1 << 40)", "memory"),
+        ("    raise SystemExit", "exit"),
+        ("    import os; os._exit(0)", "exit"),
+        ("    import os; os.abort()", "crash"),
+        ("    return 'x' * (1 << 25)", "output_limit"),
+        ("    while True: pass", "timeout"),
+        ("def other(): return 1", "wrong_answer"),
+    ],
+)
+def test_each_failure_has_its_class(verifier: UnitTestVerifier, completion: str, failure: str) -> None:
+    verdict = judge(verifier, completion, AREA)
+    assert verdict.detail["failure"] == failure, verdict.detail
+    assert verdict.outcome is (Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT)
+    assert verdict.score == 0
+
+
+@pytest.mark.parametrize("completion", ["", "  \n", "```python\n```"])
+def test_no_program_is_no_answer(verifier: UnitTestVerifier, completion: str) -> None:
+    assert judge(verifier, completion, AREA).outcome is Outcome.NO_ANSWER
+
+
+def test_detail_is_deterministic_and_cost_is_apart(verifier: UnitTestVerifier) -> None:
+    program = "print({'a', 'b', 'c'}, object())\ndef f(x):\n    raise KeyError(object())"
+    first, second = (judge(verifier, program, calls(((1,), 2))) for _ in range(2))
+    assert first == second
+    assert first.detail["exception"]["type"] == "KeyError"  # type: ignore[index]  # a mapping, by its documentation
+    assert "object at 0x..." in str(first.detail["stdout"])
+    assert first.cost["cpu_seconds"] > 0
+    assert first.cost["bytes"] > 1 << 20
+
+
+VALUES = [
+    None, True, -0.0, 1.5, 10**400, "text\ud800", b"\x00\xff", (1, (2,)), [[1], []], {1: {"a": (None,)}}, {1, 2}, frozenset({3}),
+    1j, float("inf"), range(3), {(1, 2): [3]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_plain_data_crosses_both_ways_unchanged(verifier: UnitTestVerifier, value: object) -> None:
+    assert judge(verifier, "def f(x): return x", calls(((value,), value))).score == 1
+    other = "different" if value != "different" else None
+    assert judge(verifier, "def f(x): return x", calls(((value,), other))).score == 0
+    kind = f"def f(x): return type(x).__name__ == {type(value).__name__!r}"
+    assert judge(verifier, kind, calls(((value,), True))).score == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "statement"),
+    [
+        ("def f(x): x.sort(); x.append(9)", "a = [3, 1]; f(a); assert a == [1, 3, 9]"),
+        ("def f(x): x[0].clear(); return x", "a = [[3], 1]; inner = a[0]; assert f(a) is a and inner == [] and a[0] is inner"),
+        ("def f(x):\n    yield from range(x)", "assert list(f(3)) == [0, 1, 2]"),
+        ("def f(x):\n    yield x", "g = f(3); assert next(g) == 3"),
+        ("def f(x): return lambda y: x + y", "assert f(3)(4) == 7"),
+        ("def f(g, x): return [g(y) for y in x]", "assert f(lambda y: y * y, [1, 2]) == [1, 4]"),
+        ("def f(g, x): return g(x)", "assert f(len, [1, 2]) == 2 and f(sorted, (2, 1)) == [1, 2] and f(int, '5') == 5"),
+        ("class A:\n    def __init__(self, x): self.x = x\n    def g(self): return self.x", "assert A(3).g() == 3 and A(4).x == 4"),
+        ("class A: pass\ndef f(): return A()", "a = f(); a.x = [1]; assert a.x == [1] and isinstance(a, A)"),
+        ("class E(ValueError): pass\ndef f(): raise E('no')", "try: f()\nexcept E as e: assert str(e) == 'no'\nelse: assert False"),
+        ("def f(): raise KeyError('k')", "try: f()\nexcept LookupError: pass\nelse: assert False"),
+        ("import enum\nclass K(enum.IntEnum):\n    A = 2\ndef f(): return K.A", "assert f() == 2"),
+        ("from collections import *\ndef f(): return Counter('aab')", "assert f() == {'a': 2, 'b': 1}"),
+        ("from collections import *\nT = namedtuple('T', 'a b')\ndef f(): return T(1, 2)", "assert f() == (1, 2)"),
+        ("def sum(a, b): return a * b", "assert sum(2, 3) == 6"),
+        ("import math\ndef f(): return 2.0", "assert math.isclose(f(), 2.0)"),
+        ("import asyncio\nasync def g(): return 4\ndef f(): return asyncio.run(g())", "assert f() == 4"),
+        ("from concurrent.futures import *\ndef f():\n    with ThreadPoolExecutor(4) as e: return list(e.map(abs, [-1]))", "assert f() == [1]"),
+        ("import sys\ndef d(n): return 0 if n == 0 else 1 + d(n - 1)\ndef f(): return d(950)", "assert f() == 950"),
+    ],
+)  # fmt: skip
+def test_assert_tests_reach_into_the_program(verifier: UnitTestVerifier, program: str, statement: str) -> None:
+    assert judge(verifier, program, AssertTests((statement,))).outcome is Outcome.CORRECT
+    broken = AssertTests((statement, "assert 1 == 2"))
+    assert judge(verifier, program, broken).outcome is Outcome.INCORRECT
+
+
+def test_setup_runs_after_the_program(verifier: UnitTestVerifier) -> None:
+    program = "class Node:\n    def __init__(self, v): self.v = v; self.next = None\ndef total(n): return n.v + total(n.next) if n else 0"
+    tests = AssertTests(("assert total(root) == 3",), setup="root = Node(1)\nroot.next = Node(2)")
+    assert judge(verifier, program, tests).score == 1
+    assert judge(verifier, program.replace("n.v +", "2 *"), tests).score == 0
+
+
+def test_partial_credit_is_the_share_of_cases() -> None:
+    verifier = UnitTestVerifier(partial_credit=True, timeout_s=2)
+    program = "def f(x): return 1 // x if x < 9 else x"
+    cases = calls(((1,), 1), ((0,), 0), ((10,), 10), ((11,), 0))
+    verdict = judge(verifier, program, cases)
+    assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0.5)
+    assert [case["passed"] for case in verdict.detail["cases"]] == [True, False, True, False]  # type: ignore[attr-defined, index]  # a tuple of mappings, by its documentation
+    check = (
+        "def check(g):\n    for x in (1, 2):\n        assert g(x) == 1\n    assert g(10) == 10\n    assert g(0) == 0"
+    )
+    assert judge(verifier, program, CheckTests("f", check)).score == 0.5
+    exits = "import os\ndef f(x): return 1 if x == 1 else os._exit(0)"
+    assert judge(verifier, exits, cases).score == 0.25
+    scripts = StdioTests((StdioCase("1", "1"), StdioCase("2", "2"), StdioCase("x", "0")))
+    assert judge(verifier, "print(int(input()))", scripts).score == pytest.approx(2 / 3)
+    verifier.close()
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "tolerance", "comparison", "score"),
+    [
+        ("1 2\n3", "1 2 3\n", None, "tokens", 1),
+        ("1 2\n3", "1 2 3\n", None, "lines", 0),
+        ("1 2  \n3\n\n", "1 2\n3", None, "lines", 1),
+        (" 1", "1", None, "lines", 0),
+        ("0.3000001", "0.3", None, "tokens", 0),
+        ("0.3000001", "0.3", 1e-6, "tokens", 1),
+        ("0.31", "0.3", 1e-6, "tokens", 0),
+        ("1e9 ok", "1000000001 ok", 1e-6, "lines", 1),
+        ("nan", "1", 1e-6, "tokens", 0),
+        ("1 2", "1", 1.0, "tokens", 0),
+        ("", "", None, "tokens", 1),
+    ],
+)
+def test_stdio_comparison(
+    verifier: UnitTestVerifier, output: str, expected: str, tolerance: float | None, comparison: str, score: int
+) -> None:
+    tests = StdioTests((StdioCase(output, expected),), tolerance, comparison)
+    assert judge(verifier, "import sys\nsys.stdout.write(sys.stdin.read())", tests).score == score
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "print(sum(map(int, open(0).read().split())))",
+        "import sys\nprint(sum(int(x) for line in sys.stdin for x in line.split()))",
+        "import os\nos.write(1, str(sum(map(int, os.read(0, 99).split()))).encode())",
+        "import sys\nsys.stdout.buffer.write(b'%d' % sum(map(int, sys.stdin.buffer.read().split())))",
+        "def main():\n    print(int(input()) + int(input()))\nif __name__ == '__main__':\n    main()\n    exit()",
+        "import atexit\na, b = int(input()), int(input())\natexit.register(lambda: print(a + b))",
+        "import threading\nthreading.Thread(target=lambda: print(int(input()) + int(input()))).start()",
+    ],
+)
+def test_scripts_read_and_write_in_every_way(verifier: UnitTestVerifier, program: str) -> None:
+    assert judge(verifier, program, StdioTests((StdioCase("3\n4\n", "7\n"),))).score == 1
+
+
+def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier) -> None:
+    for tests in (CheckTests("f", "def check(candidate: return"), AssertTests(("assert (",))):
+        verdict = judge(verifier, "def f(): pass", tests)
+        assert verdict.outcome is Outcome.VERIFIER_ERROR
+        assert math.isnan(verdict.score)
+
+
+def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None:
+    with pytest.raises(VerifierContractError, match=r"expected a reference of type CheckTests.*got str"):
+        judge(verifier, "x", "reference")
+    with pytest.raises(InvalidArgumentError, match="timeout_s must be a positive number, got 0"):
+        UnitTestVerifier(timeout_s=0)
+    with pytest.raises(InvalidArgumentError, match=r"isolation must be one of 'auto', 'none'"):
+        UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
+        judge(verifier, "def f(x): pass", calls(((object(),), 1)))
+    with pytest.raises(InvalidArgumentError, match="1 completions came with 0 problems"):
+        verifier.verify_batch(["x"], [])
+
+
+def test_it_is_registered() -> None:
+    assert isinstance(verifiers.make("unit_tests", timeout_s=1), UnitTestVerifier)

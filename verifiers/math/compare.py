@@ -1,0 +1,460 @@
+"""Comparison of an answer's tree with the gold's, driven by what the gold is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_value, residue
+from verifiers.math.forms import (
+    DEGREE,
+    INEQUALITIES,
+    as_clock,
+    as_matrix,
+    as_set,
+    assignments,
+    at_least_one,
+    bracket_kind,
+    choice_letter,
+    difference,
+    is_named_thing,
+    is_set_like,
+    is_vector,
+    items,
+    items_in_brackets,
+    label,
+    labelled_set,
+    measured,
+    names_agree,
+    names_other_thing,
+    plain,
+    ratio_parts,
+    renamed,
+    renaming,
+    reversed_chain,
+    solved,
+    split_unit,
+    unit_from_letters,
+    vector_entries,
+    without_condition,
+    without_labels,
+    without_percent,
+    without_unit,
+)
+from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.rules import Rules
+from verifiers.math.sets import NoSetError, RealSet, real_set
+from verifiers.math.tree import (
+    Bracketed,
+    Choice,
+    Clock,
+    ListOf,
+    Matrix,
+    Multiply,
+    Node,
+    Number,
+    Quantity,
+    Ratio,
+    Relation,
+    SetOf,
+    SetOperation,
+    Symbol,
+    Words,
+    symbols,
+)
+from verifiers.math.units import Unit
+from verifiers.math.values import Algebra, Tier, Values
+
+MAX_ITEMS = 100
+"""Most items of a list or a set."""
+_OPEN_RELATIONS = INEQUALITIES | {"in", "mod"}
+
+
+@dataclass(slots=True)
+class Comparer:
+    """Compares one answer with one gold.
+
+    Raises (from `same`):
+        GoldError: If the gold has no value.
+        UndecidedError: If no method can tell.
+    """
+
+    rules: Rules
+    algebra: Algebra
+    choices: dict[str, Node] = field(default_factory=dict)
+    """What each letter of a multiple-choice problem stands for."""
+    in_prompt: Callable[[Node], bool] = lambda node: False
+    """Whether an expression occurs in the problem's prompt."""
+    about_ratios: bool = False
+    """Whether the problem asks for a ratio, so that `1:30` is one and no time of day."""
+    values: Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = Values(self.rules, self.algebra)
+
+    def same(self, gold: Node, answer: Node) -> bool:
+        """Whether the answer is the gold, under the rules."""
+        if gold == answer:
+            return True
+        gold, answer = plain(gold), plain(answer)
+        if without_condition(gold) is gold or without_condition(answer) is answer:
+            gold, answer = without_condition(gold), without_condition(answer)
+        for kinds, compare in self._by_kind():
+            if isinstance(gold, kinds) or isinstance(answer, kinds):
+                return compare(gold, answer)
+        if is_set_like(gold) or is_set_like(answer):
+            return self._sets(gold, answer)
+        if (
+            isinstance(gold, ListOf | SetOf)
+            or isinstance(answer, ListOf | SetOf)
+            or assignments(gold)
+            or assignments(answer)
+        ):
+            return self._collections(gold, answer)
+        if isinstance(gold, Relation) or isinstance(answer, Relation):
+            return self._relations(gold, answer)
+        if isinstance(gold, Matrix) or isinstance(answer, Matrix):
+            return self._matrices(gold, answer)
+        if isinstance(gold, Bracketed) or isinstance(answer, Bracketed):
+            return self._tuples(gold, answer)
+        return self._scalars(gold, answer)
+
+    def _by_kind(self) -> tuple[tuple[type[Node], Callable[[Node, Node], bool]], ...]:
+        return ((Choice, self._choices), (Words, _words), (Clock, self._clocks), (Ratio, self._ratios))
+
+    # Words, choices, times, ratios.
+
+    def _choices(self, gold: Node, answer: Node) -> bool:
+        if isinstance(gold, Choice):
+            letter = choice_letter(answer)
+            if letter is not None:
+                return letter == gold.letter
+            meant = gold.content or self.choices.get(gold.letter)
+            return meant is not None and not isinstance(answer, Choice) and self.same(meant, answer)
+        assert isinstance(answer, Choice)
+        if choice_letter(gold) == answer.letter:
+            return True
+        meant = answer.content or self.choices.get(answer.letter)
+        return meant is not None and self.same(gold, meant)
+
+    def _clocks(self, gold: Node, answer: Node) -> bool:
+        if self.about_ratios or isinstance(gold, Ratio):
+            return self._ratios(gold, answer)
+        ours, theirs = as_clock(gold), as_clock(answer)
+        if not (isinstance(ours, Clock) and isinstance(theirs, Clock)):
+            return False
+        halves = {ours.half, theirs.half} - {""}
+        return (ours.hour, ours.minute) == (theirs.hour, theirs.minute) and len(halves) < 2
+
+    def _ratios(self, gold: Node, answer: Node) -> bool:
+        ours, theirs = ratio_parts(gold), ratio_parts(answer)
+        if ours is None or theirs is None or len(ours) != len(theirs):
+            return False
+        return all(
+            self.values.equal(Multiply((ours[0], theirs[i])), Multiply((theirs[0], ours[i])))
+            for i in range(1, len(ours))
+        ) and not (self._is_zero(theirs[-1]) or self._is_zero(theirs[0]))
+
+    def _is_zero(self, node: Node) -> bool:
+        return self.values.identical(Number(Fraction(0)), node)
+
+    # Sets of real numbers.
+
+    def _sets(self, gold: Node, answer: Node) -> bool:
+        gold_label, gold = labelled_set(gold)
+        answer_label, answer = labelled_set(answer)
+        if gold_label and answer_label and gold_label != answer_label:
+            return False
+        try:
+            ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
+        except NoSetError:
+            return self._other_sets(gold, answer)
+        if ours.variable and theirs.variable and ours.variable != theirs.variable:
+            return False
+        return self._same_pieces(ours, theirs)
+
+    def _same_pieces(self, gold: RealSet, answer: RealSet) -> bool:
+        return len(gold.pieces) == len(answer.pieces) and all(
+            (one.closed_low, one.closed_high) == (two.closed_low, two.closed_high)
+            and self.values.equal(one.low.node, two.low.node)
+            and self.values.equal(one.high.node, two.high.node)
+            for one, two in zip(gold.pieces, answer.pieces, strict=True)
+        )
+
+    def _other_sets(self, gold: Node, answer: Node) -> bool:
+        """Sets that are not made of real constants: symbolic ends, tuples, chains of inequalities."""
+        if isinstance(gold, Relation) and isinstance(answer, Relation):
+            return self._inequalities(gold, answer)
+        if isinstance(gold, SetOperation) and isinstance(answer, SetOperation) and gold.kind == answer.kind:
+            return (self.same(gold.left, answer.left) and self.same(gold.right, answer.right)) or (
+                gold.kind != "difference" and self.same(gold.left, answer.right) and self.same(gold.right, answer.left)
+            )
+        if isinstance(gold, ListOf | SetOf) and isinstance(answer, ListOf | SetOf):
+            return self._unordered(gold.items, answer.items)
+        return False
+
+    def _inequalities(self, gold: Relation, answer: Relation) -> bool:
+        for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer)):
+            if gold.operators == operators:
+                if all(self._scalars_or_same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
+                    return True
+                if len(operators) == 1 and self._proportional(
+                    gold, Relation(operators, operands), positive=operators[0] != "!="
+                ):
+                    return True
+        return False
+
+    def _scalars_or_same(self, gold: Node, answer: Node) -> bool:
+        return gold == answer or self.same(gold, answer)
+
+    # Lists, sets, assignments.
+
+    def _collections(self, gold: Node, answer: Node) -> bool:
+        ours, theirs = assignments(gold), assignments(answer)
+        if ours is not None:
+            return self._gold_assignments(ours, answer, theirs)
+        if theirs is not None:
+            return self._answer_assignments(gold, theirs)
+        if isinstance(gold, Bracketed) and self.rules.brackets == "lenient":
+            return self._in_order(gold.items, items(answer))
+        if isinstance(gold, Matrix) and self.rules.vectors == "lenient" and isinstance(answer, ListOf):
+            return False
+        if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
+            return all(self.same(gold, item) for item in answer.items)  # several forms of one answer
+        left, right = items(gold), items(answer)
+        if isinstance(gold, ListOf | SetOf):
+            left = without_labels(left)
+        right = without_labels(right)
+        if isinstance(gold, SetOf) or isinstance(answer, SetOf):
+            left = self._distinct(left) if isinstance(gold, SetOf) else left
+            right = self._distinct(right) if isinstance(answer, SetOf) else right
+        if self.rules.ordered and isinstance(gold, ListOf):
+            return self._in_order(left, right)
+        return self._unordered(left, right)
+
+    def _gold_assignments(self, gold: dict[str, Node], answer: Node, found: dict[str, Node] | None) -> bool:
+        if found is not None:
+            return gold.keys() == found.keys() and all(self.same(value, found[name]) for name, value in gold.items())
+        ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
+        return (
+            ordered and list(gold) == sorted(gold) and self._in_order(tuple(gold.values()), items_in_brackets(answer))
+        )
+
+    def _answer_assignments(self, gold: Node, answer: dict[str, Node]) -> bool:
+        values = tuple(answer.values())
+        if isinstance(gold, Bracketed):
+            return list(answer) == sorted(answer) and self._in_order(gold.items, values)
+        if isinstance(gold, ListOf | SetOf):
+            indexed = len({name.partition("_")[0] for name in answer}) == 1
+            return self._unordered(gold.items, values) if indexed else self._in_order(gold.items, values)
+        return False
+
+    def _distinct(self, items: tuple[Node, ...]) -> tuple[Node, ...]:
+        distinct: list[Node] = []
+        for item in items[:MAX_ITEMS]:
+            if not any(self._equal_items(item, other) for other in distinct):
+                distinct.append(item)
+        return (*distinct, *items[MAX_ITEMS:])
+
+    def _equal_items(self, one: Node, two: Node) -> bool:
+        try:
+            return rational_value(one) == rational_value(two)
+        except (NotExactError, UndefinedError):
+            return self.same(one, two)
+
+    def _in_order(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
+        return len(gold) == len(answer) and all(self.same(one, two) for one, two in zip(gold, answer, strict=True))
+
+    def _unordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
+        if len(gold) != len(answer) or len(gold) > MAX_ITEMS:
+            return False
+        left = list(answer)
+        for item in gold:
+            match = next((place for place, other in enumerate(left) if self.same(item, other)), None)
+            if match is None:
+                return False
+            del left[match]
+        return True
+
+    # Relations.
+
+    def _relations(self, gold: Node, answer: Node) -> bool:
+        if not isinstance(gold, Relation):
+            assert isinstance(answer, Relation)
+            return any(self.same(gold, value) for value in self._stated(answer))
+        if not isinstance(answer, Relation):
+            name, value = solved(gold)
+            return name is not None and self.same(value, answer)
+        if _OPEN_RELATIONS & {*gold.operators, *answer.operators}:
+            return self._inequalities(gold, answer)
+        return self._equations(gold, answer)
+
+    def _stated(self, answer: Relation) -> tuple[Node, ...]:
+        """The values in a chain of equalities, if it says what the answer is and every link is true."""
+        operators, operands = list(answer.operators), list(answer.operands)
+        if set(operators) - {"=", "~"}:
+            return ()
+        if self._is_name(operands[0]):
+            operators, operands = operators[1:], operands[1:]
+        elif self._is_name(operands[-1]) and len(operands) == 2 and operators == ["="]:
+            operators, operands = [], operands[:1]
+        exact = [operands[0]]
+        for operator, operand in zip(operators, operands[1:], strict=True):
+            if operator == "=" and not self._same_value(exact[-1], operand):
+                return ()
+            if operator == "~" and not self._consistent(exact[-1], operand):
+                return ()
+            exact += [operand]
+        return tuple(exact)
+
+    def _is_name(self, node: Node) -> bool:
+        return label(node) is not None or is_named_thing(node) or (bool(symbols(node)) and self.in_prompt(node))
+
+    def _same_value(self, one: Node, two: Node) -> bool:
+        one, two = without_unit(one), without_unit(two)
+        if isinstance(one, Bracketed | ListOf | SetOf | Matrix) or isinstance(two, Bracketed | ListOf | SetOf | Matrix):
+            return self.same(one, two)
+        return self.values.identical(one, two)
+
+    def _consistent(self, exact: Node, approximate: Node) -> bool:
+        return self.values.consistent(without_unit(exact), without_unit(approximate))
+
+    def _equations(self, gold: Relation, answer: Relation) -> bool:
+        name, value = solved(gold)
+        answer_name, _ = solved(answer)
+        if name is not None and answer_name is not None:
+            names = renaming(gold, answer)
+            return names_agree(name, answer_name) and any(
+                self.same(value, renamed(stated, names)) for stated in self._stated(answer)
+            )
+        if name is not None and not symbols(value):
+            return False
+        if len(gold.operands) != 2 or len(answer.operands) != 2:
+            return self._in_order(gold.operands, answer.operands)
+        return self._proportional(gold, answer, positive=False)
+
+    def _proportional(self, gold: Relation, answer: Relation, *, positive: bool) -> bool:
+        """Whether two equations are one up to a constant factor; for inequalities the factor must be positive."""
+        ours, theirs = difference(gold), difference(answer)
+        if symbols(ours) != symbols(theirs) and not (symbols(ours) and symbols(theirs)):
+            return False
+        try:
+            ratios = {_field_ratio(ours, theirs, sample) for sample in range(3)}
+        except (NotExactError, UndefinedError):
+            return self._numerically_proportional(ours, theirs, positive=positive)
+        self.values.use(Tier.FIELD)
+        if len(ratios) != 1 or 0 in ratios:
+            return False
+        return not positive or self._positive_factor(ours, theirs)
+
+    def _numerically_proportional(self, ours: Node, theirs: Node, *, positive: bool) -> bool:
+        self.values.use(Tier.NUMERIC)
+        try:
+            ratios = [_numeric_ratio(ours, theirs, sample) for sample in range(3)]
+        except (NotExactError, UndefinedError):
+            return False
+        first = ratios[0]
+        same = all(abs(ratio - first) <= abs(first) * 1e-20 for ratio in ratios)
+        return bool(same and first != 0 and (not positive or first.real > 0))
+
+    def _positive_factor(self, ours: Node, theirs: Node) -> bool:
+        try:
+            return bool(_numeric_ratio(ours, theirs, 0).real > 0)
+        except (NotExactError, UndefinedError):
+            return False
+
+    # Matrices and tuples.
+
+    def _matrices(self, gold: Node, answer: Node) -> bool:
+        gold, answer = as_matrix(gold), as_matrix(answer)
+        if isinstance(gold, Matrix) and isinstance(answer, Matrix):
+            shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
+            kinds = (gold.kind == "v") == (answer.kind == "v")
+            return shape and kinds and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
+        matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
+        assert isinstance(matrix, Matrix)
+        entries = vector_entries(matrix)
+        if entries is None or self.rules.vectors == "strict" or not is_vector(other):
+            return False
+        coordinates = items_in_brackets(other)
+        return self._in_order(entries, coordinates) if matrix is gold else self._in_order(coordinates, entries)
+
+    def _tuples(self, gold: Node, answer: Node) -> bool:
+        if self.rules.brackets == "lenient":
+            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
+        if not (isinstance(gold, Bracketed) and isinstance(answer, Bracketed)):
+            return False
+        same_brackets = bracket_kind(gold) == bracket_kind(answer)
+        return same_brackets and self._in_order(gold.items, answer.items)
+
+    # Scalars.
+
+    def _scalars(self, gold: Node, answer: Node) -> bool:
+        gold_value, gold_unit = split_unit(gold)
+        answer_value, answer_unit = split_unit(answer)
+        if symbols(gold_value) and isinstance(answer, Quantity) and len(answer.unit.label) == 1:
+            answer_value, answer_unit = Multiply((answer.value, Symbol(answer.unit.label))), None
+        if gold_unit is not None and answer_unit is None and symbols(answer_value) and not symbols(gold_value):
+            answer_value, answer_unit = unit_from_letters(answer_value)
+        factor = self._unit_factor(gold_unit, answer_unit)
+        if factor is None:
+            return self.rules.degrees == "convert" and self._by_radians(gold, answer)
+        if factor != 1:
+            answer_value = Multiply((Number(factor), answer_value))
+        if self._percents(gold_value, answer_value):
+            return True
+        return self.rules.degrees == "convert" and DEGREE in (gold_unit, answer_unit) and self._by_radians(gold, answer)
+
+    def _unit_factor(self, gold: Unit | None, answer: Unit | None) -> Fraction | None:
+        """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
+        if gold is not None and answer is not None and names_other_thing(gold, answer):
+            return None
+        gold, answer = measured(gold), measured(answer)
+        if gold is None or answer is None:
+            return None if self.rules.units == "require" and gold != answer else Fraction(1)
+        if gold.dimension != answer.dimension:
+            return None
+        if gold.factor == answer.factor:
+            return Fraction(1)
+        return answer.factor / gold.factor if self.rules.units == "convert" else None
+
+    def _by_radians(self, gold: Node, answer: Node) -> bool:
+        return self.values.equal(without_unit(gold), without_unit(answer))
+
+    def _percents(self, gold: Node, answer: Node) -> bool:
+        """Compare numbers of which either may be a percentage."""
+        of_gold, gold_number = without_percent(gold)
+        of_answer, answer_number = without_percent(answer)
+        if of_gold == of_answer:
+            return self.values.equal(gold_number, answer_number)
+        if self.rules.percent == "require":
+            return False
+        if self.values.equal(gold, answer):
+            return True
+        return (
+            self.rules.percent == "either"
+            and at_least_one(gold_number)
+            and self.values.equal(gold_number, answer_number)
+        )
+
+
+def _words(gold: Node, answer: Node) -> bool:
+    return isinstance(gold, Words) and isinstance(answer, Words) and gold.text == answer.text
+
+
+def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:
+    """The quotient of two expressions in the prime field."""
+    below = residue(theirs, sample)
+    if not below:
+        raise UndefinedError("division by zero")
+    return residue(ours, sample) * pow(below, -1, PRIME) % PRIME
+
+
+def _numeric_ratio(ours: Node, theirs: Node, sample: int) -> Any:
+    """The quotient of two expressions at a point."""
+    above, below = estimate(ours, FILTER_DIGITS, sample), estimate(theirs, FILTER_DIGITS, sample)
+    if abs(below.value) <= below.error:
+        raise UndefinedError("division by zero")
+    return above.value / below.value

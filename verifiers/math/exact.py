@@ -1,0 +1,483 @@
+"""Exact arithmetic on trees: rational values within bounds, and identities decided in a finite field.
+
+`rational_value` evaluates a constant exactly. `residue` maps an expression to a prime field by a ring homomorphism: free
+symbols, pi and e go to fixed pseudo-random residues, i to a square root of -1, square roots of integers to consistent square
+roots. Equal expressions have equal residues, so unequal residues prove a difference; equal residues of expressions of the
+size that is read here prove equality up to a probability below 2**-90 (Schwartz 1980, Zippel 1979).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+
+from verifiers.math.tree import (
+    Add,
+    Apply,
+    BasedNumber,
+    Constant,
+    Degrees,
+    Divide,
+    Mixed,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Percent,
+    Power,
+    Series,
+    Symbol,
+    Unknown,
+    rewrite,
+)
+
+MAX_BITS = 50_000
+"""Largest numerator or denominator of an exact value, in bits."""
+MAX_FACTORIAL = 20_000
+"""Largest argument of a factorial that is multiplied out in the finite field."""
+MAX_TERMS = 500
+"""Longest sum or product that is evaluated term by term."""
+MAX_WORK = 20_000
+"""Work for one comparison, in units of about 5 microseconds."""
+
+
+class NotExactError(ArithmeticError):
+    """An expression outside what exact arithmetic handles within its bounds."""
+
+
+class TooLargeError(NotExactError):
+    """A value past the bounds of every method."""
+
+
+class UndefinedError(ArithmeticError):
+    """An expression without a value, such as a division by zero."""
+
+
+class _Work(threading.local):
+    """What this thread has spent on the comparison at hand; a count, so that verdicts do not depend on the clock."""
+
+    spent = 0
+
+
+_work = _Work()
+
+
+def begin_work() -> None:
+    """Start the account of a new comparison in this thread."""
+    _work.spent = 0
+
+
+def spend(units: int) -> None:
+    """Account for work.
+
+    Raises:
+        TooLargeError: If the comparison has used up `MAX_WORK`.
+    """
+    _work.spent += units
+    if _work.spent > MAX_WORK:
+        raise TooLargeError("too much work")
+
+
+def rational_value(node: Node) -> Fraction:
+    """The exact value of a constant rational expression.
+
+    Raises:
+        NotExactError: If the value is irrational, depends on a symbol, or is past `MAX_BITS`.
+        UndefinedError: If there is no value.
+    """
+    read = _RATIONAL.get(type(node))
+    if read is None:
+        raise NotExactError(type(node).__name__)
+    return read(node)
+
+
+def integer_value(node: Node) -> int:
+    """The exact value of a constant integer expression.
+
+    Raises:
+        NotExactError: If the value is no integer, or as for `rational_value`.
+        UndefinedError: If there is no value.
+    """
+    value = rational_value(node)
+    if value.denominator != 1:
+        raise NotExactError("not an integer")
+    return value.numerator
+
+
+def _bounded(value: Fraction) -> Fraction:
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits > MAX_BITS:
+        raise NotExactError("too many bits")
+    spend(1 + (bits >> 9) ** 2 // 16)
+    return value
+
+
+def _sum(node: Add) -> Fraction:
+    return _bounded(sum((rational_value(term) for term in node.terms), Fraction(0)))
+
+
+def _product(node: Multiply) -> Fraction:
+    value = Fraction(1)
+    for factor in node.factors:
+        value = _bounded(value * rational_value(factor))
+    return value
+
+
+def _quotient(node: Divide) -> Fraction:
+    denominator = rational_value(node.denominator)
+    if not denominator:
+        raise UndefinedError("division by zero")
+    return _bounded(rational_value(node.numerator) / denominator)
+
+
+def _power(node: Power) -> Fraction:
+    return rational_power(rational_value(node.base), rational_value(node.exponent))
+
+
+def rational_power(base: Fraction, exponent: Fraction) -> Fraction:
+    """A rational power that is rational; odd roots of negative numbers are the real ones.
+
+    Raises:
+        NotExactError: If the power is irrational or past `MAX_BITS`.
+        UndefinedError: For zero to a power that is not positive.
+    """
+    if exponent.denominator != 1:
+        base = exact_root(base, exponent.denominator)
+    if not base and exponent <= 0:
+        raise UndefinedError("zero to a power that is not positive")
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if abs(base) != 1 and bits * abs(exponent.numerator) > MAX_BITS and base:
+        raise NotExactError("too many bits")
+    if abs(base) == 1:
+        return base if exponent.numerator % 2 else Fraction(1)
+    return base**exponent.numerator
+
+
+def exact_root(value: Fraction, degree: int) -> Fraction:
+    """The real root of a rational number where it is rational.
+
+    Raises:
+        NotExactError: If it is not.
+    """
+    if degree < 1 or degree > 10_000 or (value < 0 and degree % 2 == 0):
+        raise NotExactError("no real root")
+    top, bottom = (_integer_root(abs(part), degree) for part in (value.numerator, value.denominator))
+    return Fraction(top if value >= 0 else -top, bottom)
+
+
+def _integer_root(value: int, degree: int) -> int:
+    if value < 2:
+        return value
+    root = math.isqrt(value) if degree == 2 else _newton_root(value, degree)
+    if root**degree != value:
+        raise NotExactError("an irrational root")
+    return root
+
+
+def _newton_root(value: int, degree: int) -> int:
+    if degree >= value.bit_length():
+        return 1
+    root = 1 << -(-value.bit_length() // degree)
+    while True:
+        smaller = ((degree - 1) * root + value // root ** (degree - 1)) // degree
+        if smaller >= root:
+            return root
+        root = smaller
+
+
+def _apply(node: Apply) -> Fraction:
+    read = _RATIONAL_FUNCTIONS.get(node.name)
+    if read is None:
+        raise NotExactError(node.name)
+    return _bounded(read(*(rational_value(argument) for argument in node.arguments)))
+
+
+def _root(value: Fraction, degree: Fraction) -> Fraction:
+    if degree.denominator != 1:
+        raise NotExactError("a root whose degree is no integer")
+    return exact_root(value, degree.numerator)
+
+
+def _natural(value: Fraction, limit: int) -> int:
+    if value.denominator != 1 or value < 0:
+        raise UndefinedError("not a natural number")
+    if value > limit:
+        raise NotExactError("too large to multiply out")
+    return value.numerator
+
+
+def _factorial(value: Fraction) -> Fraction:
+    return Fraction(math.factorial(_natural(value, 4000)))
+
+
+def _double_factorial(value: Fraction) -> Fraction:
+    return Fraction(math.prod(range(_natural(value, 6000), 0, -2)))
+
+
+def _binomial(upper: Fraction, lower: Fraction) -> Fraction:
+    top, bottom = _natural(upper, 4000), _natural(lower, 10**9)
+    return Fraction(math.comb(top, bottom))
+
+
+def _integers(*values: Fraction) -> list[int]:
+    return [_natural(abs(value), 10**4000) for value in values]
+
+
+def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
+    """A logarithm that is an integer."""
+    if value <= 0 or base <= 0 or base == 1:
+        raise UndefinedError("a logarithm outside its domain")
+    if value == 1:
+        return Fraction(0)
+    guess = round(
+        (math.log2(value.numerator) - math.log2(value.denominator))
+        / (math.log2(base.numerator) - math.log2(base.denominator))
+    )
+    if abs(guess) > 10_000 or rational_power(base, Fraction(guess)) != value:
+        raise NotExactError("a logarithm that is no integer")
+    return Fraction(guess)
+
+
+_RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
+    "root": _root,
+    "factorial": _factorial,
+    "factorial2": _double_factorial,
+    "binomial": _binomial,
+    "abs": abs,
+    "floor": lambda value: Fraction(math.floor(value)),
+    "ceil": lambda value: Fraction(math.ceil(value)),
+    "gcd": lambda *values: Fraction(math.gcd(*_integers(*values))),
+    "lcm": lambda *values: Fraction(math.lcm(*_integers(*values))),
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
+    "log": _logarithm,
+}
+
+
+def series_values(node: Series) -> range:
+    """The indices of a finite sum or product.
+
+    Raises:
+        NotExactError: If a bound is no constant integer, or there are more than `MAX_TERMS`.
+    """
+    lower, upper = integer_value(node.lower), integer_value(node.upper)
+    if upper - lower >= MAX_TERMS:
+        raise NotExactError("too many terms")
+    return range(lower, upper + 1)
+
+
+def substitute(node: Node, name: str, value: Node) -> Node:
+    """The expression with a symbol replaced; an index called `i` or `e` is the constant of that name in the tree."""
+    return rewrite(node, lambda part: value if isinstance(part, Symbol | Constant) and part.name == name else None)
+
+
+def _series(node: Series) -> Fraction:
+    total = Fraction(node.kind == "product")
+    for index in series_values(node):
+        spend(4)
+        term = rational_value(substitute(node.body, node.index, signed_number(index)))
+        total = _bounded(total + term if node.kind == "sum" else total * term)
+    return total
+
+
+def signed_number(value: int) -> Node:
+    """An integer as a tree."""
+    return Number(Fraction(value)) if value >= 0 else Negate(Number(Fraction(-value)))
+
+
+_RATIONAL: dict[type[Node], Callable[..., Fraction]] = {
+    Number: lambda node: node.value,
+    Mixed: lambda node: node.whole + node.part,
+    Negate: lambda node: -rational_value(node.value),
+    Percent: lambda node: rational_value(node.value) / 100,
+    BasedNumber: lambda node: based_value(node),
+    Add: _sum,
+    Multiply: _product,
+    Divide: _quotient,
+    Power: _power,
+    Apply: _apply,
+    Series: _series,
+}
+
+
+def based_value(node: BasedNumber) -> Fraction:
+    """The value of a numeral in its base."""
+    whole, _, part = node.digits.partition(".")
+    value = Fraction(int(whole, node.base))
+    return value + Fraction(int(part, node.base), node.base ** len(part)) if part else value
+
+
+# The finite field. PRIME is 1 modulo 8 and modulo every odd prime up to 97, so that by quadratic reciprocity -1, 2 and all
+# of those primes have square roots.
+_ODD_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+PRIME = 5 * 8 * math.prod(_ODD_PRIMES) + 1
+_LARGEST_TRIAL_DIVISOR = 1000
+
+
+def residue(node: Node, sample: int = 0) -> int:
+    """The image of an expression in the prime field.
+
+    Args:
+        node: The expression.
+        sample: Which residues the symbols get.
+
+    Raises:
+        NotExactError: If the expression holds something the homomorphism is not defined on.
+        UndefinedError: If there is no value, such as a division by zero.
+    """
+    read = _RESIDUES.get(type(node))
+    if read is None:
+        raise NotExactError(type(node).__name__)
+    return read(node, sample)
+
+
+@functools.lru_cache(maxsize=4096)
+def _symbol_residue(name: str, sample: int) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{sample}:{name}".encode(), digest_size=32).digest(), "big") % PRIME
+
+
+@functools.lru_cache(maxsize=4096)
+def square_root(value: int) -> int:
+    """A square root modulo `PRIME`, by Tonelli and Shanks.
+
+    Raises:
+        NotExactError: If there is none.
+    """
+    if pow(value, (PRIME - 1) // 2, PRIME) != 1:
+        raise NotExactError("no square root in the field")
+    odd, twos = PRIME - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    non_residue = next(candidate for candidate in range(2, 10_000) if pow(candidate, (PRIME - 1) // 2, PRIME) != 1)
+    factor, root, rest = pow(non_residue, odd, PRIME), pow(value, (odd + 1) // 2, PRIME), pow(value, odd, PRIME)
+    while rest != 1:
+        order, power = 0, rest
+        while power != 1:
+            order, power = order + 1, power * power % PRIME
+        step = pow(factor, 1 << (twos - order - 1), PRIME)
+        twos, factor = order, step * step % PRIME
+        root, rest = root * step % PRIME, rest * factor % PRIME
+    return root
+
+
+@functools.lru_cache(maxsize=4096)
+def _integer_square_root(value: int) -> int:
+    """The image of the square root of a positive integer, multiplicative in its prime factors."""
+    root = 1
+    for divisor in (2, *range(3, _LARGEST_TRIAL_DIVISOR, 2)):
+        if divisor * divisor > value:
+            break
+        while value % divisor == 0:
+            value //= divisor
+            if value % divisor == 0:
+                value //= divisor
+                root = root * divisor % PRIME
+            else:
+                root = root * square_root(divisor) % PRIME
+                break
+    if value >= _LARGEST_TRIAL_DIVISOR**2:
+        raise NotExactError("a radicand that is not factored")
+    return root * square_root(value) % PRIME if value > 1 else root
+
+
+def _inverse(value: int) -> int:
+    if value % PRIME == 0:
+        raise UndefinedError("division by zero")
+    return pow(value, -1, PRIME)
+
+
+def _fraction_residue(value: Fraction) -> int:
+    return value.numerator * _inverse(value.denominator) % PRIME
+
+
+def _constant_residue(node: Constant, sample: int) -> int:
+    if node.name == "inf":
+        raise NotExactError("infinity")
+    return square_root(PRIME - 1) if node.name == "i" else _symbol_residue(f"constant {node.name}", sample)
+
+
+def _product_residue(node: Multiply, sample: int) -> int:
+    value = 1
+    for factor in node.factors:
+        value = value * residue(factor, sample) % PRIME
+    return value
+
+
+def _power_residue(node: Power, sample: int) -> int:
+    exponent = rational_value(node.exponent)
+    spend(exponent.numerator.bit_length() >> 4)
+    if exponent.denominator == 2 and exponent.numerator.bit_length() < 64:
+        return _signed_power(_root_residue(node.base), exponent.numerator)
+    if exponent.denominator != 1:
+        raise NotExactError("a fractional power")
+    base = residue(node.base, sample)
+    if exponent <= 0 and not base:
+        raise UndefinedError("zero to a power that is not positive")
+    return _signed_power(base, exponent.numerator)
+
+
+def _signed_power(base: int, exponent: int) -> int:
+    power = pow(base, abs(exponent), PRIME)
+    return _inverse(power) if exponent < 0 else power
+
+
+def _root_residue(radicand: Node) -> int:
+    """The square root of a constant rational number; of a negative one it is a multiple of i."""
+    value = rational_value(radicand)
+    if max(abs(value.numerator), value.denominator).bit_length() > 200:
+        raise NotExactError("a radicand that is not factored")
+    root = _integer_square_root(abs(value.numerator) * value.denominator) if value else 0
+    root = root * _inverse(value.denominator) % PRIME
+    return root * square_root(PRIME - 1) % PRIME if value < 0 else root
+
+
+def _apply_residue(node: Apply, sample: int) -> int:
+    if node.name == "root" and node.arguments[1] == Number(Fraction(2)):
+        return _root_residue(node.arguments[0])
+    if node.name in ("factorial", "factorial2"):
+        top = _natural(rational_value(node.arguments[0]), MAX_FACTORIAL)
+        value = 1
+        spend(top // 20)
+        for factor in range(top, 1, -1 if node.name == "factorial" else -2):
+            value = value * factor % PRIME
+        return value
+    return _fraction_residue(rational_value(node))
+
+
+def _unknown_residue(node: Unknown, sample: int) -> int:
+    arguments = ",".join(str(residue(argument, sample)) for argument in node.arguments)
+    return _symbol_residue(f"{node.name}({arguments})", sample)
+
+
+def _series_residue(node: Series, sample: int) -> int:
+    total = int(node.kind == "product")
+    for index in series_values(node):
+        spend(4)
+        term = residue(substitute(node.body, node.index, signed_number(index)), sample)
+        total = (total + term if node.kind == "sum" else total * term) % PRIME
+    return total
+
+
+_RESIDUES: dict[type[Node], Callable[..., int]] = {
+    Number: lambda node, sample: _fraction_residue(node.value),
+    Mixed: lambda node, sample: _fraction_residue(node.whole + node.part),
+    Negate: lambda node, sample: -residue(node.value, sample) % PRIME,
+    Percent: lambda node, sample: residue(node.value, sample) * _inverse(100) % PRIME,
+    Degrees: lambda node, sample: (
+        residue(node.value, sample) * _symbol_residue("constant pi", sample) * _inverse(180) % PRIME
+    ),
+    BasedNumber: lambda node, sample: _fraction_residue(based_value(node)),
+    Constant: _constant_residue,
+    Symbol: lambda node, sample: _symbol_residue(node.name, sample),
+    Add: lambda node, sample: sum(residue(term, sample) for term in node.terms) % PRIME,
+    Multiply: _product_residue,
+    Divide: lambda node, sample: residue(node.numerator, sample) * _inverse(residue(node.denominator, sample)) % PRIME,
+    Power: _power_residue,
+    Apply: _apply_residue,
+    Unknown: _unknown_residue,
+    Series: _series_residue,
+}

@@ -1,0 +1,309 @@
+"""Finding the answer in a completion, apart from judging it.
+
+The order is fixed: a box, `####`, `<answer>`, the phrase "the answer is", a completion that is only an expression and, where
+a preset asks for it, the last number. What is said inside an unfinished chain of thought is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.math.parse import parse
+from verifiers.math.text import unwrap
+from verifiers.math.tokens import UnreadableError
+from verifiers.math.tree import Words
+
+MAX_COMPLETION = 2_000_000
+"""Longest completion searched, in characters; of a longer one the end."""
+_MAX_PROSE_WORDS = 3
+
+Method = Literal["box", "hashes", "tag", "phrase", "whole", "number"]
+METHODS: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """An answer and how it was found; `answer` is None where there is none."""
+
+    answer: str | None
+    method: str
+    """One of `METHODS`, the name of a regular-expression preset, or why there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How answers are found.
+
+    Raises:
+        InvalidArgumentError: If a method is unknown or the pattern has no group.
+    """
+
+    methods: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole")
+    """What is tried, in the order of `METHODS`."""
+    stop: tuple[str, ...] = ()
+    """Strings at the first of which the completion is cut."""
+    thinking: Literal["closed", "ignore"] = "closed"
+    """`closed`: only what follows the last `</think>` counts, an unclosed `<think>` is no answer; `ignore`: tags are text."""
+    pattern: re.Pattern[str] | None = None
+    """A regular expression that replaces the methods: the first group that matched is the answer."""
+    occurrence: int = 0
+    """Which match of the pattern counts: 0 the first, -1 the last."""
+    literal: bool = False
+    """Whether answers are compared as strings after `ignored` is deleted, as lm-eval's exact match does."""
+    ignored: tuple[re.Pattern[str], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for method in self.methods:
+            if method not in METHODS:
+                raise unknown_name("extraction method", method, METHODS)
+        if self.thinking not in ("closed", "ignore"):
+            raise InvalidArgumentError(f"thinking is 'closed' or 'ignore', got {self.thinking!r}")
+        if self.pattern is not None and self.pattern.groups == 0:
+            raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group that would hold the answer")
+
+    def __call__(self, completion: str) -> Extracted:
+        """Find the answer in a completion."""
+        completion = completion[-MAX_COMPLETION:]
+        for stop in self.stop:
+            completion = completion.partition(stop)[0]
+        if self.pattern is not None:
+            return Extracted(_matched(self.pattern, self.occurrence, completion), "pattern")
+        if self.thinking == "closed":
+            completion, problem = _after_thinking(completion)
+            if problem:
+                return Extracted(None, problem)
+        return self._search(completion)
+
+    def _search(self, completion: str) -> Extracted:
+        for method in METHODS:
+            if method in self.methods and (found := _FINDERS[method](completion)) is not None:
+                answer = found.strip()
+                return Extracted(answer, method) if answer else Extracted(None, f"an empty {method}")
+        return Extracted(None, "no answer in the completion")
+
+
+def _matched(pattern: re.Pattern[str], occurrence: int, completion: str) -> str | None:
+    """What lm-eval's regex filter returns: of the chosen match, its first group that is not empty."""
+    matches = pattern.findall(completion)
+    if not matches:
+        return None
+    match = matches[occurrence]
+    groups = match if isinstance(match, tuple) else (match,)
+    return next((group for group in groups if group), "").strip() or None
+
+
+def _after_thinking(completion: str) -> tuple[str, str]:
+    """The text after the last closed thought, and why there is no answer in it, if so."""
+    thought, closed, rest = completion.rpartition("</think>")
+    rest = rest if closed else completion
+    if "<think>" in rest:
+        return "", "an unclosed <think>"
+    if closed and not rest.strip():
+        return "", "nothing after </think>"
+    del thought
+    return rest, ""
+
+
+# Boxes.
+
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
+_BETWEEN_BOXES = re.compile(
+    r"(?:[\s,;$.]|\\[,;! ]|\\q?quad\b|\\text\s*\{\s*(?:,|and|or|,\s*and|,\s*or)\s*\}|\\\(|\\\)|\band\b|\bor\b)*"
+)
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"[^\s$]+")
+
+
+def boxes(text: str) -> list[tuple[int, int, str | None]]:
+    """Every outermost box: where it starts and ends, and its content, None if it is not closed."""
+    found: list[tuple[int, int, str | None]] = []
+    position = 0
+    while (match := _BOX.search(text, position)) is not None:
+        end, content = _box_content(text, match.end())
+        found.append((match.start(), end, content))
+        position = end
+    return found
+
+
+def _box_content(text: str, start: int) -> tuple[int, str | None]:
+    if not text.startswith("{", start):
+        bare = _BARE_BOX.match(text, start)
+        return (bare.end(), bare[0].rstrip(".,;")) if bare else (start, "")
+    depth = 0
+    for match in _BRACE.finditer(text, start):
+        depth += (match[0] == "{") - (match[0] == "}")
+        if depth == 0 and match[0] == "}":
+            return match.end(), text[start + 1 : match.start()]
+    return len(text), None
+
+
+def _last_box(text: str) -> str | None:
+    """The last box; with the boxes before it that only commas and joining words stand between, they are one list."""
+    found = boxes(text)
+    if not found:
+        return None
+    contents, joiner = [found[-1][2]], ", "
+    for earlier, later in zip(found[-2::-1], found[:0:-1], strict=True):
+        between = text[earlier[1] : later[0]]
+        if not _BETWEEN_BOXES.fullmatch(between) or "\n\n" in between:
+            break
+        contents.append(earlier[2])
+        joiner = " or " if re.search(r"\bor\b", between) else joiner
+    if not contents[0] or not contents[0].strip():
+        return ""
+    distinct = list(dict.fromkeys(content.strip() for content in reversed(contents) if content and content.strip()))
+    return joiner.join(distinct)
+
+
+# Marks and phrases.
+
+_HEADING = re.compile(
+    r"#{3,}[ \t]*(?:step|solution|explanation|conclusion|analysis|verif|check|part|case|given|approach)\b",
+    re.IGNORECASE,
+)
+_ANSWER_TAG = re.compile(r"<answer>", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"\b(?:answer|result)\**\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
+    r"(?:(?<=answer)\**[ \t]*(?=\n)"  # a heading
+    r"|(?:is|would\s+be|must\s+be|equals|becomes)\b"
+    r"(?:\s+(?:therefore|thus|then|simply|just|hence|given\s+by))?\s*(?:\**\s*:)?|\**\s*:|=)\**",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"(?:\bnot|n't|\bcannot|\bnever|\bunable\s+to)\s+(?:\w+\s+){0,2}?"
+    r"(?:say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell)\b[^.,;:\n]{0,30}$",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"\.(?=\s|\*|$)(?<![ap]\.m\.)|\n|(?<=[!?])\s")
+_AFTERTHOUGHT = re.compile(
+    r",?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not)|for\s+the\b|when\b|after\b|\()",
+    re.IGNORECASE,
+)
+_MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+
+
+def _after_hashes(text: str) -> str | None:
+    start = text.rfind("####")
+    if start < 0 or _HEADING.match(text, start):
+        return None
+    return text[start + 4 :].lstrip("#").lstrip(" \t").partition("\n")[0]
+
+
+def _in_tag(text: str) -> str | None:
+    tags = list(_ANSWER_TAG.finditer(text))
+    if not tags:
+        return None
+    content = re.split(r"</answer>", text[tags[-1].end() :], maxsplit=1, flags=re.IGNORECASE)[0]
+    return _from_phrase(content) or content
+
+
+def _from_phrase(text: str) -> str | None:
+    matches = list(_PHRASE.finditer(text))
+    if not matches:
+        return None
+    if _DENIED.search(text[max(0, matches[-1].start() - 80) : matches[-1].start()]):
+        return ""
+    return _statement(text[matches[-1].end() :].lstrip(" \t\n*_:"))
+
+
+def _statement(text: str) -> str:
+    """The answer that a sentence starts with: its mathematics where it starts so, else its words."""
+    text = text.lstrip()
+    if (display := re.match(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", text, re.DOTALL)) is not None:
+        return display[1] or display[2]
+    end = _sentence_end(text)
+    sentence = text[:end].strip()
+    sentence = sentence.removesuffix("**") if sentence.count("**") % 2 else sentence
+    shorter = _AFTERTHOUGHT.split(sentence, maxsplit=1)[0]
+    return shorter if shorter.count("(") == shorter.count(")") and shorter else sentence
+
+
+def _sentence_end(text: str) -> int:
+    """Where the first sentence ends; a full stop inside mathematics ends none."""
+    formulas = [match.span() for match in _MATHEMATICS.finditer(text[:2000])]
+    for match in _SENTENCE_END.finditer(text):
+        if not any(start < match.start() < end - 1 for start, end in formulas):
+            return match.start()
+    return len(text)
+
+
+def _whole(text: str) -> str | None:
+    """The completion itself, if it is an expression or a few words."""
+    answer = unwrap(text)
+    if not answer or len(answer) > 4000:
+        return answer and None
+    try:
+        tree = parse(answer)
+    except UnreadableError:
+        return None
+    if isinstance(tree, Words) and (len(tree.text.split()) > _MAX_PROSE_WORDS or "\n" in answer):
+        return None
+    return answer
+
+
+_LAST_NUMBER = re.compile(r"-?\$?[0-9][0-9,]*(?:\.[0-9]+)?(?:/[0-9]+)?|-?\.[0-9]+")
+
+
+def _last_number(text: str) -> str | None:
+    numbers = _LAST_NUMBER.findall(text)
+    return numbers[-1].rstrip(",") if numbers else None
+
+
+_FINDERS = {
+    "box": _last_box,
+    "hashes": _after_hashes,
+    "tag": _in_tag,
+    "phrase": _from_phrase,
+    "whole": _whole,
+    "number": _last_number,
+}
+
+_LM_EVAL_IGNORED = tuple(re.compile(pattern) for pattern in (",", r"\$", r"(?s).*#### ", r"\.$"))
+_GSM8K_STOP = ("Question:", "</s>", "<|im_end|>")
+PRESETS: dict[str, Extraction] = {
+    "default": Extraction(),
+    "flexible": Extraction(methods=METHODS),
+    "boxed": Extraction(methods=("box",)),
+    "answer_tag": Extraction(methods=("tag",)),
+    # The regular expressions, stop strings and ignored strings of lm-eval 0.4.13, tasks/gsm8k/gsm8k.yaml.
+    "gsm8k_strict": Extraction(
+        stop=_GSM8K_STOP,
+        pattern=re.compile(r"#### (\-?[0-9\.\,]+)"),
+        thinking="ignore",
+        literal=True,
+        ignored=_LM_EVAL_IGNORED,
+    ),
+    "gsm8k_flexible": Extraction(
+        stop=_GSM8K_STOP,
+        pattern=re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)"),
+        occurrence=-1,
+        thinking="ignore",
+        literal=True,
+        ignored=_LM_EVAL_IGNORED,
+    ),
+    # The phrase of the four-shot prompt of Lewkowycz et al. (2022), appendix D; answers are compared by this verifier.
+    "minerva": Extraction(
+        stop=("Problem:",),
+        pattern=re.compile(r"Final Answer: The final answer is(.*?)\.? I hope it is correct"),
+        thinking="ignore",
+    ),
+}
+
+
+def extraction_named(extraction: str | Extraction) -> Extraction:
+    """An extraction by the name of its preset, or itself.
+
+    Raises:
+        UnknownNameError: If no preset has that name.
+        InvalidArgumentError: If it is neither a name nor an `Extraction`.
+    """
+    if isinstance(extraction, Extraction):
+        return extraction
+    if not isinstance(extraction, str):
+        raise InvalidArgumentError(f"extraction is the name of a preset or an Extraction, got {extraction!r}")
+    if extraction not in PRESETS:
+        raise unknown_name("extraction preset", extraction, PRESETS)
+    return PRESETS[extraction]

@@ -1,0 +1,60 @@
+"""Whether an expression occurs in a problem's prompt."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from verifiers.math.parse import parse
+from verifiers.math.text import normal_text
+from verifiers.math.tokens import UnreadableError
+from verifiers.math.tree import Node, unordered, walk
+
+MAX_PROMPT = 20_000
+"""Longest prompt searched, in characters."""
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+# In plain text, what is made of numbers, single letters, function names and signs alone; possessive, so linear.
+_PLAIN_FORMULA = re.compile(
+    r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%×·÷−√²³])\s*+){3,}"
+)
+_PUNCTUATION = " .,;:?!"
+_EDGES = "[A-Za-z0-9.^_]"
+
+
+def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
+    """Whether an expression is written in a prompt, as one of its expressions or as a piece of its text.
+
+    Args:
+        node: The expression.
+        prompt: The prompt.
+        text: The expression's normal text, which is searched for as well.
+    """
+    prompt = prompt[:MAX_PROMPT]
+    if unordered(node) in _expressions(prompt):
+        return True
+    return text is not None and _in_text(text, prompt)
+
+
+@functools.lru_cache(maxsize=1024)
+def _expressions(prompt: str) -> frozenset[object]:
+    """Every expression in the prompt, as a key without order; a sum or product counts with all of its terms."""
+    found: set[object] = set()
+    formulas = [next(group for group in match.groups() if group) for match in _FORMULA.finditer(prompt)]
+    plain = [match[0] for match in _PLAIN_FORMULA.finditer(_FORMULA.sub(" . ", prompt))]
+    for formula in (*formulas, *plain):
+        try:
+            tree = parse(formula.strip(_PUNCTUATION))
+        except UnreadableError:
+            continue  # no expression of its own; its text is searched instead
+        found.update(unordered(part) for part in walk(tree))
+    return frozenset(found)
+
+
+def _in_text(text: str, prompt: str) -> bool:
+    pattern = rf"(?<!{_EDGES}){re.escape(text)}(?!{_EDGES})"
+    return re.search(pattern, _normal_prompt(prompt)) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _normal_prompt(prompt: str) -> str:
+    return normal_text(prompt)

@@ -1,0 +1,370 @@
+"""Tokens of LaTeX and plain mathematical text.
+
+Every pattern is linear in the text (no nested quantifiers), and `tokenize` refuses text past `MAX_LENGTH`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from verifiers.math.text import to_ascii
+from verifiers.math.tree import BasedNumber, Node, Number
+from verifiers.math.units import SINGLE_LETTER_UNITS, UNITS
+from verifiers.math.vocabulary import (
+    FUNCTIONS,
+    NAMES,
+    ROMAN_COMMANDS,
+    SHORT_WORDS,
+    SILENT_COMMANDS,
+    SYNONYMS,
+    TEXT_COMMANDS,
+)
+
+MAX_LENGTH = 4000
+"""Longest answer read, in characters; also below Python's limit on the digits of an integer."""
+MAX_EXPONENT = 4000
+"""Largest power of ten of a literal in scientific notation."""
+
+
+class UnreadableError(ValueError):
+    """Text that cannot be read as mathematics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: `kind` is `number`, `symbol`, `word`, `command`, `sign` or `end`."""
+
+    kind: str
+    text: str
+    spaced: bool = False
+    """Whether a space stands before it."""
+    value: Node | None = None
+    """What a number is worth."""
+    plain_commas: bool = False
+    """Whether a number is grouped by bare commas, so that it could also be a list."""
+
+
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]")
+_STYLES = re.compile(r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}")
+
+_SEPARATOR = r"(?:\{,\}|\\,|,\s*\\!\s*|\\!\s*,\s*|\\;|\\ )"
+_DIGITS = (
+    rf"[0-9]{{1,3}}(?:(?:\s*{_SEPARATOR}\s*[0-9]{{3}})+|(?:,[0-9]{{3}})+|(?: [0-9]{{3}})+)(?![0-9])(?!,[0-9])|[0-9]+"
+)
+_NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?")
+_COMMA_NUMBER = re.compile(r"(?P<whole>[0-9]+)(?P<point>,(?P<decimals>[0-9]+))?")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,6})(?![0-9A-Za-z.])")
+_REPEATING = re.compile(
+    r"\s*(?:\\(?:overline|bar|dot|overset\{\\cdot\})\s*\{([0-9]+)\}|\\(?:bar|overline|dot)\s*([0-9])|\(([0-9]+)\))"
+)
+_ELLIPSIS = re.compile(r"\s*(?:\.\.\.|\\(?:l|c)?dots(?![A-Za-z]))")
+_NUMBER_START = re.compile(r"\.?[0-9]")
+_BASED = re.compile(
+    r"(?P<digits>[0-9][0-9A-Z]*(?:\.[0-9A-Z]+)?)\s*_\s*(?:\{\s*(?:\\text\s*\{)?\s*(?P<braced>[0-9]{1,2}|[a-z]{3,8})\s*\}?\s*\}|(?P<bare>[0-9]))"
+)
+_PARENTHESISED_BASE = re.compile(
+    r"\(\s*(?P<digits>[0-9][0-9A-Z]*)\s*\)\s*_\s*(?:\{\s*(?P<braced>[0-9]{1,2})\s*\}|(?P<bare>[0-9]))"
+)
+_BASE_WORDS = {
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "twelve": 12,
+    "sixteen": 16,
+}
+_SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
+_COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s*|\\cdot\s*)?)+$")
+_SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
+_SIGNS = ("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "...", "=>")
+
+
+class _Reader:
+    """Reads tokens from one text; `brackets` counts the open round, square and set brackets."""
+
+    def __init__(self, text: str, *, thousands: bool, decimal_comma: bool, prose: bool) -> None:
+        self.text, self.thousands, self.decimal_comma, self.prose = text, thousands, decimal_comma, prose
+        self.position, self.brackets, self.spaced = 0, 0, False
+        self.tokens: list[Token] = []
+
+    def read(self) -> list[Token]:
+        while self.position < len(self.text):
+            if space := _SPACE.match(self.text, self.position):
+                self.position, self.spaced = space.end(), True
+            else:
+                self._next()
+        return self.tokens
+
+    def emit(self, kind: str, text: str, value: Node | None = None, *, plain_commas: bool = False) -> None:
+        self.tokens.append(Token(kind, text, self.spaced, value, plain_commas))
+        self.spaced = False
+
+    def _next(self) -> None:
+        sign = self.text[self.position]
+        if _NUMBER_START.match(self.text, self.position):
+            self._number()
+        elif sign == "(" and (based := _PARENTHESISED_BASE.match(self.text, self.position)):
+            self._based(based)
+        elif sign.isalpha():
+            self._letters()
+        elif sign == "\\":
+            self._command()
+        else:
+            self._sign()
+
+    def _sign(self) -> None:
+        text = next((sign for sign in _SIGNS if self.text.startswith(sign, self.position)), self.text[self.position])
+        if not text.isprintable():
+            raise UnreadableError(f"the control character {text!r}")
+        self.position += len(text)
+        if text == "$":
+            self._dollar()
+            return
+        self.brackets += (text in ("(", "[", "\\{")) - (text in (")", "]", "\\}") and self.brackets > 0)
+        self.emit("sign", text)
+
+    def _dollar(self) -> None:
+        """A dollar sign is currency before a number in text that has no second one; else it delimits mathematics."""
+        if self.text.replace("\\$", "").count("$") % 2:
+            self.emit("sign", "\\$")
+        else:
+            self.spaced = True
+
+    def _number(self) -> None:
+        if (based := _BASED.match(self.text, self.position)) and self._base(based) is not None:
+            self._based(based)
+            return
+        match = (_COMMA_NUMBER if self.decimal_comma else _NUMBER).match(self.text, self.position)
+        assert match is not None
+        assert match.end() > self.position
+        whole = match["whole"] or ""
+        bare_commas = bool(re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+", whole))
+        if (bare_commas and (not self.thousands or self.brackets)) or (
+            len(whole) > 3 and whole[0] == "0" and not whole.isdigit()
+        ):
+            match = re.compile(r"(?P<whole>[0-9]+)(?P<point>\.(?P<decimals>[0-9]*))?").match(self.text, self.position)
+            assert match is not None
+            whole, bare_commas = match["whole"], False
+        self.position = match.end()
+        digits = "".join(sign for sign in whole if sign.isdigit())
+        self.emit(
+            "number", digits + (match["point"] or ""), self._value(digits, match["decimals"]), plain_commas=bare_commas
+        )
+        if scientific := _SCIENTIFIC_X.match(self.text, self.position):
+            self.position = scientific.end()
+            self.emit("command", "times")
+
+    def _value(self, digits: str, decimals: str | None) -> Number:
+        if decimals is not None and (repeating := self._repetend(decimals)) is not None:
+            prefix, block = repeating
+            return Number(repeating_decimal(digits, prefix, block))
+        exponent = 0
+        if found := _EXPONENT.match(self.text, self.position):
+            exponent = int(found[1])
+            if abs(exponent) > MAX_EXPONENT:
+                raise UnreadableError("a power of ten past the limit")
+            self.position = found.end()
+        value = Fraction(int(digits + (decimals or "") or "0"), 10 ** len(decimals or "")) * Fraction(10) ** exponent
+        if not decimals and not exponent:
+            return Number(value)
+        significant = len((digits + (decimals or "")).lstrip("0"))
+        return Number(value, len(decimals or "") - exponent, significant)
+
+    def _repetend(self, decimals: str) -> tuple[str, str] | None:
+        """The non-repeating and the repeating digits of the decimal that ends here, if it is marked as repeating."""
+        if found := _REPEATING.match(self.text, self.position):
+            self.position = found.end()
+            return decimals, found[1] or found[2] or found[3]
+        if found := _ELLIPSIS.match(self.text, self.position):
+            self.position = found.end()
+            if (block := _visible_block(decimals)) is None:
+                raise UnreadableError("a decimal that goes on without a visible period")
+            return decimals, block
+        return None
+
+    def _base(self, match: re.Match[str]) -> int | None:
+        text = match["bare"] or match["braced"]
+        base = text if text.isdigit() else str(_BASE_WORDS.get(text, ""))
+        return int(base) if is_numeral(match["digits"], base) else None
+
+    def _based(self, match: re.Match[str]) -> None:
+        base = self._base(match) if "braced" in match.groupdict() else None
+        if base is None:
+            raise UnreadableError("digits that the base does not have")
+        self.position = match.end()
+        self.emit("number", match["digits"], BasedNumber(significant_digits(match["digits"]), base))
+
+    def _letters(self) -> None:
+        match = (_PROSE_WORD if self.prose else _LETTERS).match(self.text, self.position)
+        if match is None:
+            raise UnreadableError(f"the letter {self.text[self.position]!r}")
+        self.position = match.end()
+        run = match[0]
+        if self.prose or not run.isascii() or _is_word(run, self.tokens) or self._is_letter_unit(run):
+            self.emit("word", run)
+        elif run in FUNCTIONS:
+            self.emit("command", run)
+        elif run.lower() in NAMES and run not in ("Pi", "PI"):
+            self.emit("command", NAMES[run.lower()])
+        else:
+            self._symbols(run)
+
+    def _is_letter_unit(self, run: str) -> bool:
+        """Whether a letter starts the unit that ends the answer: `m` behind a number and a space, or `s` in `km/s`."""
+        before = self.tokens[-1] if self.tokens else None
+        if before is None or run not in SINGLE_LETTER_UNITS:
+            return False
+        if before.text in ("/", "cdot", "*"):
+            return len(self.tokens) > 1 and self.tokens[-2].kind == "word"
+        if before.kind == "word" or not (self.spaced and before.kind == "number"):
+            return False
+        rest = _UNIT_EXPRESSION.fullmatch(self.text, self.position - len(run))
+        return rest is not None and all(name in UNITS for name in _LETTERS.findall(rest[0]))
+
+    def _symbols(self, run: str) -> None:
+        """Split a run of letters into a known function or name at its end and one symbol for each other letter."""
+        for name in ("sqrt", "pi", "sin", "cos", "tan", "log", "ln"):
+            if run.endswith(name) and 0 < len(run) - len(name) <= 2:
+                self._symbols(run[: -len(name)])
+                self.emit("command", name)
+                return
+        for letter in run:
+            self.emit("symbol", letter)
+
+    def _command(self) -> None:
+        match = _COMMAND.match(self.text, self.position)
+        if match is None:
+            self._sign()
+            return
+        name = SYNONYMS.get(match[1], match[1])
+        self.position = match.end()
+        if name in TEXT_COMMANDS or name in ROMAN_COMMANDS:
+            self._upright(name)
+        elif name in SILENT_COMMANDS:
+            self._silent(name)
+        elif name in "{}[]|:":
+            self.position -= 1
+            self.text = self.text[: self.position] + " " + self.text[self.position + 1 :]
+            self.emit("sign", "\\" + name if name in "{}" else name)
+        elif name == "unicodefrac":
+            self.emit("command", "unicodefrac")
+        else:
+            self.emit("command", name)
+
+    def _silent(self, name: str) -> None:
+        r"""Typography; only `\\left|` and `\\right|` tell which way a bar opens."""
+        bar = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)").match(self.text, self.position)
+        if bar and name in ("left", "right", "bigl", "bigr", "Bigl", "Bigr"):
+            self.position = bar.end()
+            self.emit("command", "lvert" if name.endswith(("left", "l")) else "rvert")
+        elif (dot := re.compile(r"\s*\.").match(self.text, self.position)) and name in ("left", "right"):
+            self.position = dot.end()
+
+    def _closing_brace(self, start: int) -> int:
+        depth = 0
+        for match in _BRACE.finditer(self.text, start):
+            depth += {"{": 1, "}": -1}.get(match[0], 0)
+            if depth == 0:
+                return match.start()
+        raise UnreadableError("a group that does not end")
+
+    def _upright(self, name: str) -> None:
+        """Text inside mathematics: words are words there, except single roman letters and function names."""
+        start = self.text.find("{", self.position)
+        if start < 0 or self.text[self.position : start].strip(" *"):
+            raise UnreadableError(f"\\{name} without braces")
+        end = self._closing_brace(start)
+        content = self.text[start + 1 : end]
+        self.position = end + 1
+        inner = _Reader(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
+        if name in ROMAN_COMMANDS:
+            inner = [
+                _roman(token, after_number=bool(self.tokens) and self.tokens[-1].kind == "number") for token in inner
+            ]
+        if inner:
+            inner[0] = Token(inner[0].kind, inner[0].text, True, inner[0].value)
+        self.tokens += inner
+        self.spaced = True
+
+
+def _roman(token: Token, *, after_number: bool) -> Token:
+    if token.kind != "word":
+        return token
+    if token.text in FUNCTIONS:
+        return Token("command", token.text, token.spaced)
+    if len(token.text) == 1 and not (after_number and token.text in UNITS):
+        return Token("symbol", token.text, token.spaced)
+    return token
+
+
+def _is_word(run: str, before: list[Token]) -> bool:
+    if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
+        return False
+    if run.lower() in SHORT_WORDS:
+        return True
+    if (run in UNITS and before and before[-1].kind in ("number", "word")) or (
+        before and before[-1].text == "}" and run in UNITS
+    ):
+        return True
+    return len(run) >= 4 and not any(
+        run.endswith(name) and len(run) - len(name) <= 2 for name in ("sqrt", "sin", "cos", "tan", "log")
+    )
+
+
+def is_numeral(digits: str, base: str) -> bool:
+    """Whether these are digits, with at most one point, of a base from 2 to 36."""
+    if len(base) > 2 or not base.isdigit() or not 2 <= int(base) <= 36:
+        return False
+    return digits.count(".") < 2 and all(int(digit, 36) < int(base) for digit in digits if digit != ".")
+
+
+def significant_digits(digits: str) -> str:
+    """A numeral without leading zeros, except one in front of a point."""
+    shorter = digits.lstrip("0")
+    return shorter if shorter and shorter[0] != "." else f"0{shorter}"
+
+
+def _visible_block(decimals: str) -> str | None:
+    """The period that the digits before an ellipsis show: a digit three times, or a longer block twice."""
+    for length in range(1, len(decimals) // 2 + 1):
+        block = decimals[-length:]
+        if decimals.endswith(block * (3 if length == 1 else 2)):
+            return block
+    return None
+
+
+def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
+    """The value of a decimal whose last digits repeat for ever."""
+    head = Fraction(int(whole or "0")) + Fraction(int(prefix or "0"), 10 ** len(prefix))
+    return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(prefix))
+
+
+def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> list[Token]:
+    """Split an answer into tokens.
+
+    Args:
+        text: The answer, LaTeX or plain, without mathematics delimiters around it.
+        thousands: Whether digits grouped by bare commas are one number (never inside brackets).
+        decimal_comma: Whether a comma between digits is the decimal sign.
+
+    Raises:
+        UnreadableError: If the text is too long or holds something that no token has.
+    """
+    text = to_ascii(text)
+    if len(text) > MAX_LENGTH:
+        raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
+    text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
+    tokens = _Reader(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
+    tokens.append(Token("end", ""))
+    return tokens

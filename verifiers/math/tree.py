@@ -1,0 +1,362 @@
+"""The typed tree that answers are read into: numbers, expressions, relations, containers and words.
+
+Every node is frozen and hashable, and holds plain data only. Two trees are equal exactly when the answers were written
+alike up to typography; equality of meaning is the business of `verifiers.math.compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+from verifiers.math.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of every node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """A non-negative rational literal: an integer, a decimal, a repeating decimal, scientific notation."""
+
+    value: Fraction
+    decimals: int | None = None
+    """Digits after the point, for a literal written as a terminating decimal; None for any other."""
+    significant: int = 0
+    """Significant digits of a terminating decimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(Node):
+    """A mixed number such as two and a third; its parts are non-negative."""
+
+    whole: int
+    part: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BasedNumber(Node):
+    """A numeral with a base annotation."""
+
+    digits: str
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """One of `pi`, `e`, `i`, `inf`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol(Node):
+    """A free symbol, with its subscript and primes in the name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Node):
+    """Unary minus."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Node):
+    """A sum; subtraction adds a `Negate`."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(Node):
+    """A product, written with a sign or by juxtaposition."""
+
+    factors: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Divide(Node):
+    """A fraction or a quotient."""
+
+    numerator: Node
+    denominator: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Node):
+    """A power."""
+
+    base: Node
+    exponent: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A known function (`sin`, `root`, `binomial`, `factorial`, ...) applied to arguments."""
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Node):
+    """A function without a meaning of its own, such as `f`, applied to arguments."""
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Node):
+    """A finite or infinite `sum` or `product` over an index."""
+
+    kind: str
+    index: str
+    lower: Node
+    upper: Node
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class PlusMinus(Node):
+    """A sign that stands for both: `+1` for plus-minus, `-1` for minus-plus."""
+
+    value: Node
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Percent(Node):
+    """A percentage."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees(Node):
+    """An angle in degrees."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Node):
+    """A value with a unit, a currency or a counted noun."""
+
+    value: Node
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Node):
+    """Parts separated by colons."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Node):
+    """A time of day."""
+
+    hour: int
+    minute: int
+    half: str
+    """`"am"`, `"pm"`, or empty where it is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracketed(Node):
+    """Items between round or square brackets, or angle brackets: a tuple, a vector or an interval."""
+
+    opening: str
+    items: tuple[Node, ...]
+    closing: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf(Node):
+    """A set in braces."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    """Items separated by commas or words, with no brackets around them."""
+
+    items: tuple[Node, ...]
+    joiner: str = ","
+    """`","`, `"and"` or `"or"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSet(Node):
+    """One of `empty`, `R`, `Z`, `N`, `Q`, `C`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """`union`, `intersection` or `difference`."""
+
+    kind: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix(Node):
+    """A matrix; `kind` is `"v"` for a determinant's bars and `"p"` for any brackets."""
+
+    rows: tuple[tuple[Node, ...], ...]
+    kind: str = "p"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Node):
+    """A chain of operands joined by `=`, `<`, `<=`, `>`, `>=`, `!=`, `~`, `in` or `mod`."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Node):
+    """A multiple-choice letter, with what is written after it."""
+
+    letter: str
+    content: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Words(Node):
+    """Prose, folded: no case, articles or punctuation."""
+
+    text: str
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly under a node, in written order."""
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _nodes_of(value)
+
+
+_FIELD_NAMES: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _field_names(kind: type[Node]) -> tuple[str, ...]:
+    names = _FIELD_NAMES.get(kind)
+    if names is None:
+        names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind))
+    return names
+
+
+def _nodes_of(value: tuple[object, ...]) -> Iterator[Node]:
+    for item in value:
+        if isinstance(item, Node):
+            yield item
+        elif isinstance(item, tuple):
+            yield from _nodes_of(item)
+
+
+def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
+    """A copy in which each node that the function returns something for is replaced by that, from the top down."""
+    replaced = function(node)
+    if replaced is not None:
+        return replaced
+    values = [_rewritten(getattr(node, name), function) for name in _field_names(type(node))]
+    return type(node)(*values)
+
+
+def _rewritten(value: object, function: Callable[[Node], Node | None]) -> object:
+    if isinstance(value, Node):
+        return rewrite(value, function)
+    if isinstance(value, tuple):
+        return tuple(_rewritten(item, function) for item in value)
+    return value
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and every node under it."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(children(current))
+
+
+def symbols(node: Node) -> frozenset[str]:
+    """The names of the free symbols."""
+    if isinstance(node, Symbol):
+        return frozenset((node.name,))
+    found: frozenset[str] = frozenset()
+    for child in children(node):
+        found |= symbols(child)
+    return found - {node.index} if isinstance(node, Series) else found
+
+
+LITERALS = (Number, Mixed, BasedNumber, Constant, Symbol, Words, Clock, NamedSet)
+_WRAPPERS = (Negate, Percent, Degrees, Quantity, Ratio, Bracketed, SetOf, ListOf, Choice, Matrix, PlusMinus)
+
+
+def is_literal(node: Node) -> bool:
+    """Whether an answer is written without any operation left to carry out: a number, a fraction of integers, ..."""
+    if isinstance(node, LITERALS):
+        return True
+    if isinstance(node, Divide):
+        return is_integer_literal(node.numerator) and is_integer_literal(node.denominator)
+    if isinstance(node, Multiply):
+        return is_scientific(node)
+    if isinstance(node, Relation):
+        return all(is_literal(operand) for operand in node.operands)
+    return isinstance(node, _WRAPPERS) and all(is_literal(child) for child in children(node))
+
+
+def is_integer_literal(node: Node) -> bool:
+    """Whether a node is an integer as written, with at most a sign."""
+    if isinstance(node, Negate):
+        return is_integer_literal(node.value)
+    return isinstance(node, Number) and node.value.denominator == 1 and node.decimals is None
+
+
+def is_scientific(node: Multiply) -> bool:
+    """Whether a product is scientific notation: a literal times a literal power of ten."""
+    if len(node.factors) != 2 or not isinstance(node.factors[1], Power):
+        return False
+    power = node.factors[1]
+    return (
+        isinstance(node.factors[0], Number)
+        and power.base == Number(Fraction(10))
+        and is_integer_literal(power.exponent)
+    )
+
+
+def unordered(node: Node) -> object:
+    """A hashable key that does not depend on the order of terms and factors."""
+    if isinstance(node, Add):
+        return ("Add", frozenset(_counted(node.terms)))
+    if isinstance(node, Multiply):
+        return ("Multiply", frozenset(_counted(node.factors)))
+    parts = tuple(unordered(child) for child in children(node))
+    return (type(node).__name__, parts) if parts else node
+
+
+def _counted(nodes: tuple[Node, ...]) -> dict[tuple[object, int], None]:
+    seen: dict[object, int] = {}
+    counted: dict[tuple[object, int], None] = {}
+    for node in nodes:
+        key = unordered(node)
+        seen[key] = seen.get(key, 0) + 1
+        counted[key, seen[key]] = None
+    return counted

@@ -1,0 +1,178 @@
+"""Units, currencies and counted nouns: what may stand behind a number, and when two of them are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from verifiers.math.vocabulary import NO_NOUNS
+
+Dimension = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit as a factor of the base units of its dimension.
+
+    A counted noun (`"students"`) has no dimension: it says what is counted, and is never compared.
+    """
+
+    dimension: Dimension = ()
+    factor: Fraction = Fraction(1)
+    label: str = ""
+
+    @property
+    def is_label(self) -> bool:
+        """Whether this is a counted noun and no unit of measurement."""
+        return not self.dimension
+
+    def power(self, exponent: int) -> Unit:
+        """This unit raised to an integer power."""
+        dimension = tuple((name, degree * exponent) for name, degree in self.dimension if degree * exponent)
+        return Unit(dimension, self.factor**exponent, self.label)
+
+    def times(self, other: Unit) -> Unit:
+        """The product of two units."""
+        degrees = dict(self.dimension)
+        for name, degree in other.dimension:
+            degrees[name] = degrees.get(name, 0) + degree
+        dimension = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
+        return Unit(dimension, self.factor * other.factor, f"{self.label} {other.label}".strip())
+
+
+def _table() -> dict[str, Unit]:
+    units: dict[str, Unit] = {}
+    for dimension, factor, names in _UNITS:
+        for name in names.split():
+            units[name] = Unit(((dimension, 1),), Fraction(factor), name)
+    for name, dimension_, factor_ in _DERIVED:
+        units[name] = Unit(dimension_, Fraction(factor_), name)
+    return units
+
+
+# Dimension, size in the dimension's base unit, names (SI Brochure 9th edition; US customary units by NIST SP 811).
+_UNITS = [
+    ("length", "1", "m meter meters metre metres"),
+    ("length", "1/100", "cm centimeter centimeters centimetre centimetres cms"),
+    ("length", "1/1000", "mm millimeter millimeters millimetre millimetres"),
+    ("length", "1000", "km kilometer kilometers kilometre kilometres kms"),
+    ("length", "1/1000000000", "nm nanometer nanometers nanometre nanometres"),
+    ("length", "0.0254", "in inch inches"),
+    ("length", "0.3048", "ft foot feet"),
+    ("length", "0.9144", "yd yard yards yds"),
+    ("length", "1609.344", "mi mile miles"),
+    ("mass", "1", "g gm gms gram grams gramme grammes"),
+    ("mass", "1000", "kg kilogram kilograms kgs kilo kilos"),
+    ("mass", "1/1000", "mg milligram milligrams"),
+    ("mass", "1000000", "tonne tonnes"),
+    ("mass", "453.59237", "lb lbs pound pounds"),
+    ("mass", "28.349523125", "oz ounce ounces"),
+    ("mass", "907184.74", "ton tons"),
+    ("time", "1", "s sec secs second seconds"),
+    ("time", "1/1000", "ms millisecond milliseconds"),
+    ("time", "60", "min mins minute minutes"),
+    ("time", "3600", "h hr hrs hour hours"),
+    ("time", "86400", "day days"),
+    ("time", "604800", "week weeks wk wks"),
+    ("month", "1", "month months"),
+    ("month", "12", "yr yrs year years"),
+    ("volume", "1", "L l liter liters litre litres"),
+    ("volume", "1/1000", "ml mL milliliter milliliters millilitre millilitres"),
+    ("volume", "3.785411784", "gal gallon gallons"),
+    ("volume", "0.946352946", "qt quart quarts"),
+    ("volume", "0.473176473", "pt pint pints"),
+    ("volume", "0.2365882365", "cup cups"),
+    ("angle", "1", "deg degree degrees"),
+    ("angle in radians", "1", "rad radian radians"),
+    ("temperature in celsius", "1", "celsius °C"),
+    ("temperature in fahrenheit", "1", "fahrenheit °F"),
+    ("temperature in kelvin", "1", "K kelvin kelvins"),
+    ("dollar", "1", "dollar dollars usd $"),
+    ("dollar", "1/100", "cent cents ¢"),
+    ("euro", "1", "euro euros eur €"),
+    ("sterling", "1", "gbp £"),
+    ("rupee", "1", "rupee rupees rs ₹"),
+    ("yen", "1", "yen jpy ¥"),
+    ("current", "1", "A amp amps ampere amperes"),
+    ("frequency", "1", "Hz hertz"),
+    ("frequency", "1000", "kHz"),
+    ("energy", "1", "J joule joules"),
+    ("energy", "1000", "kJ kilojoule kilojoules"),
+    ("power", "1", "W watt watts"),
+    ("power", "1000", "kW kilowatt kilowatts"),
+    ("force", "1", "N newton newtons"),
+    ("pressure", "1", "Pa pascal pascals"),
+    ("potential", "1", "V volt volts"),
+    ("amount", "1", "mol mole moles"),
+    ("area", "1", "acre acres"),
+]
+_SPEED: Dimension = (("length", 1), ("time", -1))
+_DERIVED: list[tuple[str, Dimension, str]] = [
+    ("mph", _SPEED, "0.44704"),
+    ("kph", _SPEED, "5/18"),
+    ("kmh", _SPEED, "5/18"),
+    ("mpg", (("length", 1), ("volume", -1)), "425.143707430272"),
+]
+UNITS = _table()
+CURRENCY_SIGNS = "$€£¥₹¢"
+
+# Letters that stand for units only where they are set apart as text; elsewhere they are symbols.
+SINGLE_LETTER_UNITS = frozenset("mgshLN")
+_DEGREE_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_AFTERWARDS = {"squared": 2, "cubed": 3}
+MULTIPLES = {
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+}
+_MAX_NOUN_WORDS = 5
+
+
+def lookup(word: str) -> Unit | None:
+    """The unit of that name; abbreviations keep their case, full names do not."""
+    return UNITS.get(word) or (UNITS.get(word.lower()) if len(word) > 2 else None)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWord:
+    """One word of a unit expression with its exponent; `divides` where it stands behind a slash or `per`."""
+
+    word: str
+    exponent: int = 1
+    divides: bool = False
+
+
+def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
+    """Read the words behind a number as a unit or a counted noun; None if they say something else."""
+    if not words or any(word.word.lower() in NO_NOUNS for word in words):
+        return None
+    unit, last, degree = Unit(), Unit(), 1
+    nouns: list[str] = []
+    for entry in words:
+        name = entry.word.lower()
+        if name in _DEGREE_WORDS:
+            degree = _DEGREE_WORDS[name]
+        elif name in _AFTERWARDS:
+            unit = unit.times(last.power(_AFTERWARDS[name] - 1))
+        elif (known := lookup(entry.word)) is not None:
+            last = known.power(entry.exponent * degree * (-1 if entry.divides else 1))
+            unit, degree = unit.times(last), 1
+        else:
+            nouns.append(name)
+    if len(nouns) > _MAX_NOUN_WORDS:
+        return None
+    return _with_volume(unit) if unit.dimension else Unit(label=" ".join(nouns) or "units")
+
+
+def _with_volume(unit: Unit) -> Unit:
+    """Express litres in cubic metres, so that volumes convert."""
+    degrees = dict(unit.dimension)
+    litres = degrees.pop("volume", 0)
+    if not litres:
+        return unit
+    degrees["length"] = degrees.get("length", 0) + 3 * litres
+    dimension = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
+    return Unit(dimension, unit.factor * Fraction(1, 1000) ** litres, unit.label)

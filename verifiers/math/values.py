@@ -1,0 +1,216 @@
+"""Equality of two expressions: exactly, in a finite field, numerically, and by computer algebra, in that order."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, rational_value, residue
+from verifiers.math.numeric import CONFIRM_DIGITS, estimate, numerically_equal
+from verifiers.math.rules import Rules
+from verifiers.math.tree import BasedNumber, Constant, Negate, Node, Number, symbols, walk
+
+_DOUBLE_DIGITS = 16  # as many as a double-precision number is printed with, the last of which may be off by one
+
+
+class Tier(enum.IntEnum):
+    """What decided a comparison, from cheap to dear."""
+
+    TEXT = 0
+    EXACT = 1
+    FIELD = 2
+    NUMERIC = 3
+    SYMPY = 4
+
+
+class GoldError(ValueError):
+    """An expression that stands for the gold has no value; it may come from the answer, where that is a chain of equalities."""
+
+
+class UndecidedError(ArithmeticError):
+    """No method could tell whether two expressions are equal."""
+
+
+Algebra = Callable[[Node, Node], bool]
+"""Decides equality by computer algebra.
+
+Raises `UndecidedError` where it cannot tell; `verifiers.math.sympy_worker` documents what else.
+"""
+
+
+@dataclass(slots=True)
+class Values:
+    """Compares expressions under the rules, and remembers the dearest tier that was needed."""
+
+    rules: Rules
+    algebra: Algebra
+    tier: Tier = field(default=Tier.TEXT)
+
+    def use(self, tier: Tier) -> None:
+        """Note that a tier was needed."""
+        self.tier = max(self.tier, tier)
+
+    def equal(self, gold: Node, answer: Node) -> bool:
+        """Whether an answer is worth the gold: equal, or as near as the rules allow.
+
+        Raises:
+            GoldError: If the gold has no value.
+            UndecidedError: If no method can tell.
+        """
+        if gold == answer:
+            return True
+        if (infinite := _infinity(gold)) or _infinity(answer):
+            return infinite == _infinity(answer)
+        if isinstance(gold, BasedNumber) or isinstance(answer, BasedNumber):
+            return self._equal_numerals(gold, answer)
+        if isinstance(gold, Negate) and isinstance(gold.value, BasedNumber):
+            return isinstance(answer, Negate) and self.equal(gold.value, answer.value)
+        return self.identical(gold, answer) or self._near(gold, answer)
+
+    def identical(self, gold: Node, answer: Node) -> bool:
+        """Whether two expressions have the same value, exactly.
+
+        Raises:
+            GoldError: If the gold has no value.
+            UndecidedError: If no method can tell.
+        """
+        if gold == answer:
+            return True
+        for tier, decide in (
+            (Tier.EXACT, _equal_rationals),
+            (Tier.FIELD, _equal_residues),
+            (Tier.NUMERIC, numerically_equal),
+        ):
+            self.use(tier)
+            try:
+                same = decide(gold, answer)
+            except NotExactError as error:
+                if isinstance(error, TooLargeError) and tier is Tier.NUMERIC:
+                    raise UndecidedError(f"too large to evaluate: {error}") from error
+                continue
+            if same is not None:
+                return same
+        self.use(Tier.SYMPY)
+        return self.algebra(gold, answer)
+
+    def _equal_numerals(self, gold: Node, answer: Node) -> bool:
+        """Numerals with a base: the base may be missing from the answer, and is never another; a plain gold is decimal."""
+        self.use(Tier.EXACT)
+        if isinstance(gold, BasedNumber):
+            if isinstance(answer, BasedNumber):
+                return gold.base == answer.base and gold.digits == answer.digits
+            digits = answer.value if isinstance(answer, Number) else None
+            return self.rules.base == "optional" and digits is not None and gold.digits == str(digits)
+        ten = isinstance(answer, BasedNumber) and answer.base == 10
+        return ten and self.identical(gold, answer)
+
+    def _near(self, gold: Node, answer: Node) -> bool:
+        """Whether the rules accept a constant answer that is not exactly the gold."""
+        if symbols(gold) or symbols(answer):
+            return False
+        if self.rules.rel_tol is not None and self._within(gold, answer, self.rules.rel_tol):
+            return True
+        number = answer.value if isinstance(answer, Negate) else answer
+        digits = self.rules.rounding_digits
+        if digits is None or not isinstance(number, Number) or number.decimals is None or number.significant < digits:
+            return False
+        if _terminates(gold):
+            return False
+        double = number.significant >= _DOUBLE_DIGITS and self._within(gold, answer, 2.0**-52)
+        return double or self._rounds_to(gold, rational_value(answer), number.decimals)
+
+    def _within(self, gold: Node, answer: Node, rel_tol: float) -> bool:
+        try:
+            expected, found = estimate(gold, CONFIRM_DIGITS), estimate(answer, CONFIRM_DIGITS)
+        except (NotExactError, UndefinedError):
+            return False
+        self.use(Tier.NUMERIC)
+        return bool(abs(expected.value - found.value) <= rel_tol * abs(expected.value))
+
+    def _rounds_to(self, gold: Node, rounded: Fraction, decimals: int) -> bool:
+        """Whether a decimal is the correct rounding of the gold at its last digit."""
+        try:
+            expected = estimate(gold, CONFIRM_DIGITS)
+        except (NotExactError, UndefinedError):
+            return False
+        self.use(Tier.NUMERIC)
+        if expected.value.imag != 0:
+            return False
+        distance = abs(expected.value.real * rounded.denominator - rounded.numerator) * 2
+        return bool(distance * 10**decimals <= rounded.denominator) if decimals >= 0 else False
+
+    def consistent(self, exact: Node, approximate: Node) -> bool:
+        """Whether a decimal is a value, rounded or cut off at its last digit."""
+        negative = isinstance(approximate, Negate)
+        number = approximate.value if isinstance(approximate, Negate) else approximate
+        if not isinstance(number, Number):
+            return self.identical(exact, approximate)
+        try:
+            expected = estimate(Negate(exact) if negative else exact, CONFIRM_DIGITS)
+        except (NotExactError, UndefinedError):
+            return False
+        self.use(Tier.NUMERIC)
+        if expected.value.imag != 0:
+            return False
+        units = (expected.value.real * number.value.denominator - number.value.numerator) * 10 ** max(
+            number.decimals or 0, 0
+        )
+        return bool(-number.value.denominator <= 2 * units and units < number.value.denominator)
+
+
+def has_no_value(node: Node) -> bool:
+    """Whether an expression, or one inside it, is undefined, such as a division by zero."""
+    return any(_is_undefined(part) for part in walk(node))
+
+
+def _is_undefined(node: Node) -> bool:
+    for evaluate in (rational_value, residue):
+        try:
+            evaluate(node)
+        except UndefinedError:
+            return True
+        except NotExactError:
+            continue
+    return False
+
+
+def _infinity(node: Node) -> int:
+    if isinstance(node, Negate):
+        return -_infinity(node.value)
+    return int(isinstance(node, Constant) and node.name == "inf")
+
+
+def _terminates(gold: Node) -> bool:
+    """Whether the gold is a terminating decimal, which has no business being rounded."""
+    try:
+        denominator = rational_value(gold).denominator
+    except (NotExactError, UndefinedError):
+        return False
+    for prime in (2, 5):
+        while denominator % prime == 0:
+            denominator //= prime
+    return denominator == 1
+
+
+def _equal_rationals(gold: Node, answer: Node) -> bool:
+    try:
+        expected = rational_value(gold)
+    except UndefinedError as error:
+        raise GoldError(f"an expression without a value: {error}") from error
+    try:
+        return expected == rational_value(answer)
+    except UndefinedError:
+        return False
+
+
+def _equal_residues(gold: Node, answer: Node) -> bool:
+    try:
+        expected = residue(gold)
+    except UndefinedError as error:
+        raise GoldError(f"an expression without a value: {error}") from error
+    try:
+        return expected == residue(answer)
+    except UndefinedError:
+        return False

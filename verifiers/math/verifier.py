@@ -1,0 +1,430 @@
+"""The math verifier: extraction, comparison, and the rules that look at how an answer is written."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.math.compare import Comparer
+from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
+from verifiers.math.extract import Extraction, boxes, extraction_named
+from verifiers.math.forms import choice_letter, expand_signs, label
+from verifiers.math.parse import parse
+from verifiers.math.prompt import occurs_in
+from verifiers.math.rules import Rules
+from verifiers.math.sympy_worker import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
+from verifiers.math.text import folded_words, normal_text
+from verifiers.math.tokens import MAX_LENGTH, UnreadableError
+from verifiers.math.tree import (
+    BasedNumber,
+    Bracketed,
+    Choice,
+    Divide,
+    ListOf,
+    Matrix,
+    Mixed,
+    Node,
+    Number,
+    Percent,
+    Relation,
+    SetOf,
+    Words,
+    is_integer_literal,
+    is_literal,
+    unordered,
+    walk,
+)
+from verifiers.math.values import GoldError, Tier, UndecidedError, has_no_value
+from verifiers.types import Outcome, Problem, Verdict
+
+_SHOWN = 200  # characters of a normalised form that a verdict's detail keeps
+_CACHED_LENGTH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An answer as it was read."""
+
+    text: str
+    normal: str
+    tree: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a comparison found, before it becomes a verdict."""
+
+    outcome: Outcome
+    reason: str
+    tier: Tier = Tier.TEXT
+
+
+def read(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Read:
+    """Read an answer; short ones are cached.
+
+    Raises:
+        UnreadableError: If it cannot be read.
+    """
+    if len(text) > MAX_LENGTH:
+        raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
+    reader = _read_cached if len(text) <= _CACHED_LENGTH else _read
+    result = reader(text, thousands, decimal_comma)
+    if isinstance(result, str):
+        raise UnreadableError(result)
+    return result
+
+
+def _read(text: str, thousands: bool, decimal_comma: bool) -> Read | str:
+    """The answer as read, or why it cannot be: failures are cached like successes."""
+    try:
+        tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
+    except UnreadableError as error:
+        return str(error)
+    return Read(text, normal_text(text), tree)
+
+
+_read_cached = functools.lru_cache(maxsize=8192)(_read)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}(?:\.0{1,20})?")
+_COMMA_GROUP = re.compile(r"[0-9],[0-9]{3}")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3}){1,90}")
+
+
+def plain_number(text: str) -> int | None:
+    """The value of an integer in digits, perhaps grouped by commas or with zeros after its point; None for anything else."""
+    if _INTEGER.fullmatch(text):
+        return int(text.partition(".")[0])
+    return int(text.replace(",", "")) if _GROUPED.fullmatch(text) else None
+
+
+class MathVerifier:
+    """Judges mathematical answers against a gold answer.
+
+    `problem.reference` is the gold answer as text (LaTeX or plain), an integer, a float or a `Fraction`. A multiple-choice
+    problem may carry `metadata["choices"]`: the options in order, or a mapping from letter to option.
+
+    Outcomes: `CORRECT`, `INCORRECT`; `NO_ANSWER` where the completion holds none; `TIMEOUT` where the answer's own
+    computer algebra ran past the deadline; `VERIFIER_ERROR` (score NaN) where the gold cannot be read or has no value, or
+    the algebra worker broke. `detail` holds `tier`, `gold`, `answer` (normalised forms), `reason` and `extraction`.
+
+    Args:
+        extraction: The name of a preset (`default`, `flexible`, `boxed`, `answer_tag`, `gsm8k_strict`, `gsm8k_flexible`,
+            `minerva`) or an `Extraction`.
+        echo: Whether a compound answer that only restates an expression of the prompt is rejected.
+        literals_only: Whether any answer that leaves an operation to carry out is rejected.
+        percent: See `Rules`, as for the options below.
+        degrees: Whether degrees convert to radians.
+        units: Whether units matter.
+        brackets: Whether brackets around tuples and intervals matter.
+        vectors: Whether a vector may be written as a tuple.
+        base: Whether a numeral's base may be left out.
+        ordered: Whether lists have an order.
+        reduced: Whether fractions must be in lowest terms.
+        evaluated: Whether arithmetic must have been carried out.
+        rel_tol: Relative tolerance for constants.
+        rounding_digits: Significant digits from which a correct rounding is accepted.
+        decimal_comma: Whether a comma is the decimal sign in answers.
+        deadline_s: Seconds that computer algebra may take for one answer, without the time to start its process.
+        memory_mib: Memory limit of the computer-algebra process.
+
+    Raises:
+        InvalidArgumentError: If an option has a value it cannot have.
+        UnknownNameError: If no extraction preset has the name.
+    """
+
+    def __init__(
+        self,
+        *,
+        extraction: str | Extraction = "default",
+        echo: Literal["reject", "allow"] = "reject",
+        literals_only: bool = False,
+        percent: Literal["either", "value", "require"] = "either",
+        degrees: Literal["unit", "convert"] = "unit",
+        units: Literal["ignore", "require", "convert"] = "ignore",
+        brackets: Literal["strict", "lenient"] = "strict",
+        vectors: Literal["lenient", "strict"] = "lenient",
+        base: Literal["optional", "require"] = "optional",
+        ordered: bool = False,
+        reduced: bool = False,
+        evaluated: bool = False,
+        rel_tol: float | None = None,
+        rounding_digits: int | None = 10,
+        decimal_comma: bool = False,
+        deadline_s: float = 2.0,
+        memory_mib: int = 1024,
+    ) -> None:
+        if echo not in ("reject", "allow"):
+            raise InvalidArgumentError(f"echo is 'reject' or 'allow', got {echo!r}")
+        if not isinstance(literals_only, bool):
+            raise InvalidArgumentError(f"literals_only is True or False, got {literals_only!r}")
+        self.extraction = extraction_named(extraction)
+        self.echo = echo
+        self.literals_only = literals_only
+        self.rules = Rules(
+            percent=percent,
+            degrees=degrees,
+            units=units,
+            brackets=brackets,
+            vectors=vectors,
+            base=base,
+            ordered=ordered,
+            reduced=reduced,
+            evaluated=evaluated,
+            rel_tol=rel_tol,
+            rounding_digits=rounding_digits,
+            decimal_comma=decimal_comma,
+        )
+        self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
+
+    def __repr__(self) -> str:
+        return f"MathVerifier(extraction={self.extraction!r}, echo={self.echo!r}, rules={self.rules!r})"
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Find the answer in a completion and compare it with the problem's reference."""
+        started = time.perf_counter()
+        extracted = self.extraction(completion)
+        gold = gold_text(problem.reference)
+        if gold is None:
+            finding = Finding(
+                Outcome.VERIFIER_ERROR, f"the gold answer is a {type(problem.reference).__name__}, not text or a number"
+            )
+        elif self.extraction.literal:
+            finding = self._compare_strings(extracted.answer, problem.reference)
+        else:
+            finding = self.compare(extracted.answer, gold, problem)
+        detail = {
+            "tier": finding.tier.name.lower(),
+            "gold": _shown(gold),
+            "answer": _shown(extracted.answer),
+            "reason": finding.reason,
+            "extraction": extracted.method,
+        }
+        cost = {"seconds": time.perf_counter() - started}
+        return Verdict.of(finding.outcome, extracted.answer, detail=detail, cost=cost)
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i.
+
+        Raises:
+            InvalidArgumentError: If there are not as many completions as problems.
+        """
+        if len(completions) != len(problems):
+            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+        return [self(completion, problem) for completion, problem in zip(completions, problems, strict=True)]
+
+    def compare(self, answer: str | None, gold: str, problem: Problem | None = None) -> Finding:
+        """Compare an extracted answer with a gold answer, both as text.
+
+        Args:
+            answer: The answer, None where the completion held none.
+            gold: The gold answer.
+            problem: Where the prompt and the choices come from, if they matter.
+        """
+        begin_work()
+        try:
+            expected = read(gold)
+        except UnreadableError as error:
+            return Finding(Outcome.VERIFIER_ERROR, f"the gold answer cannot be read: {error}")
+        if answer is None:
+            return Finding(Outcome.NO_ANSWER, "no answer")
+        ours, theirs = plain_number(gold), plain_number(answer)
+        if ours is not None and theirs is not None:
+            return _finding(ours == theirs, "integers", Tier.EXACT)
+        if expected.text == answer:
+            return Finding(Outcome.CORRECT, "the same text")
+        try:
+            found = read(answer, decimal_comma=self.rules.decimal_comma)
+        except UnreadableError as error:
+            return Finding(Outcome.INCORRECT, f"the answer cannot be read: {error}")
+        if expected.normal == found.normal:
+            return Finding(Outcome.CORRECT, "the same text up to typography")
+        return self._compare_trees(expected, found, problem)
+
+    def _compare_trees(self, gold: Read, answer: Read, problem: Problem | None) -> Finding:
+        prompt = prompt_text(problem)
+        choices = _choices(problem)
+        comparer = Comparer(
+            self.rules,
+            self._algebra.equal,
+            choices,
+            functools.partial(occurs_in, prompt=prompt) if prompt else _never,
+            about_ratios=re.search(r"\bratios?\b", prompt) is not None,
+        )
+        try:
+            same = any(comparer.same(gold.tree, tree) for tree in self._readings(gold, answer, choices))
+        except GoldError as error:
+            outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
+            return Finding(outcome, str(error), comparer.values.tier)
+        except UndecidedError as error:
+            return Finding(Outcome.INCORRECT, f"not shown to be equal: {error}", comparer.values.tier)
+        except AlgebraTimeoutError as error:
+            outcome = Outcome.VERIFIER_ERROR if error.gold_alone else Outcome.TIMEOUT
+            return Finding(outcome, str(error), Tier.SYMPY)
+        except AlgebraBrokenError as error:
+            return Finding(Outcome.VERIFIER_ERROR, str(error), Tier.SYMPY)
+        if not same:
+            return Finding(Outcome.INCORRECT, "different", comparer.values.tier)
+        objection = self._objection(gold, answer, prompt)
+        return (
+            Finding(Outcome.INCORRECT, objection, comparer.values.tier)
+            if objection
+            else Finding(Outcome.CORRECT, "equal", comparer.values.tier)
+        )
+
+    def _readings(self, gold: Read, answer: Read, choices: Mapping[str, Node]) -> list[Node]:
+        """The answer's tree, and what else its text can mean beside this gold."""
+        readings = [answer.tree]
+        if isinstance(gold.tree, ListOf | SetOf) and _COMMA_GROUP.search(answer.text):
+            with contextlib.suppress(UnreadableError):  # then the first reading stands alone
+                readings.append(read(answer.text, thousands=False).tree)
+        if isinstance(gold.tree, Words) and folded_words(answer.text) == gold.tree.text:
+            readings.insert(0, gold.tree)
+        digits = gold.tree.digits if isinstance(gold.tree, BasedNumber) else None
+        if self.rules.base == "optional" and answer.normal.upper() == digits:
+            readings.insert(0, gold.tree)
+        if (letter := choice_letter(answer.tree)) in choices:
+            readings.append(Choice(str(letter)))
+        return readings
+
+    def _objection(self, gold: Read, answer: Read, prompt: str) -> str:
+        """What is wrong with the way an answer that is equal to the gold is written; empty if nothing."""
+        if unordered(gold.tree) == unordered(answer.tree):
+            return ""
+        if self.rules.reduced and any(not _is_reduced(part) for part in walk(answer.tree)):
+            return "a fraction that is not in lowest terms"
+        final = _final_value(answer.tree)
+        if not is_literal(final):
+            if self.literals_only:
+                return "an operation is left to carry out"
+            if self.rules.evaluated and any(_is_unevaluated(part) for part in _leaves(final)):
+                return "arithmetic is left to carry out"
+        if self.echo == "reject" and prompt and self._restates(answer, final, prompt):
+            return "restates the question"
+        return ""
+
+    def _restates(self, answer: Read, final: Node, prompt: str) -> bool:
+        """Whether a compound answer, or an equation between compounds, stands in the prompt."""
+        if _is_compound(final) and occurs_in(final, prompt=prompt):
+            return True
+        compound = _is_compound(final) or _states_equation(answer.tree)
+        return compound and occurs_in(answer.tree, prompt=prompt, text=answer.normal)
+
+    def _compare_strings(self, answer: str | None, reference: object) -> Finding:
+        """Compare as lm-eval's exact match does: delete what is ignored, fold case, compare strings."""
+        if answer is None:
+            return Finding(Outcome.NO_ANSWER, "no answer")
+        ours, theirs = (self._without_ignored(str(text)) for text in (reference, answer))
+        return _finding(ours == theirs, "strings", Tier.TEXT)
+
+    def _without_ignored(self, text: str) -> str:
+        for pattern in self.extraction.ignored:
+            text = pattern.sub("", text)
+        return text.lower()
+
+
+def _never(node: Node) -> bool:
+    return False
+
+
+def _finding(same: bool, what: str, tier: Tier) -> Finding:
+    return Finding(Outcome.CORRECT if same else Outcome.INCORRECT, f"{'equal' if same else 'different'} {what}", tier)
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else normal_text(text[: 5 * _SHOWN])[:_SHOWN]
+
+
+def gold_text(reference: object) -> str | None:
+    """A reference as answer text; of a worked solution, its final answer. None for a type that holds no answer."""
+    if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
+        return None
+    if not isinstance(reference, str):
+        return str(reference)
+    if "\\boxed" in reference or "\\fbox" in reference:
+        found = boxes(reference)
+        return found[-1][2] or "" if found else reference
+    return reference.rpartition("####")[2].strip()
+
+
+def prompt_text(problem: Problem | None) -> str:
+    """The problem's prompt as one text."""
+    if problem is None:
+        return ""
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    return "\n".join(message.content for message in problem.prompt if message.role != "assistant")
+
+
+def _choices(problem: Problem | None) -> dict[str, Node]:
+    """What each letter stands for, from the problem's metadata."""
+    given = problem.metadata.get("choices") if problem is not None else None
+    if isinstance(given, Mapping):
+        pairs = [(str(letter).strip("() .").upper(), str(option)) for letter, option in given.items()]
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        pairs = [(chr(ord("A") + place), str(option)) for place, option in enumerate(given)]
+    else:
+        return {}
+    choices = {}
+    for letter, option in pairs:
+        try:
+            choices[letter] = read(option).tree
+        except UnreadableError:
+            continue  # an option in a form that no answer can take
+    return choices
+
+
+def _is_reduced(node: Node) -> bool:
+    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
+        return True
+    try:
+        value = rational_value(node)
+        return abs(value.numerator) == abs(rational_value(node.numerator)) and value.denominator > 1
+    except (NotExactError, UndefinedError):
+        return True
+
+
+def _is_compound(node: Node) -> bool:
+    """Whether a value is put together of others: all but integers, decimals, names, and containers of such."""
+    if isinstance(node, Number):
+        return node.decimals is None and node.value.denominator != 1  # a repeating decimal
+    return not is_literal(node) or any(isinstance(part, Divide | Mixed | Percent) for part in walk(node))
+
+
+def _states_equation(node: Node) -> bool:
+    """Whether an answer is an equation that says more than the value of a name."""
+    return isinstance(node, Relation) and all(label(operand) is None for operand in node.operands)
+
+
+def _final_value(node: Node) -> Node:
+    """What an answer comes to: of a chain of equalities its literal value, else what stands opposite the name."""
+    if not isinstance(node, Relation) or set(node.operators) - {"=", "~"}:
+        return node
+    values = [operand for operand in node.operands if label(operand) is None] or [node.operands[-1]]
+    literal = [value for value in values[1:] if is_literal(value)]
+    return literal[-1] if literal else values[-1]
+
+
+def _leaves(node: Node) -> list[Node]:
+    """The expressions inside containers."""
+    if isinstance(node, ListOf | SetOf | Bracketed):
+        return [leaf for item in node.items for leaf in _leaves(item)]
+    if isinstance(node, Matrix):
+        return [leaf for row in node.rows for entry in row for leaf in _leaves(entry)]
+    return [leaf for operand in node.operands for leaf in _leaves(operand)] if isinstance(node, Relation) else [node]
+
+
+def _is_unevaluated(node: Node) -> bool:
+    """Whether arithmetic with a rational result was left standing."""
+    if is_literal(node) or isinstance(node, Number):
+        return False
+    try:
+        rational_value(node)
+    except (NotExactError, UndefinedError):
+        return False
+    return True

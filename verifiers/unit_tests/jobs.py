@@ -1,0 +1,251 @@
+"""Running one program against one problem's tests on a worker, and reading the verdict from what came back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, StdioCase, StdioTests
+from verifiers.unit_tests.extraction import continues
+from verifiers.unit_tests.pool import Worker
+from verifiers.unit_tests.runtime.candidate import EXIT_MEMORY, EXIT_SYNTAX
+from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
+from verifiers.unit_tests.runtime.jail import Limits
+from verifiers.unit_tests.stdio import matches
+
+_EXCERPT = 1000
+_MAX_REPORT = 16 << 20
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one program."""
+
+    failure: str | None
+    """The class of the first failure, None if every case passed."""
+    passed: int
+    total: int
+    detail: Mapping[str, object]
+    cost: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program and its tests."""
+
+    program: str
+    tests: CheckTests | AssertTests | CallTests | StdioTests
+    seed: str
+    limits: Limits
+    every_case: bool
+    """Go on after a case that failed."""
+
+    def run(self, worker: Worker) -> Finding:
+        """Run the program on a worker.
+
+        Raises:
+            WorkerDiedError: If the worker's server ended.
+            InvalidArgumentError: If the tests hold what can't be sent to a program.
+        """
+        return self._run_script(worker, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(worker)
+
+    def _run_tested(self, worker: Worker) -> Finding:
+        program, tests = self._program(), json.dumps(self._tests()).encode()
+        with _files(b"", b"", b"", program, tests, b"") as files:
+            answer = worker.run(self._request(tested=True), files, self.limits.wall_s)
+            streams = _streams(files)
+            report = os.pread(files[5], _MAX_REPORT, 0)
+        return _read_report(_report_lines(report), answer, streams)
+
+    def _run_script(self, worker: Worker, tests: StdioTests) -> Finding:
+        runs = []
+        for number, case in enumerate(tests.cases):
+            runs.append(self._run_case(worker, tests, case, f"case {number}"))
+            if runs[-1]["failure"] and not self.every_case:
+                break
+        return _summarise(runs, len(tests.cases))
+
+    def _run_case(self, worker: Worker, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
+        with _files(case.stdin.encode(), b"", b"", self._program()) as files:
+            answer = worker.run(self._request(tested=False), files, self.limits.wall_s)
+            size = os.fstat(files[1]).st_size
+            output = os.pread(files[1], size, 0)
+            streams = _streams(files)
+        failure = _script_failure(answer, size >= self.limits.output_mib << 20)
+        text = output.decode(errors="replace")
+        if failure is None and not matches(text, case.expected, tests.comparison, tests.tolerance):
+            failure = "wrong_answer"
+        return {"name": name, "failure": failure, "streams": streams, "answer": answer}
+
+    def _request(self, *, tested: bool) -> dict[str, object]:
+        return {"tested": tested, "limits": asdict(self.limits)}
+
+    def _program(self) -> bytes:
+        prefix = getattr(self.tests, "prefix", "")
+        entry_point = getattr(self.tests, "entry_point", "")
+        source = self.program
+        if entry_point and continues(source, prefix, entry_point):
+            source, prefix = _continued(prefix, source), ""
+        content = {"files": {"solution": source}, "prefix": prefix, "entry_point": entry_point, "seed": self.seed}
+        return json.dumps(content).encode()
+
+    def _tests(self) -> dict[str, object]:
+        common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(self.tests, "prefix", "")}
+        tests = self.tests
+        if isinstance(tests, CheckTests):
+            return common | {"kind": "check", "entry_point": tests.entry_point, "test": tests.test}
+        if isinstance(tests, AssertTests):
+            asserts = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": tests.entry_points}
+            return common | {"kind": "asserts"} | asserts
+        assert isinstance(tests, CallTests)
+        cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
+        return common | {"kind": "calls", "entry_point": tests.entry_point, "cases": cases}
+
+
+def _continued(prefix: str, source: str) -> str:
+    joint = "" if not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
+    return prefix + joint + source
+
+
+def _plain(value: object) -> Wire:
+    """Encode one value of a call case; each stands alone, so that nothing is shared between them."""
+    try:
+        return Encoder(lambda _: None).encode(value)
+    except NotPlainError as error:
+        raise InvalidArgumentError(
+            f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {value!r}: {error}"
+        ) from error
+
+
+@contextmanager
+def _files(*contents: bytes) -> Iterator[list[int]]:
+    """Files in memory with these contents, closed at the end."""
+    files: list[int] = []
+    try:
+        for content in contents:
+            files.append(os.memfd_create("job", os.MFD_CLOEXEC))
+            if content:
+                _write_all(files[-1], content)
+        yield files
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+
+
+def _streams(files: Sequence[int]) -> dict[str, str]:
+    texts = {"stdout": os.pread(files[1], _EXCERPT, 0), "stderr": os.pread(files[2], _EXCERPT, 0)}
+    return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
+
+
+def clean(text: str) -> str:
+    """Drop memory addresses from a text, which differ from run to run."""
+    return _ADDRESS.sub("0x...", text)
+
+
+def _report_lines(report: bytes) -> list[dict[str, Any]]:
+    # A line that a kill cut short is none.
+    return [json.loads(line) for line in report.split(b"\n")[:-1]]
+
+
+def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
+    cases = [line for line in lines if "passed" in line]
+    total = max([line["total"] for line in lines if "total" in line] + [len(cases)])
+    end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
+    failure, reason = _failure(cases, end, answer)
+    detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
+    for source in (end, *(case for case in cases if not case["passed"])):
+        if "exception" in source:
+            detail["exception"] = _clean_exception(source["exception"])
+            break
+    if reason:
+        detail["reason"] = clean(reason)
+    passed = sum(case["passed"] for case in cases)
+    return Finding(failure, passed, total, {**detail, **streams}, _cost(answer))
+
+
+def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
+    return {name: clean(value) if isinstance(value, str) else value for name, value in exception.items()}
+
+
+def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
+    detail: dict[str, object] = {"name": case["name"], "passed": case["passed"]}
+    if not case["passed"]:
+        detail |= {"failure": case["failure"], "exception": _clean_exception(case["exception"])}
+    return detail
+
+
+def _failure(
+    cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], answer: Mapping[str, Any]
+) -> tuple[str | None, str]:
+    """The class of the failure, None for none, and what more there is to say."""
+    if answer["stopped"] == "cpu":
+        return "timeout", "CPU time limit"
+    if answer["stopped"]:
+        return "timeout", f"{answer['stopped']} time limit"
+    if not end:
+        return "broken_test", f"the tester ended with status {answer['tester']['exit']}"
+    if end.get("failure") == "exit":
+        return _exit_failure(answer["candidate"]["exit"])
+    if "failure" in end:
+        return end["failure"], end.get("reason", "")
+    return next((case["failure"] for case in cases if not case["passed"]), None), ""
+
+
+def _exit_failure(status: int) -> tuple[str, str]:
+    """Class the end of a program that should have gone on, by its exit status, negative for a signal."""
+    if status == -signal.SIGXCPU:
+        return "timeout", "CPU time limit"
+    if status in (-signal.SIGKILL, 0) or status > 0:
+        # The server kills a candidate that has closed its channel and runs on.
+        return "exit", "the program ended itself or closed the channel to its tests"
+    return "crash", f"killed by signal {-status}"
+
+
+def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
+    status = answer["candidate"]["exit"]
+    if answer["stopped"] or status == -signal.SIGXCPU:
+        return "timeout"
+    if output_full:
+        return "output_limit"
+    if status == 0:
+        return None
+    if status < 0:
+        return "crash"
+    return {EXIT_SYNTAX: "syntax_error", EXIT_MEMORY: "memory"}.get(status, "exception")
+
+
+def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
+    failed = next((run for run in runs if run["failure"]), None)
+    cases = tuple(
+        {"name": run["name"], "passed": not run["failure"]} | ({"failure": run["failure"]} if run["failure"] else {})
+        for run in runs
+    )
+    passed = sum(case["passed"] for case in cases)
+    costs = [_cost(run["answer"]) for run in runs]
+    cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
+    cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
+    shown = failed or (runs[-1] if runs else {"streams": {}, "failure": None})
+    return Finding(shown["failure"], passed, total, {"cases": cases} | shown["streams"], cost)
+
+
+def _cost(answer: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "seconds": answer["seconds"],
+        "cpu_seconds": answer["candidate"]["cpu_s"],
+        "bytes": float(answer["candidate"]["memory_bytes"]),
+    }

@@ -1,0 +1,218 @@
+"""A pool of fork servers, started when first used, shared by threads, and made anew in a forked process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from verifiers.errors import SandboxUnavailableError
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from runtime.server import main; main()"
+_START_S = 60.0
+_GRACE_S = 30.0
+_ADVICE = (
+    "Programs run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or user "
+    "namespaces. In a container, allow them: the default seccomp profile of Docker 20.10.10 and later permits landlock. To "
+    "run programs you trust without isolation, pass isolation='none'."
+)
+
+
+class WorkerDiedError(Exception):
+    """A fork server ended, or did not answer in time."""
+
+
+class Worker:
+    """A fork server, as its owner sees it; used by one thread at a time."""
+
+    def __init__(self, layers: Sequence[str]) -> None:
+        """Start a fork server.
+
+        Raises:
+            WorkerDiedError: If it ended before it was ready.
+        """
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                _command(theirs.fileno(), layers),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=_environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        try:
+            self.hello: Mapping[str, Any] = self._receive(_START_S)
+        except WorkerDiedError:
+            self.stop()
+            raise
+
+    def run(self, request: Mapping[str, object], descriptors: Sequence[int], wall_s: float) -> dict[str, Any]:
+        """Have a job run, and return what the server says of it.
+
+        Raises:
+            WorkerDiedError: If the server ended, or did not answer well after the job's wall limit.
+        """
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], list(descriptors))
+        except OSError as error:
+            raise WorkerDiedError(str(error)) from error
+        return self._receive(wall_s + _GRACE_S)
+
+    def _receive(self, timeout_s: float) -> dict[str, Any]:
+        self._control.settimeout(timeout_s)
+        try:
+            data = self._control.recv(1 << 16)
+        except OSError as error:
+            raise WorkerDiedError(str(error) or "no answer") from error
+        if not data:
+            raise WorkerDiedError("the fork server ended")
+        answer: dict[str, Any] = json.loads(data)
+        return answer
+
+    @property
+    def pid(self) -> int:
+        """Process id of the fork server."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End the server and its children, and wait until it is gone."""
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+    def forget(self) -> None:
+        """In a forked process: let go of a server that belongs to the parent, without ending it."""
+        self._control.close()
+        self._process.returncode = 0  # it is not this process's child, so there is nothing to wait for
+
+
+def _command(descriptor: int, layers: Sequence[str]) -> list[str]:
+    flags = ["-s", "-S", "-P", "-B", "-X", "frozen_modules=on"]
+    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), ",".join(layers)]
+
+
+def _environment() -> dict[str, str]:
+    """An environment of fixed content: no secret to read, and equal hashes, so equal output, in every run."""
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "LC_ALL": "C.UTF-8", "HOME": "/"}
+    searched = os.environ.get("LD_LIBRARY_PATH")
+    return fixed | ({"LD_LIBRARY_PATH": searched} if searched else {})
+
+
+class Pool:
+    """Fork servers that are handed out one at a time."""
+
+    def __init__(self, size: int, layers: Sequence[str]) -> None:
+        self._size = size
+        self._layers = tuple(layers)
+        self._reset()
+        self._finalizer = weakref.finalize(self, _stop_all, self._idle)
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()
+        self._idle: list[Worker] = []
+        self._count = 0
+
+    def forget(self) -> None:
+        """In a forked process: begin with no workers."""
+        for worker in self._idle:
+            worker.forget()
+        self._finalizer.detach()
+        self._reset()
+        self._finalizer = weakref.finalize(self, _stop_all, self._idle)
+
+    @contextlib.contextmanager
+    def worker(self) -> Iterator[Worker]:
+        """Lend a worker, waiting for one if all are lent; one that died inside is not lent again.
+
+        Raises:
+            SandboxUnavailableError: If the system does not give the isolation that was asked for.
+            WorkerDiedError: If a new server could not be started.
+        """
+        worker = self._take()
+        try:
+            yield worker
+        except BaseException:
+            worker.stop()
+            self._give_back(None)
+            raise
+        self._give_back(worker)
+
+    def _take(self) -> Worker:
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle or self._count < self._size)
+            if self._idle:
+                return self._idle.pop()
+            self._count += 1
+        try:
+            return self._start()
+        except BaseException:
+            self._give_back(None)
+            raise
+
+    def _give_back(self, worker: Worker | None) -> None:
+        with self._changed:
+            if worker is None:
+                self._count -= 1
+            else:
+                self._idle.append(worker)
+            self._changed.notify()
+
+    def _start(self) -> Worker:
+        worker = Worker(self._layers)
+        if self._layers:
+            problem = _isolation_problem(worker.hello)
+            if problem:
+                worker.stop()
+                raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
+        return worker
+
+    def close(self) -> None:
+        """End every idle worker; the pool starts new ones if it is used again."""
+        with self._changed:
+            workers = self._idle[:]
+            self._idle.clear()
+            self._count -= len(workers)
+        for worker in workers:
+            worker.stop()
+
+
+def _isolation_problem(hello: Mapping[str, Any]) -> str | None:
+    """What keeps a server from running untrusted programs, None if nothing does."""
+    layers, missing = set(hello["layers"]), hello["missing"]
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+    if "seccomp" not in layers:
+        return f"this system gives no seccomp filter ({reasons})"
+    if not layers & {"landlock", "namespaces"}:
+        return f"this system gives neither landlock nor namespaces, so programs could read every file ({reasons})"
+    if hello["escapes"]:
+        return f"isolation was set up, and still a trial program was allowed: {', '.join(hello['escapes'])}"
+    return None
+
+
+def _stop_all(workers: list[Worker]) -> None:
+    for worker in workers:
+        worker.stop()
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

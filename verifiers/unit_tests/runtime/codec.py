@@ -1,0 +1,276 @@
+"""Plain data as tagged JSON: what may cross between the candidate and its tester.
+
+Numbers, text and None are themselves; everything else is a list that begins with a tag. What is decoded is always a real
+builtin (or a standard value class such as `Decimal`), whatever the sender's object claimed to be. Mutable containers are
+numbered in the order in which they are met, on both sides alike, so that a message can refer to one it has met before:
+aliases and cycles survive, and a function that returns its own argument returns the caller's very object.
+
+Values that are no plain data go to the encoder's `opaque` function, which makes a handle of them or refuses.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import fractions
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+Wire = Any
+"""A JSON value."""
+
+_ATOMS = frozenset({type(None), bool, float, str})
+_BIG = 1 << 1024
+_FACTORIES: dict[str, Callable[[], object]] = {
+    kind.__name__: kind for kind in (int, float, str, list, dict, set, tuple, bool)
+}
+BUILTIN_TYPES: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            bytes,
+            bytearray,
+            list,
+            tuple,
+            set,
+            frozenset,
+            dict,
+            range,
+            object,
+            type(None),
+        ),
+        *(decimal.Decimal, fractions.Fraction, datetime.date, datetime.datetime, datetime.timedelta),
+        *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
+    )
+}
+
+
+class NotPlainError(Exception):
+    """A value can't cross because it is no plain data."""
+
+
+class Encoder:
+    """Encodes the values of one message."""
+
+    def __init__(self, opaque: Callable[[object], Wire], known: Sequence[object] = ()) -> None:
+        """Begin a message.
+
+        Args:
+            opaque: Encodes a value that is no plain data, or raises `NotPlainError`.
+            known: Containers that both sides have numbered already.
+        """
+        self.objects: list[object] = list(known)
+        self._opaque = opaque
+        self._numbers = {id(value): number for number, value in enumerate(known)}
+
+    def encode(self, value: object) -> Wire:
+        """Encode one value.
+
+        Raises:
+            NotPlainError: If the value is no plain data and `opaque` refuses it.
+        """
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        if kind is int:
+            return _encode_int(value)  # type: ignore[arg-type]  # its type was just checked
+        number = self._numbers.get(id(value))
+        if number is not None:
+            return ["r", number]
+        encoder = _ENCODERS.get(kind)
+        if encoder is None:
+            return self._encode_other(value)
+        if kind in _MUTABLE:
+            self._number(value)
+        return encoder(self, value)
+
+    def encode_content(self, value: object) -> Wire:
+        """Encode a known container itself, not a reference to it."""
+        return _ENCODERS[type(value)](self, value)
+
+    def _number(self, value: object) -> None:
+        self._numbers[id(value)] = len(self.objects)
+        self.objects.append(value)
+
+    def items(self, values: Iterable[object]) -> list[Wire]:
+        """Encode each value."""
+        return [self.encode(value) for value in values]
+
+    def _encode_other(self, value: object) -> Wire:
+        if isinstance(value, type):
+            name = value.__name__
+            return ["type", name] if BUILTIN_TYPES.get(name) is value else self._opaque(value)
+        wire = self._opaque(value)
+        if wire is not None:
+            return wire
+        for base, unwrap in _BASES:
+            if isinstance(value, base):
+                return self.encode(unwrap(value))
+        raise NotPlainError(f"a value of type {type(value).__name__!r} is no plain data")
+
+
+def _encode_int(value: int) -> Wire:
+    return value if -_BIG < value < _BIG else ["i", hex(value)]
+
+
+def _flatten(pairs: Iterable[tuple[object, object]]) -> Iterable[object]:
+    for key, value in pairs:
+        yield key
+        yield value
+
+
+def _pairs(encoder: Encoder, value: Any) -> list[Wire]:
+    return encoder.items(_flatten(value.items()))
+
+
+def _factory_name(value: collections.defaultdict[object, object]) -> str:
+    name = getattr(value.default_factory, "__name__", "")
+    return name if _FACTORIES.get(name) is value.default_factory else ""
+
+
+_ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
+    list: lambda encoder, value: ["l", *encoder.items(value)],
+    tuple: lambda encoder, value: ["t", *encoder.items(value)],
+    set: lambda encoder, value: ["s", *encoder.items(value)],
+    frozenset: lambda encoder, value: ["f", *encoder.items(value)],
+    dict: lambda encoder, value: ["d", *_pairs(encoder, value)],
+    collections.OrderedDict: lambda encoder, value: ["od", *_pairs(encoder, value)],
+    collections.Counter: lambda encoder, value: ["ct", *_pairs(encoder, value)],
+    collections.defaultdict: lambda encoder, value: ["dd", _factory_name(value), *_pairs(encoder, value)],
+    collections.deque: lambda encoder, value: ["q", value.maxlen, *encoder.items(value)],
+    bytes: lambda _, value: ["b", value.decode("latin-1")],
+    bytearray: lambda _, value: ["ba", value.decode("latin-1")],
+    complex: lambda _, value: ["c", value.real, value.imag],
+    range: lambda encoder, value: ["rg", *encoder.items((value.start, value.stop, value.step))],
+    type(Ellipsis): lambda _, value: ["e"],
+    decimal.Decimal: lambda _, value: ["dec", str(value)],
+    fractions.Fraction: lambda encoder, value: ["fr", *encoder.items((value.numerator, value.denominator))],
+    datetime.date: lambda _, value: ["date", value.isoformat()],
+    datetime.datetime: lambda _, value: ["dt", value.isoformat()],
+    datetime.time: lambda _, value: ["tm", value.isoformat()],
+    datetime.timedelta: lambda _, value: ["td", value.days, value.seconds, value.microseconds],
+    type({}.keys()): lambda encoder, value: ["dk", *encoder.items(value)],
+    type({}.values()): lambda encoder, value: ["dv", *encoder.items(value)],
+    type({}.items()): lambda encoder, value: ["di", *encoder.items(_flatten(value))],
+}
+_MUTABLE = frozenset(
+    {
+        list,
+        set,
+        dict,
+        bytearray,
+        collections.OrderedDict,
+        collections.Counter,
+        collections.defaultdict,
+        collections.deque,
+    }
+)
+# Real content of an instance of a subclass, past any method that the subclass overrides.
+_BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (bytes, lambda value: bytes(memoryview(value))),
+    (list, lambda value: list.__getitem__(value, slice(None))),
+    (tuple, lambda value: tuple.__getitem__(value, slice(None))),
+    (dict, lambda value: dict(dict.items(value))),
+    (set, lambda value: set(set.__iter__(value))),
+    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
+    (complex, lambda value: complex(complex.__add__(value, 0j))),
+)
+
+
+class Decoder:
+    """Decodes the values of one message; everything it builds is a real builtin."""
+
+    def __init__(self, special: Callable[[Wire], object], known: Sequence[object] = ()) -> None:
+        """Begin a message.
+
+        Args:
+            special: Decodes what `opaque` of the other side encoded.
+            known: Containers that both sides have numbered already.
+        """
+        self.objects: list[Any] = list(known)
+        self._special = special
+
+    def decode(self, wire: Wire) -> Any:
+        """Decode one value; a wire that nothing encoded raises some exception, which is for the caller to catch."""
+        if type(wire) is not list:
+            return wire
+        tag = wire[0]
+        if tag == "r":
+            return self.objects[wire[1]]
+        filler = _FILLERS.get(tag)
+        if filler is not None:
+            value = filler[0](wire)
+            self.objects.append(value)
+            filler[1](value, self.content(wire))
+            return value
+        decoder = _DECODERS.get(tag)
+        if decoder is not None:
+            return decoder(self, wire)
+        return self._special(wire)
+
+    def content(self, wire: Wire) -> list[Any]:
+        """Decode what a container holds."""
+        return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
+
+    def refill(self, value: object, wire: Wire) -> None:
+        """Give an existing container the content of this wire, which must be of its type."""
+        create, fill = _FILLERS[wire[0]]
+        if type(create(wire)) is not type(value):
+            raise TypeError(f"{type(value).__name__} can't be filled from {wire[0]!r}")
+        content = self.content(wire)
+        value.clear()  # type: ignore[attr-defined]  # every type in _FILLERS has it
+        fill(value, content)
+
+
+def _fill_pairs(value: Any, content: list[Any]) -> None:
+    for key, item in zip(content[::2], content[1::2], strict=True):
+        dict.__setitem__(value, key, item)
+
+
+def _new_default(wire: Wire) -> object:
+    return collections.defaultdict(_FACTORIES.get(wire[1]))
+
+
+_SKIPPED = {"dd": 2, "q": 2}
+_FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
+    "l": (lambda _: [], lambda value, content: value.extend(content)),
+    "s": (lambda _: set(), lambda value, content: value.update(content)),
+    "d": (lambda _: {}, _fill_pairs),
+    "od": (lambda _: collections.OrderedDict(), lambda value, content: value.update(_pairs_to_dict(content))),
+    "ct": (lambda _: collections.Counter(), _fill_pairs),
+    "dd": (_new_default, _fill_pairs),
+    "q": (lambda wire: collections.deque(maxlen=wire[1]), lambda value, content: value.extend(content)),
+    "ba": (lambda _: bytearray(), lambda value, content: value.extend(content[0].encode("latin-1"))),
+}
+_DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
+    "t": lambda decoder, wire: tuple(decoder.content(wire)),
+    "f": lambda decoder, wire: frozenset(decoder.content(wire)),
+    "i": lambda _, wire: int(wire[1], 16),
+    "b": lambda _, wire: wire[1].encode("latin-1"),
+    "c": lambda _, wire: complex(wire[1], wire[2]),
+    "rg": lambda decoder, wire: range(*decoder.content(wire)),
+    "e": lambda _, wire: ...,
+    "dec": lambda _, wire: decimal.Decimal(wire[1]),
+    "fr": lambda decoder, wire: fractions.Fraction(*decoder.content(wire)),
+    "date": lambda _, wire: datetime.date.fromisoformat(wire[1]),
+    "dt": lambda _, wire: datetime.datetime.fromisoformat(wire[1]),
+    "tm": lambda _, wire: datetime.time.fromisoformat(wire[1]),
+    "td": lambda _, wire: datetime.timedelta(wire[1], wire[2], wire[3]),
+    "dk": lambda decoder, wire: dict.fromkeys(decoder.content(wire)).keys(),
+    "dv": lambda decoder, wire: dict(enumerate(decoder.content(wire))).values(),
+    "di": lambda decoder, wire: _pairs_to_dict(decoder.content(wire)).items(),
+    "type": lambda _, wire: BUILTIN_TYPES[wire[1]],
+}
+
+
+def _pairs_to_dict(content: list[Any]) -> dict[Any, Any]:
+    return dict(zip(content[::2], content[1::2], strict=True))

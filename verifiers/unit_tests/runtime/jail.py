@@ -1,0 +1,141 @@
+"""The jail: what the fork server gives up once, and what each child gives up before it runs a line of the program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import sysconfig
+from dataclasses import dataclass
+
+from . import landlock, namespaces, seccomp, syscalls
+
+MIB = 1 << 20
+LAYERS = ("namespaces", "landlock", "seccomp")
+"""The layers of isolation, in the order in which they are entered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one program may use."""
+
+    cpu_s: float
+    """CPU seconds, all its threads together."""
+    wall_s: float
+    """Seconds by the clock, from the fork."""
+    idle_s: float
+    """Seconds in which neither the program nor its tests ran."""
+    memory_mib: int
+    """Address space."""
+    output_mib: int
+    """Standard output, and as much of standard error."""
+    processes: int
+    """Threads of the program (Linux counts them as processes of the user)."""
+
+
+def library_paths() -> list[str]:
+    """What a program may read: the standard library, shared libraries, time zones and the harmless devices."""
+    libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.join(sys.base_prefix, "lib")}
+    libraries |= {os.path.dirname(os.__file__)}
+    system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime"]
+    searched = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
+    devices = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
+    return _outermost([*sorted(libraries), *system, *searched]) + devices
+
+
+def _outermost(paths: list[str]) -> list[str]:
+    """Drop paths that lie beneath another one."""
+    unique = sorted({os.path.normpath(path) for path in paths})
+    return [p for p in unique if not any(p.startswith(other + "/") for other in unique)]
+
+
+class Jail:
+    """The layers of isolation of a fork server and of its children."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        """Enter the layers that bind the server too, and prepare the filter of the children.
+
+        Args:
+            wanted: Names out of `LAYERS`. What the system does not give goes into `missing`, with the reason.
+        """
+        self.entered: list[str] = []
+        self.missing: dict[str, str] = {}
+        self._filter: seccomp.Filter | None = None
+        self._other_processes = 0
+        uid = os.getuid()
+        self._paths = library_paths()
+        if sys.platform == "linux" and wanted:
+            syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        for name in LAYERS:
+            if name in wanted:
+                self._enter(name)
+            if name == "namespaces" and os.getuid() == uid and "namespaces" not in self.entered:
+                self._other_processes = _count_processes(uid)
+
+    def _enter(self, name: str) -> None:
+        try:
+            if name == "namespaces":
+                namespaces.enter(self._paths)
+                namespaces.drop_privileges()
+            elif name == "landlock":
+                landlock.restrict(self._paths)
+            else:
+                self._filter = seccomp.Filter()
+        except (OSError, AttributeError) as error:
+            self.missing[name] = str(error)
+        else:
+            self.entered.append(name)
+
+    def confine(self, descriptors: tuple[int, ...], limits: Limits, server: int) -> None:
+        """Confine this child: after the call it has these descriptors as 0, 1, 2, …, its limits, and no way back.
+
+        Args:
+            descriptors: What becomes descriptor 0, 1, 2 and so on; each lies above them all.
+            limits: What the child may use.
+            server: Process id of the fork server, with which the child dies.
+        """
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+        os.closerange(len(descriptors), 1 << 30)
+        set_limits(limits, self._other_processes)
+        if sys.platform == "linux":
+            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
+            if os.getppid() != server:
+                os._exit(1)
+        if self._filter is not None:
+            self._filter.install(os.getpid())
+
+
+def _count_processes(uid: int) -> int:
+    """Processes and threads of a user, which the limit on processes counts together."""
+    count = 0
+    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == uid:
+                count += len(os.listdir(f"{entry.path}/task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return count
+
+
+def set_limits(limits: Limits, other_processes: int) -> None:
+    """Set this process's resource limits, soft and hard alike.
+
+    The CPU limit only backs up the server's own, which is exact and kills first.
+    """
+    cpu = int(limits.cpu_s) + 2
+    for kind, value in (
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_AS, limits.memory_mib * MIB),
+        (resource.RLIMIT_FSIZE, limits.output_mib * MIB),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_NPROC, limits.processes + other_processes),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _lower(kind, value)
+
+
+def _lower(kind: int, value: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))

@@ -1,0 +1,188 @@
+"""The system-call filter of candidate and tester: an allow-list with checked arguments, everything else is EPERM.
+
+No sockets (but connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
+signals to others. Threads are allowed (`clone` with CLONE_THREAD); `clone3` answers ENOSYS because its flags lie in memory
+where a filter can't look, and libc then falls back to `clone`. Files open for reading only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable
+
+from . import syscalls
+
+_ALLOWED = """
+read write close lseek pread64 pwrite64 readv writev dup dup2 dup3 pipe pipe2 poll ppoll select pselect6
+epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2 fsync fdatasync ftruncate fadvise64 stat fstat lstat
+newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd chdir getdents64 statfs fstatfs mmap munmap
+mprotect mremap msync mincore madvise brk membarrier rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending
+rt_sigtimedwait rt_sigsuspend sigaltstack pause alarm getitimer setitimer nanosleep clock_nanosleep clock_gettime
+clock_getres gettimeofday time times futex set_robust_list set_tid_address rseq restart_syscall sched_yield
+sched_getaffinity getcpu getpid gettid getppid getpgrp getpgid getsid getuid geteuid getgid getegid getresuid
+getresgid getgroups getpriority getrlimit getrusage sysinfo uname getrandom arch_prctl exit exit_group recvfrom
+shutdown getsockname getsockopt
+"""
+
+_RET_ALLOW = 0x7FFF0000
+_RET_ERRNO = 0x00050000
+_RET_KILL_PROCESS = 0x80000000
+_LOAD, _AND, _JUMP, _JUMP_EQUAL, _JUMP_ABOVE, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
+_OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_ARGUMENTS = 0, 4, 16
+
+_CLONE_THREAD = 0x00010000
+_CLONE_VM = 0x00000100
+_PTHREAD_FLAGS = 0x007D0F00
+_O_ACCMODE_AND_CREATING = 0o3 | 0o100 | 0o1000 | 0o20200000
+"""O_ACCMODE, O_CREAT, O_TRUNC and O_TMPFILE: each writes. (O_TMPFILE includes O_DIRECTORY, which alone is harmless.)"""
+_O_DIRECTORY = 0o200000
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+_FCNTLS = (0, 1, 2, 3, 4, 1030)
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; F_SETOWN would send signals to others."""
+_PR_SET_NAME = 15
+_AF_UNIX = 1
+
+_X32_CALLS = 0x40000000
+_PID = 0xFFFFFFFE
+"""Stands in the built filter for the process's own id, which `install` puts in."""
+
+_Instruction = tuple[int, int, int, int]
+
+
+def _load(offset: int) -> _Instruction:
+    return (_LOAD, 0, 0, offset)
+
+
+def _argument(index: int, *, high: bool = False) -> _Instruction:
+    return _load(_OFFSET_ARGUMENTS + 8 * index + 4 * high)
+
+
+def _return(value: int) -> _Instruction:
+    return (_RETURN, 0, 0, value)
+
+
+def _deny(error: int = errno.EPERM) -> _Instruction:
+    return _return(_RET_ERRNO | error)
+
+
+def _when(number: int, body: list[_Instruction]) -> list[_Instruction]:
+    """Run the body, which returns on every path, when the loaded system call number is this one."""
+    return [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _one_of(index: int, values: Iterable[int]) -> list[_Instruction]:
+    """Allow when the low half of an argument, all the kernel reads of it, is one of the values."""
+    values = list(values)
+    tests = [(_JUMP_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
+    return [_argument(index), *tests, _deny(), _return(_RET_ALLOW)]
+
+
+def _without(index: int, mask: int) -> list[_Instruction]:
+    """Allow when an argument has no bit of the mask."""
+    return [_argument(index), (_AND, 0, 0, mask), (_JUMP_EQUAL, 0, 1, 0), _return(_RET_ALLOW), _deny()]
+
+
+def _thread_only() -> list[_Instruction]:
+    needed = _CLONE_THREAD | _CLONE_VM
+    forbidden = 0xFFFFFFFF & ~_PTHREAD_FLAGS
+    return [
+        _argument(0),
+        (_AND, 0, 0, forbidden),
+        (_JUMP_EQUAL, 0, 3, 0),
+        _argument(0),
+        (_AND, 0, 0, needed),
+        (_JUMP_EQUAL, 1, 0, needed),
+        _deny(),
+        _return(_RET_ALLOW),
+    ]
+
+
+def _null(index: int) -> list[_Instruction]:
+    """Allow when a pointer argument is NULL."""
+    return [
+        _argument(index),
+        (_JUMP_EQUAL, 0, 2, 0),
+        _argument(index, high=True),
+        (_JUMP_EQUAL, 1, 0, 0),
+        _deny(),
+        _return(_RET_ALLOW),
+    ]
+
+
+def _checked(numbers: dict[str, int]) -> list[_Instruction]:
+    read_only = _O_ACCMODE_AND_CREATING & ~_O_DIRECTORY
+    rules = {
+        "clone": _thread_only(),
+        "clone3": [_deny(errno.ENOSYS)],
+        "open": _without(1, read_only),
+        "openat": _without(2, read_only),
+        "kill": _one_of(0, [_PID]),
+        "tgkill": _one_of(0, [_PID]),
+        "fcntl": _one_of(1, _FCNTLS),
+        "ioctl": _one_of(1, _IOCTLS),
+        "prctl": _one_of(0, [_PR_SET_NAME]),
+        "prlimit64": _null(2),
+        "socketpair": _one_of(0, [_AF_UNIX]),
+        "sendto": _null(4),
+    }
+    return [
+        instruction for name, body in rules.items() if name in numbers for instruction in _when(numbers[name], body)
+    ]
+
+
+def build() -> list[_Instruction]:
+    """Build the filter for this machine; the own process id is still open.
+
+    Raises:
+        OSError: If the machine is none of those known here.
+    """
+    numbers = syscalls.NUMBERS.get(syscalls.MACHINE)
+    if numbers is None:
+        raise OSError(errno.ENOSYS, f"no seccomp filter is known for {syscalls.MACHINE!r}")
+    allowed = [numbers[name] for name in _ALLOWED.split() if name in numbers]
+    tests = [(_JUMP_EQUAL, len(allowed) - position, 0, number) for position, number in enumerate(allowed)]
+    return [
+        _load(_OFFSET_ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, syscalls.AUDIT_ARCHITECTURES[syscalls.MACHINE]),
+        _return(_RET_KILL_PROCESS),
+        _load(_OFFSET_NUMBER),
+        (_JUMP_ABOVE, 0, 1, _X32_CALLS),
+        _deny(errno.ENOSYS),
+        *tests,
+        (_JUMP, 0, 0, 1),
+        _return(_RET_ALLOW),
+        *_checked(numbers),
+        _deny(),
+    ]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+class Filter:
+    """A filter that is packed once and installed in every child."""
+
+    def __init__(self) -> None:
+        instructions = build()
+        self._packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
+        self._length = len(instructions)
+        self._pid_offsets = [8 * i + 4 for i, instruction in enumerate(instructions) if instruction[3] == _PID]
+
+    def install(self, pid: int) -> None:
+        """Install the filter in this process, whose id is `pid`; there is no way back.
+
+        Raises:
+            OSError: If the kernel refuses: no seccomp, or no_new_privs is not set.
+        """
+        packed = bytearray(self._packed)
+        for offset in self._pid_offsets:
+            struct.pack_into("=I", packed, offset, pid)
+        program = _Program(self._length, bytes(packed))
+        result = syscalls.libc.prctl(
+            syscalls.PR_SET_SECCOMP, ctypes.c_ulong(syscalls.SECCOMP_MODE_FILTER), ctypes.byref(program), 0, 0
+        )
+        syscalls.check(result, "seccomp filter")

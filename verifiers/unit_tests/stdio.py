@@ -1,0 +1,46 @@
+"""Comparing what a program wrote with what it should have written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+COMPARISONS = ("tokens", "lines")
+
+_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?|[+-]?(inf|nan)", re.IGNORECASE)
+
+
+def matches(output: str, expected: str, comparison: str, tolerance: float | None) -> bool:
+    """Whether an output is right: equal by tokens or by lines, numbers within a tolerance where one is given."""
+    split = _SPLITTERS[comparison]
+    found, wanted = split(output), split(expected)
+    if found == wanted:
+        return True
+    if tolerance is None or len(found) != len(wanted):
+        return False
+    return all(_close_line(*pair, tolerance) for pair in zip(found, wanted, strict=True))
+
+
+def _lines(text: str) -> list[str]:
+    return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).rstrip("\n").split("\n")
+
+
+_SPLITTERS: dict[str, Callable[[str], list[str]]] = {"tokens": str.split, "lines": _lines}
+
+
+def _close_line(found: str, wanted: str, tolerance: float) -> bool:
+    if found == wanted:
+        return True
+    tokens, wanted_tokens = found.split(), wanted.split()
+    return len(tokens) == len(wanted_tokens) and all(
+        _close(*pair, tolerance) for pair in zip(tokens, wanted_tokens, strict=True)
+    )
+
+
+def _close(found: str, wanted: str, tolerance: float) -> bool:
+    if found == wanted:
+        return True
+    if not (_NUMBER.fullmatch(found) and _NUMBER.fullmatch(wanted)):
+        return False
+    return math.isclose(float(found), float(wanted), rel_tol=tolerance, abs_tol=tolerance)

@@ -1,0 +1,164 @@
+"""The unit-test verifier: runs a completion's program against a problem's tests, isolated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+from verifiers.errors import InvalidArgumentError, VerifierContractError
+from verifiers.types import Outcome, Problem, Verdict
+from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, StdioTests
+from verifiers.unit_tests.extraction import EXTRACTIONS, extract
+from verifiers.unit_tests.jobs import Finding, Job
+from verifiers.unit_tests.pool import Pool, WorkerDiedError
+from verifiers.unit_tests.runtime.jail import LAYERS, Limits
+from verifiers.unit_tests.stdio import COMPARISONS
+
+_ATTEMPTS = 2
+
+
+class UnitTestVerifier:
+    """Scores a completion by running its program against unit tests in a sandbox.
+
+    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests` or `StdioTests`. The score is 1 if every case passes and
+    else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
+
+    The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
+    `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
+    `exception`, excerpts of `stdout` and `stderr`, and `isolation`. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
+
+    The sandbox does not protect against side channels, against programs that know the tests' inputs by heart, or against
+    faults of the kernel; `docs/sandbox.md` says what each layer stops.
+
+    It may be used from several threads at once, from asyncio through `asyncio.to_thread`, and after a fork. Fork servers
+    start with the first program, and end with `close`, with the verifier, or with this process, however that ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 10.0,
+        wall_s: float | None = None,
+        memory_mib: int = 1024,
+        output_mib: int = 8,
+        max_threads: int = 64,
+        workers: int = 1,
+        isolation: Literal["auto", "none"] = "auto",
+        partial_credit: bool = False,
+        extraction: str = "last_block",
+    ) -> None:
+        """Make a verifier; nothing is started yet.
+
+        Args:
+            timeout_s: CPU seconds per program (per case for stdin/stdout tests). As long again it may do nothing.
+            wall_s: Seconds by the clock; the default is generous, so that a verdict does not depend on the machine's load.
+            memory_mib: Address space of the program, in MiB.
+            output_mib: Standard output, and standard error, in MiB.
+            max_threads: Threads of the program.
+            workers: Programs that run at the same time.
+            isolation: `"auto"` refuses to run where the system gives no isolation; `"none"` sets resource limits only.
+            partial_credit: Score the share of cases that pass, instead of all or nothing.
+            extraction: How the program is found in the completion, out of `extraction.EXTRACTIONS`.
+
+        Raises:
+            InvalidArgumentError: If an argument is out of range.
+        """
+        for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
+            if value is not None and not 0 < value < math.inf:
+                raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
+        for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
+            if value < 1:
+                raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
+        _one_of("isolation", isolation, ("auto", "none"))
+        _one_of("extraction", extraction, EXTRACTIONS)
+        self._limits = Limits(
+            cpu_s=timeout_s,
+            wall_s=10 * timeout_s + 30 if wall_s is None else wall_s,
+            idle_s=timeout_s + 1,
+            memory_mib=memory_mib,
+            output_mib=output_mib,
+            processes=max_threads,
+        )
+        self._workers = workers
+        self._partial_credit = partial_credit
+        self._extraction = extraction
+        self._pool = Pool(workers, LAYERS if isolation == "auto" else ())
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Run one completion's program against its problem's tests.
+
+        Raises:
+            SandboxUnavailableError: If the system gives no isolation and none was not asked for.
+            VerifierContractError: If the problem's reference is no kind of tests.
+            InvalidArgumentError: If the tests hold what can't be sent to a program.
+        """
+        tests = problem.reference
+        if not isinstance(tests, CheckTests | AssertTests | CallTests | StdioTests):
+            raise VerifierContractError(
+                f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests or StdioTests "
+                f"(see verifiers.unit_tests), got {type(tests).__name__}"
+            )
+        if isinstance(tests, StdioTests):
+            _one_of("comparison", tests.comparison, COMPARISONS)
+        program = extract(completion, self._extraction)
+        if program is None:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"failure": "no_program"})
+        job = Job(program, tests, problem.id, self._limits, self._partial_credit)
+        return self._run(job)
+
+    def _run(self, job: Job) -> Verdict:
+        problem = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._pool.worker() as worker:
+                    finding = job.run(worker)
+                    return self._verdict(job, finding, worker.hello["layers"])
+            except WorkerDiedError as error:
+                problem = str(error)
+        detail = {"error": f"the fork server died {_ATTEMPTS} times: {problem}"}
+        return Verdict.of(Outcome.VERIFIER_ERROR, job.program, detail=detail)
+
+    def _verdict(self, job: Job, finding: Finding, layers: Sequence[str]) -> Verdict:
+        detail: dict[str, object] = {
+            "failure": finding.failure,
+            "passed": finding.passed,
+            "total": finding.total,
+            **finding.detail,
+            "isolation": "+".join(layers) or "none",
+        }
+        if finding.failure in ("broken_test", "unsupported"):
+            return Verdict.of(Outcome.VERIFIER_ERROR, job.program, detail=detail, cost=finding.cost)
+        if self._partial_credit:
+            score = finding.passed / finding.total if finding.total else 0.0
+            return Verdict(score, Outcome.SCORED, job.program, detail, cost=finding.cost)
+        return Verdict.of(_outcome(finding.failure), job.program, detail=detail, cost=finding.cost)
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i, as many at a time as there are workers; verdicts come in the same order.
+
+        Raises:
+            InvalidArgumentError: If there are not as many completions as problems.
+        """
+        if len(completions) != len(problems):
+            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+        if self._workers == 1 or len(problems) < 2:
+            return [self(*pair) for pair in zip(completions, problems, strict=True)]
+        with ThreadPoolExecutor(min(self._workers, len(problems))) as threads:
+            return list(threads.map(self, completions, problems))
+
+    def close(self) -> None:
+        """End the fork servers. A verifier that is used again starts new ones."""
+        self._pool.close()
+
+
+def _outcome(failure: str | None) -> Outcome:
+    if failure is None:
+        return Outcome.CORRECT
+    return Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
