@@ -119,7 +119,7 @@ def test_the_batch_mean_is_computed_in_float64() -> None:
     assert float(baseline) == (2.0**24 + 4) / 4
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_broken_rows_leave_the_batch_mean_bitwise_as_it_is(seed: int) -> None:
     generator = np.random.default_rng(seed)
     scores = torch.from_numpy(generator.normal(size=37))
@@ -179,13 +179,13 @@ def test_group_functions_equal_a_numpy_reference(rows: list[tuple[float, int, bo
         np.testing.assert_allclose(found.numpy(), expected[function.__name__], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("score", [0.3, 0.1 + 0.2, 1 / 3, 1e-300, -7.7, 0.0, 1e16])
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 64])
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-12, 0.0])
-def test_groups_of_equal_scores_get_exactly_0(score: float, size: int, epsilon: float) -> None:
-    scores = f64(*[score] * size)
-    assert group_centered(scores, one_group(scores), all_valid(scores)).tolist() == [0.0] * size
-    assert group_z_score(scores, one_group(scores), all_valid(scores), epsilon).tolist() == [0.0] * size
+@pytest.mark.parametrize("size", [1, 3, 8, 64])
+def test_groups_of_equal_scores_get_exactly_0(size: int, epsilon: float) -> None:
+    for score in (0.3, 0.1 + 0.2, 1 / 3, 1e-300, -7.7, 0.0, 1e16):
+        scores = f64(*[score] * size)
+        assert group_centered(scores, one_group(scores), all_valid(scores)).tolist() == [0.0] * size
+        assert group_z_score(scores, one_group(scores), all_valid(scores), epsilon).tolist() == [0.0] * size
 
 
 def test_an_equal_group_stays_at_0_beside_groups_that_vary() -> None:
@@ -257,9 +257,7 @@ def test_centred_scores_of_a_group_sum_to_0_and_ignore_a_shift() -> None:
     centered = group_centered(scores, groups, all_valid(scores))
     for group in range(3):
         assert abs(float(centered[groups == group].sum())) < 1e-14
-    torch.testing.assert_close(
-        group_centered(scores + 5, groups, all_valid(scores)), centered, rtol=0, atol=1e-14
-    )
+    torch.testing.assert_close(group_centered(scores + 5, groups, all_valid(scores)), centered, rtol=0, atol=1e-14)
 
 
 def test_z_scores_have_unit_unbiased_variance_and_ignore_scale_but_for_epsilon() -> None:

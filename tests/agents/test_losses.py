@@ -167,7 +167,7 @@ def surrogate_gradient(ratio: float, advantage: float, **clip: float) -> tuple[f
     old = torch.tensor([[-1.0]], dtype=torch.float64)
     loss = clipped_surrogate(logprobs, old, torch.tensor([[advantage]], dtype=torch.float64), **clip)
     (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
-    return float(loss), float(gradient)
+    return float(loss.detach()), float(gradient)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_extreme_ratios_stay_finite(advantage: float, difference: float) -> None
     logprobs = torch.tensor([[-1.0 + difference]], dtype=torch.float32, requires_grad=True)
     loss = clipped_surrogate(logprobs, torch.tensor([[-1.0]]), torch.tensor([[advantage]]))
     (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
-    assert math.isfinite(float(loss))
+    assert math.isfinite(float(loss.detach()))
     assert math.isfinite(float(gradient))
 
 
@@ -248,7 +248,7 @@ MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [Fa
 )
 def test_token_weights_by_hand(aggregation: Aggregation, long: float, short: float) -> None:
     weights = token_weights(MASK, aggregation, num_completions=5, max_tokens=10)
-    expected = [[0, long, long, long], [0, short, 0, 0], [0, 0, 0, 0]]
+    expected: list[list[float]] = [[0, long, long, long], [0, short, 0, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-15, atol=0)
     assert weights.dtype == torch.float64
 

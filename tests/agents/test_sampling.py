@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -103,7 +104,7 @@ def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
 
 def bound(freedom: int) -> float:
     """Some five standard deviations above the mean of a chi-square of many degrees of freedom."""
-    return freedom + 5 * (2 * freedom) ** 0.5
+    return freedom + 5 * math.sqrt(2 * freedom)
 
 
 @pytest.mark.parametrize("kind", ["one seed, all positions", "neighbouring seeds, one position"])

@@ -4,7 +4,8 @@ import pytest
 from math_corpus import PAIRS
 
 from verifiers import Outcome, Problem
-from verifiers.math import MathVerifier, UnreadableError, parse
+from verifiers.math import MathVerifier, UnreadableError
+from verifiers.math.parse import parse
 
 GROUPS = sorted({pair.group for pair in PAIRS})
 verifier = MathVerifier()

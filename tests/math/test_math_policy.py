@@ -239,7 +239,9 @@ def test_a_broken_gold_is_never_scored(gold):
         assert verdict.score != verdict.score
 
 
-@pytest.mark.parametrize("reference", [None, ["5"], {"answer": 5}, True])
+@pytest.mark.parametrize(
+    "reference", [None, ["5"], {"answer": 5}, True, float("nan"), float("inf"), 10**4200, Fraction(1, 10**4200)]
+)
 def test_a_gold_of_another_type_is_named(reference):
     verdict = verify("math", r"\boxed{5}", reference)
     assert verdict.outcome is Outcome.VERIFIER_ERROR

@@ -115,6 +115,14 @@ def test_nothing_is_executed(tmp_path):
     assert not mark.exists()
 
 
+def test_a_defect_is_reported_and_never_scored(monkeypatch):
+    verifier = MathVerifier()
+    monkeypatch.setattr(verifier, "compare", lambda *_: 1 / 0)
+    verdict = verifier("\\boxed{5}", Problem("", "", "5"))
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert "ZeroDivisionError" in verdict.detail["reason"]
+
+
 def test_swapping_gold_and_answer_is_no_exception():
     verifier = MathVerifier()
     for pair in PAIRS[::7]:
@@ -174,6 +182,15 @@ def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
     with pytest.raises(AlgebraTimeoutError) as caught:
         algebra.equal(quick, slow)
     assert not caught.value.gold_alone
+
+
+def test_the_outcome_of_a_deadline():
+    verifier = MathVerifier(deadline_s=0.5)
+    slow = r"\sum_{k=1}^{3000} \frac{\sin(k^3)}{k+\sqrt{k}}"
+    late = verifier.compare(slow, "5")
+    assert (late.outcome, late.tier.name) == (Outcome.TIMEOUT, "SYMPY")
+    assert verifier.compare("5", slow).outcome is Outcome.VERIFIER_ERROR  # the gold is to blame
+    assert verifier.compare("5", "5").outcome is Outcome.CORRECT
 
 
 def test_algebra_says_when_it_cannot_tell():

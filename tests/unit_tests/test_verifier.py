@@ -10,7 +10,16 @@ import pytest
 
 import verifiers
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
-from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, StdioCase, StdioTests, UnitTestVerifier
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+)
 
 PREFIX = '''import math
 
@@ -145,6 +154,20 @@ def test_setup_runs_after_the_program(verifier: UnitTestVerifier) -> None:
     assert judge(verifier, program.replace("n.v +", "2 *"), tests).score == 0
 
 
+def test_test_functions_import_the_program(verifier: UnitTestVerifier) -> None:
+    tests = FunctionTests(
+        "import solution\nfrom solution import Stack, top\n"
+        "def test_push():\n    s = Stack()\n    s.push(3)\n    assert top(s) == 3 and solution.LIMIT == 5\n"
+        "def test_empty():\n    try: top(Stack())\n    except IndexError: return\n    assert False\n"
+    )
+    program = "LIMIT = 5\nclass Stack:\n    def __init__(self): self.a = []\n    def push(self, x): self.a.append(x)\ndef top(s): return s.a[-1]"
+    verdict = judge(verifier, program, tests)
+    assert (verdict.score, verdict.detail["total"]) == (1, 2)
+    assert judge(verifier, program.replace("-1", "-2"), tests).detail["failure"] == "exception"
+    assert judge(verifier, program.replace("s.a[-1]", "4"), tests).detail["failure"] == "wrong_answer"
+    assert judge(verifier, "class Stack: pass", tests).outcome is Outcome.INCORRECT
+
+
 def test_partial_credit_is_the_share_of_cases() -> None:
     verifier = UnitTestVerifier(partial_credit=True, timeout_s=2)
     program = "def f(x): return 1 // x if x < 9 else x"
@@ -203,7 +226,12 @@ def test_scripts_read_and_write_in_every_way(verifier: UnitTestVerifier, program
 
 
 def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier) -> None:
-    for tests in (CheckTests("f", "def check(candidate: return"), AssertTests(("assert (",))):
+    for tests in (
+        CheckTests("f", "def check(candidate: return"),
+        AssertTests(("assert (",)),
+        AssertTests(()),
+        StdioTests(()),
+    ):
         verdict = judge(verifier, "def f(): pass", tests)
         assert verdict.outcome is Outcome.VERIFIER_ERROR
         assert math.isnan(verdict.score)

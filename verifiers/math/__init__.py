@@ -1,10 +1,9 @@
 """Mathematical answers: finding them in completions, reading them, and comparing them with a gold answer."""
 
 from verifiers.math.extract import PRESETS, Extracted, Extraction
-from verifiers.math.parse import parse
 from verifiers.math.rules import Rules
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.values import Tier
 from verifiers.math.verifier import Finding, MathVerifier
 
-__all__ = ["PRESETS", "Extracted", "Extraction", "Finding", "MathVerifier", "Rules", "Tier", "UnreadableError", "parse"]
+__all__ = ["PRESETS", "Extracted", "Extraction", "Finding", "MathVerifier", "Rules", "Tier", "UnreadableError"]

@@ -61,6 +61,7 @@ _FUNCTION_ALIASES = {"lg": "log", "binom": "binomial"} | {
 _INVERSES = {name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
 _HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 _FACTOR_STARTS = FUNCTIONS | GREEK | FACTOR_COMMANDS
+_VARIADIC = frozenset(("max", "min", "gcd", "lcm"))
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -202,17 +203,17 @@ class _Parser:
         return node
 
     def set_operation(self) -> str | None:
-        between = (
-            self.token.text == "U"
-            and self.tokens[self.index - 1].text in (")", "]")
-            and self.ahead().text in ("(", "[")
-        )
-        if between:
+        if self.is_letter_union():
             self.take()
             return "union"
         if self.token.kind == "command" and self.token.text in _SET_OPERATIONS:
             return _SET_OPERATIONS[self.take().text]
         return None
+
+    def is_letter_union(self) -> bool:
+        """Whether a letter U stands between two sets."""
+        before, after = self.tokens[self.index - 1].text, self.ahead().text
+        return self.token.text == "U" and before in (")", "]", "\\}") and after in ("(", "[", "\\{")
 
     # What may stand behind a value: units, percent, times of day.
 
@@ -386,9 +387,7 @@ class _Parser:
     def starts_factor(self) -> bool:
         token = self.token
         if token.kind == "symbol":
-            return not (
-                token.text == "U" and self.tokens[self.index - 1].text in (")", "]") and self.ahead().text in ("(", "[")
-            )
+            return not self.is_letter_union()
         if token.kind == "number":
             return self.tokens[self.index - 1].kind != "number"
         if token.kind == "command":
@@ -683,7 +682,10 @@ class _Parser:
         if exponent == Negate(Number(Fraction(1))) and name in _INVERSES:
             name, exponent = _INVERSES[name], None
         arguments = self.function_arguments()
-        node: Node = Apply(name, arguments if base is None else (*arguments, base))
+        arguments = arguments if base is None else (*arguments, base)
+        if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
+            raise UnreadableError(f"{name} of {len(arguments)} arguments")
+        node: Node = Apply(name, arguments)
         return node if exponent is None else Power(node, exponent)
 
     def function_arguments(self) -> tuple[Node, ...]:

@@ -12,10 +12,12 @@ from verifiers.math.tree import Node, unordered, walk
 
 MAX_PROMPT = 20_000
 """Longest prompt searched, in characters."""
-_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_FORMULA = re.compile(
+    r"\$\$(.{1,1000}?)\$\$|(?<!\\)\$(.{1,1000}?)(?<!\\)\$|\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]", re.DOTALL
+)
 # In plain text, what is made of numbers, single letters, function names and signs alone; possessive, so linear.
 _PLAIN_FORMULA = re.compile(
-    r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%×·÷−√²³])\s*+){3,}"
+    r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<![0-9])[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%×·÷−√²³])\s*+){3,}"
 )
 _PUNCTUATION = " .,;:?!"
 _EDGES = "[A-Za-z0-9.^_]"

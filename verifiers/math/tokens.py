@@ -63,7 +63,8 @@ _REPEATING = re.compile(
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|\\(?:l|c)?dots(?![A-Za-z]))")
 _NUMBER_START = re.compile(r"\.?[0-9]")
 _BASED = re.compile(
-    r"(?P<digits>[0-9][0-9A-Z]*(?:\.[0-9A-Z]+)?)\s*_\s*(?:\{\s*(?:\\text\s*\{)?\s*(?P<braced>[0-9]{1,2}|[a-z]{3,8})\s*\}?\s*\}|(?P<bare>[0-9]))"
+    r"(?P<digits>[0-9][0-9A-Z]*(?:\.[0-9A-Z]+)?)\s*_\s*(?:(?P<bare>[0-9])"
+    r"|\{\s*(?:\\text\s*\{\s*(?P<text>[0-9]{1,2}|[a-z]{3,8})\s*\}|(?P<braced>[0-9]{1,2}|[a-z]{3,8}))\s*\})"
 )
 _PARENTHESISED_BASE = re.compile(
     r"\(\s*(?P<digits>[0-9][0-9A-Z]*)\s*\)\s*_\s*(?:\{\s*(?P<braced>[0-9]{1,2})\s*\}|(?P<bare>[0-9]))"
@@ -194,7 +195,7 @@ class _Reader:
         return None
 
     def _base(self, match: re.Match[str]) -> int | None:
-        text = match["bare"] or match["braced"]
+        text = next(filter(None, (match.groupdict().get(name) for name in ("bare", "braced", "text"))))
         base = text if text.isdigit() else str(_BASE_WORDS.get(text, ""))
         return int(base) if is_numeral(match["digits"], base) else None
 

@@ -192,12 +192,13 @@ class MathVerifier:
         gold = gold_text(problem.reference)
         if gold is None:
             finding = Finding(
-                Outcome.VERIFIER_ERROR, f"the gold answer is a {type(problem.reference).__name__}, not text or a number"
+                Outcome.VERIFIER_ERROR,
+                f"the gold answer is a {type(problem.reference).__name__}, not text or a number that can be read",
             )
         elif self.extraction.literal:
             finding = self._compare_strings(extracted.answer, problem.reference)
         else:
-            finding = self.compare(extracted.answer, gold, problem)
+            finding = self._compare_or_report(extracted.answer, gold, problem)
         detail = {
             "tier": finding.tier.name.lower(),
             "gold": _shown(gold),
@@ -217,6 +218,12 @@ class MathVerifier:
         if len(completions) != len(problems):
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
         return [self(completion, problem) for completion, problem in zip(completions, problems, strict=True)]
+
+    def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Finding:
+        try:
+            return self.compare(answer, gold, problem)
+        except Exception as error:  # noqa: BLE001 - a defect here is reported in the verdict, and never scored
+            return Finding(Outcome.VERIFIER_ERROR, f"the verifier broke: {type(error).__name__}: {error}")
 
     def compare(self, answer: str | None, gold: str, problem: Problem | None = None) -> Finding:
         """Compare an extracted answer with a gold answer, both as text.
@@ -341,11 +348,13 @@ def _shown(text: str | None) -> str | None:
 
 
 def gold_text(reference: object) -> str | None:
-    """A reference as answer text; of a worked solution, its final answer. None for a type that holds no answer."""
+    """A reference as answer text; of a worked solution, its final answer. None for what holds no answer."""
     if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
         return None
     if not isinstance(reference, str):
-        return str(reference)
+        limit = 10**MAX_LENGTH
+        short = reference.denominator < limit if isinstance(reference, Fraction) else True
+        return str(reference) if short and abs(reference) < limit else None  # None for NaN, too
     if "\\boxed" in reference or "\\fbox" in reference:
         found = boxes(reference)
         return found[-1][2] or "" if found else reference

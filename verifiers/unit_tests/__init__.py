@@ -1,6 +1,14 @@
 """Unit tests as a verifier: model-written programs, run isolated, judged from outside."""
 
-from verifiers.unit_tests.cases import AssertTests, CallCase, CallTests, CheckTests, StdioCase, StdioTests
+from verifiers.unit_tests.cases import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+)
 from verifiers.unit_tests.verifier import UnitTestVerifier
 
 __all__ = [
@@ -8,6 +16,7 @@ __all__ = [
     "CallCase",
     "CallTests",
     "CheckTests",
+    "FunctionTests",
     "StdioCase",
     "StdioTests",
     "UnitTestVerifier",

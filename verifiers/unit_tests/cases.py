@@ -71,4 +71,14 @@ class StdioTests:
     """`"tokens"`: white space does not count. `"lines"`: only white space at line ends and empty lines at the end don't."""
 
 
-Tests = CheckTests | AssertTests | CallTests | StdioTests
+@dataclass(frozen=True, slots=True)
+class FunctionTests:
+    """A file of test functions in pytest's style; each `test_*` function without parameters is a case."""
+
+    test: str
+    """Source of the test file; it may use the standard library, and not pytest itself."""
+    module: str = "solution"
+    """The name under which the test file imports the program."""
+
+
+Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from verifiers.errors import InvalidArgumentError
-from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, StdioCase, StdioTests
+from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 from verifiers.unit_tests.extraction import continues
 from verifiers.unit_tests.pool import Worker
 from verifiers.unit_tests.runtime.candidate import EXIT_MEMORY, EXIT_SYNTAX
@@ -42,7 +42,7 @@ class Job:
     """One program and its tests."""
 
     program: str
-    tests: CheckTests | AssertTests | CallTests | StdioTests
+    tests: Tests
     seed: str
     limits: Limits
     every_case: bool
@@ -105,6 +105,8 @@ class Job:
         if isinstance(tests, AssertTests):
             asserts = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": tests.entry_points}
             return common | {"kind": "asserts"} | asserts
+        if isinstance(tests, FunctionTests):
+            return common | {"kind": "functions", "test": tests.test, "module": tests.module}
         assert isinstance(tests, CallTests)
         cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
         return common | {"kind": "calls", "entry_point": tests.entry_point, "cases": cases}
@@ -203,6 +205,8 @@ def _failure(
         return _exit_failure(answer["candidate"]["exit"])
     if "failure" in end:
         return end["failure"], end.get("reason", "")
+    if not cases:
+        return "broken_test", "there are no tests"
     return next((case["failure"] for case in cases if not case["passed"]), None), ""
 
 
@@ -239,7 +243,7 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     costs = [_cost(run["answer"]) for run in runs]
     cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
-    shown = failed or (runs[-1] if runs else {"streams": {}, "failure": None})
+    shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
     return Finding(shown["failure"], passed, total, {"cases": cases} | shown["streams"], cost)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, StdioTests
+from verifiers.unit_tests.cases import StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract
 from verifiers.unit_tests.jobs import Finding, Job
 from verifiers.unit_tests.pool import Pool, WorkerDiedError
@@ -22,7 +22,8 @@ _ATTEMPTS = 2
 class UnitTestVerifier:
     """Scores a completion by running its program against unit tests in a sandbox.
 
-    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests` or `StdioTests`. The score is 1 if every case passes and
+    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`.
+    The score is 1 if every case passes and
     else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
 
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
@@ -95,10 +96,10 @@ class UnitTestVerifier:
             InvalidArgumentError: If the tests hold what can't be sent to a program.
         """
         tests = problem.reference
-        if not isinstance(tests, CheckTests | AssertTests | CallTests | StdioTests):
+        if not isinstance(tests, Tests):
             raise VerifierContractError(
-                f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests or StdioTests "
-                f"(see verifiers.unit_tests), got {type(tests).__name__}"
+                f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests, "
+                f"FunctionTests or StdioTests (see verifiers.unit_tests), got {type(tests).__name__}"
             )
         if isinstance(tests, StdioTests):
             _one_of("comparison", tests.comparison, COMPARISONS)

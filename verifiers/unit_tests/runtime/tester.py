@@ -60,6 +60,7 @@ class Remote:
         object.__setattr__(self, "_type_name", type_name)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the object in the candidate."""
         return self._session.request("call", self, *args, **kwargs)
 
     def __getattr__(self, name: str) -> object:
@@ -173,6 +174,8 @@ class Session:
 
     def resolve(self, names: list[str]) -> dict[str, Wire]:
         """Ask what global names of the program are."""
+        if not names:
+            return {}
         self._send(["resolve", None, names, []])
         answers = self._receive()
         if len(answers) != len(names):
@@ -427,6 +430,20 @@ class Tester:
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             self._report.write(passed=False, name="check", **finding(error))
 
+    def _functions(self) -> None:
+        sys.modules[self._tests["module"]] = _ProgramModule(self._tests["module"], self._session, self._report)
+        namespace = self._trusted_namespace()
+        try:
+            exec(compile(self._tests["test"], "test.py", "exec", dont_inherit=True), namespace)
+        except BaseException as error:
+            if "candidate_error" in error.__dict__:
+                self._report.end(**finding(error))
+            raise
+        cases = {name: value for name, value in namespace.items() if name.startswith("test_") and callable(value)}
+        self._report.write(total=len(cases))
+        for name, function in cases.items():
+            self._case(function, name)
+
     def _asserts(self) -> None:
         namespace = self._trusted_namespace()
         setup, statements = self._tests["setup"], self._tests["asserts"]
@@ -455,6 +472,25 @@ class Tester:
                 namespace[name] = _standard_module(str(answer[1]))
             elif answer[0] != "missing":
                 namespace[name] = self._session.value_of(answer)
+
+
+class _ProgramModule(types.ModuleType):
+    """The program as a module of the tests: what they import from it is a proxy."""
+
+    def __init__(self, name: str, session: Session, report: Report) -> None:
+        super().__init__(name)
+        self._session = session
+        self._report = report
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        answer = self._session.resolve([name])[name]
+        if answer[0] == "missing":
+            self._report.end(failure="exception", exception={"type": "ImportError", "message": f"no name {name!r}"})
+        if answer[0] == "module":
+            return _standard_module(str(answer[1]))
+        return self._session.value_of(answer)
 
 
 def _call_and_compare(

@@ -1,0 +1,152 @@
+"""Trajectories become padded tensors without losing or inventing anything."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from agents import Trajectory, make_batch
+from agents.batch import Batch
+from tests.agents.trajectories import random_trajectory, scored, trajectory
+from verifiers import InvalidArgumentError, Outcome, Verdict
+
+PER_TOKEN = ("tokens", "loss_mask", "logprobs", "rewards")
+
+
+def played() -> list[Trajectory]:
+    return [
+        trajectory([0, 1, 1], tokens=[5, 6, 7], rewards=[0, 0.5, 1], logprobs=[0, -0.5, -1], group=3),
+        trajectory(
+            [0, 0, 1, 0, 1], tokens=[1, 2, 3, 4, 5], rewards=[0, 0, 0, 0, 2], logprobs=[0, 0, -2, 0, -3], group=1
+        ),
+    ]
+
+
+def test_padding_by_hand() -> None:
+    batch = make_batch(played())
+    assert batch.tokens.tolist() == [[5, 6, 7, 0, 0], [1, 2, 3, 4, 5]]
+    assert batch.lengths.tolist() == [3, 5]
+    assert batch.loss_mask.tolist() == [[False, True, True, False, False], [False, False, True, False, True]]
+    assert batch.logprobs.tolist() == [[0, -0.5, -1, 0, 0], [0, 0, -2, 0, -3]]
+    assert batch.rewards.tolist() == [[0, 0.5, 1, 0, 0], [0, 0, 0, 0, 2]]
+    assert batch.scores.tolist() == [1.5, 2]
+    assert batch.groups.tolist() == [3, 1]
+    assert batch.valid.tolist() == [True, True]
+    assert batch.legal is None
+    assert len(batch) == 2
+
+
+def test_dtypes() -> None:
+    batch = make_batch(played())
+    expected = {
+        "tokens": torch.int64,
+        "lengths": torch.int64,
+        "loss_mask": torch.bool,
+        "logprobs": torch.float32,
+        "rewards": torch.float64,
+        "scores": torch.float64,
+        "valid": torch.bool,
+        "groups": torch.int64,
+    }
+    assert {name: getattr(batch, name).dtype for name in expected} == expected
+
+
+def test_token_0_in_a_completion_is_no_padding() -> None:
+    batch = make_batch([trajectory([0, 1, 1], tokens=[4, 0, 0]), trajectory([0, 1, 1, 1], tokens=[4, 0, 0, 0])])
+    assert batch.loss_mask.sum(1).tolist() == [2, 3]
+
+
+def test_a_broken_verifier_leaves_nothing_to_learn_from() -> None:
+    batch = make_batch([scored(1.0), scored(math.nan, length=5), scored(0.0)])
+    assert batch.valid.tolist() == [True, False, True]
+    assert not batch.loss_mask[1].any()
+    assert not batch.rewards[1].any()
+    assert torch.isnan(batch.scores).tolist() == [False, True, False]
+
+
+def test_a_broken_verifier_hides_the_rewards_that_came_before_it_broke() -> None:
+    rewards = [0.0, 3.0, math.inf, math.nan]
+    broken = trajectory([0, 1, 1, 1], rewards=rewards, verdict=Verdict(math.nan, Outcome.VERIFIER_ERROR))
+    assert make_batch([broken]).rewards.tolist() == [[0, 0, 0, 0]]
+
+
+def test_a_score_that_is_no_number_is_never_learned_from_as_0() -> None:
+    """An environment without verdicts may pay NaN, too."""
+    unscored = trajectory([0, 1, 1], rewards=[0.0, 0.0, math.nan])
+    batch = make_batch([scored(1.0), unscored])
+    assert batch.valid.tolist() == [True, False]
+    assert not batch.loss_mask[1].any()
+
+
+def test_rows_are_taken_in_order_and_cut_to_the_longest() -> None:
+    generator = np.random.default_rng(0)
+    trajectories = [random_trajectory(generator, score=index) for index in range(6)]
+    batch = make_batch(trajectories)
+    for indices in ([2], [5, 0, 3], [1, 1]):
+        part, expected = batch.rows(torch.tensor(indices)), make_batch([trajectories[index] for index in indices])
+        for name in (*PER_TOKEN, "lengths", "scores", "valid", "groups"):
+            assert torch.equal(getattr(part, name), getattr(expected, name)), name
+
+
+def test_first_is_where_learning_begins() -> None:
+    assert make_batch(played()).first == 1
+    assert make_batch(played()[1:]).first == 2
+    assert make_batch([trajectory([1, 1])]).first == 1
+    assert make_batch([scored(math.nan)]).first == 1
+
+
+def packed(legal: np.ndarray) -> np.ndarray:
+    return np.packbits(legal.astype(bool), axis=-1)
+
+
+@pytest.mark.parametrize("vocab_size", [3, 8, 13, 17])
+def test_masks_of_legal_tokens_are_unpacked(vocab_size: int) -> None:
+    generator = np.random.default_rng(vocab_size)
+    legal = [generator.random((length, vocab_size)) < 0.5 for length in (3, 5)]
+    trajectories = [
+        trajectory([0, 1, 1], action_masks=packed(legal[0])),
+        trajectory([0, 1, 0, 1, 1], action_masks=packed(legal[1])),
+    ]
+    found = make_batch(trajectories).legal_tokens(1, vocab_size)
+    assert found is not None
+    assert found.shape == (2, 4, vocab_size)
+    for row, (masks, own) in enumerate(zip(legal, trajectories, strict=True)):
+        for t in range(1, 5):
+            decided = t < len(own.tokens) and own.policy_mask[t]
+            assert found[row, t - 1].tolist() == (masks[t].tolist() if decided else [True] * vocab_size)
+
+
+def test_masks_of_legal_tokens_follow_their_rows() -> None:
+    legal = np.eye(4, dtype=bool)
+    trajectories = [trajectory([0, 1, 1, 1], action_masks=packed(legal[[row] * 4])) for row in range(3)]
+    found = make_batch(trajectories).rows(torch.tensor([2, 0])).legal_tokens(2, 4)
+    assert found is not None
+    assert found.tolist() == [[[False, False, True, False]] * 2, [[True, False, False, False]] * 2]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_trajectories_with_and_without_masks_go_together(turned: bool) -> None:
+    """In those without masks every token was legal."""
+    limited = trajectory([0, 1, 1], action_masks=packed(np.array([[0, 1, 1]] * 3)))
+    free = trajectory([0, 1, 1])
+    order = [free, limited] if turned else [limited, free]
+    found = make_batch(order).legal_tokens(1, 3)
+    assert found is not None
+    by_kind = found.flip(0) if turned else found
+    assert by_kind.tolist() == [[[False, True, True]] * 2, [[True] * 3] * 2]
+
+
+def test_moving_keeps_everything() -> None:
+    batch = make_batch(played())
+    moved = batch.to(torch.device("cpu"))
+    assert isinstance(moved, Batch)
+    assert all(torch.equal(getattr(moved, name), getattr(batch, name)) for name in PER_TOKEN)
+    assert moved.legal is None
+
+
+def test_no_trajectories() -> None:
+    with pytest.raises(InvalidArgumentError, match="at least one trajectory"):
+        make_batch([])

@@ -1,0 +1,176 @@
+"""Scores and their uncertainty, against published intervals, their defining equation and hand-worked means."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import Trajectory, evaluate
+from agents.evaluation import summarize_evaluation, wilson_interval
+from agents.types import Action
+from rlvr_envs import Observation
+from tests.agents.trajectories import scored, trajectory
+from tests.envs.helpers import PROBLEMS, vector_env
+from verifiers import InvalidArgumentError, Outcome, Verdict
+
+Z = 1.959963984540054
+"""The 0.975 quantile of the standard normal distribution."""
+
+
+# Wilson's interval
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_intervals_of_newcombe_1998(successes: int, trials: int, low: float, high: float) -> None:
+    """Table I of "Two-sided confidence intervals for the single proportion", method 3."""
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=6e-5)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(1, 2), (3, 10), (50, 60), (999, 1000), (123, 7473)])
+def test_the_ends_solve_the_score_equation(successes: int, trials: int) -> None:
+    """Each end is the p whose observed share is just z standard errors away: (share - p)^2 = z^2 p (1 - p) / n."""
+    share = successes / trials
+    for end in wilson_interval(successes, trials):
+        assert (share - end) ** 2 == pytest.approx(Z**2 * end * (1 - end) / trials, rel=1e-5)
+
+
+def test_wilson_is_symmetric_and_stays_within_0_and_1() -> None:
+    for trials in (1, 2, 7, 100):
+        for successes in range(trials + 1):
+            low, high = wilson_interval(successes, trials)
+            mirrored = wilson_interval(trials - successes, trials)
+            assert 0 <= low <= successes / trials + 1e-15
+            assert successes / trials - 1e-15 <= high <= 1
+            assert (1 - high, 1 - low) == pytest.approx(mirrored, abs=1e-14)
+        assert wilson_interval(0, trials)[0] == pytest.approx(0, abs=1e-15)
+        assert wilson_interval(trials, trials)[1] == pytest.approx(1, abs=1e-15)
+
+
+def test_wilson_covers_the_truth_about_as_often_as_it_says() -> None:
+    """Exactly, over all outcomes of 50 trials, on average over many probabilities."""
+    trials = 50
+    intervals = [wilson_interval(successes, trials) for successes in range(trials + 1)]
+    coverage = [
+        sum(
+            math.comb(trials, k) * p**k * (1 - p) ** (trials - k)
+            for k, (low, high) in enumerate(intervals)
+            if low <= p <= high
+        )
+        for p in np.linspace(0.02, 0.98, 97)
+    ]
+    assert np.mean(coverage) == pytest.approx(0.95, abs=0.01)
+    assert min(coverage) > 0.83  # the known dips near the ends
+
+
+# Summaries
+
+
+def judged(outcome: Outcome, group: int, **fields: Any) -> Trajectory:
+    verdict = Verdict.of(outcome)
+    return trajectory([0, 1], rewards=[0, verdict.score], verdict=verdict, group=group, **fields)
+
+
+def test_right_or_wrong_gets_wilsons_interval() -> None:
+    outcomes = [Outcome.CORRECT] * 3 + [Outcome.INCORRECT] * 4 + [Outcome.NO_ANSWER] * 2 + [Outcome.TIMEOUT]
+    trajectories = [
+        judged(outcome, index, truncated=outcome is Outcome.NO_ANSWER) for index, outcome in enumerate(outcomes)
+    ]
+    found = summarize_evaluation(trajectories, 10, 1)
+    assert found.score == 0.3
+    assert found.interval == wilson_interval(3, 10)
+    assert found.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
+    assert (found.problems, found.samples, found.truncated, found.verifier_errors) == (10, 1, 2, 0)
+    assert found.trajectories == tuple(trajectories)
+    assert str(found) == "0.300 [0.108, 0.603] (10 problems x 1)"
+
+
+def test_broken_verifiers_are_counted_and_left_out() -> None:
+    outcomes = [Outcome.CORRECT, Outcome.VERIFIER_ERROR, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.CORRECT]
+    found = summarize_evaluation([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
+    assert found.score == pytest.approx(2 / 3)
+    assert found.interval == wilson_interval(2, 3)
+    assert found.verifier_errors == 2
+    assert found.outcomes["verifier_error"] == 2
+    assert "2 verifier errors left out" in str(found)
+
+
+def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
+    scores = {0: [1.0, 0.0, 1.0, math.nan], 1: [0.0, math.nan, math.nan, math.nan], 2: [0.5, 0.5, 0.5, 0.5]}
+    trajectories = [scored(score, group=group) for group, members in scores.items() for score in members]
+    found = summarize_evaluation(trajectories, 3, 4)
+    means = np.array([2 / 3, 0, 0.5])
+    assert found.score == pytest.approx(means.mean(), abs=1e-15)
+    half = Z * means.std(ddof=1) / math.sqrt(3)
+    assert found.interval == pytest.approx((means.mean() - half, means.mean() + half), abs=1e-6)
+    assert found.verifier_errors == 4
+
+
+def test_partial_credit_gets_the_normal_interval() -> None:
+    scores = np.array([0.0, 1.0, 0.25, 2.0])
+    found = summarize_evaluation([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
+    half = Z * scores.std(ddof=1) / 2
+    assert found.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
+
+
+def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
+    found = summarize_evaluation([scored(1.0), scored(0.0)], 1, 2)
+    assert found.score == 0.5
+    assert found.interval == (-math.inf, math.inf)
+
+
+def test_nothing_was_verified() -> None:
+    found = summarize_evaluation([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
+    assert math.isnan(found.score)
+    assert all(math.isnan(end) for end in found.interval)
+    assert found.verifier_errors == 3
+
+
+def test_the_order_of_trajectories_does_not_matter() -> None:
+    trajectories = [scored(score, group=group) for group, score in [(0, 1.0), (1, 0.0), (0, 0.0), (2, 1.0), (1, 1.0)]]
+    forth, back = summarize_evaluation(trajectories, 3, 2), summarize_evaluation(trajectories[::-1], 3, 2)
+    assert forth.score == back.score == pytest.approx(2 / 3)
+    assert forth.interval == pytest.approx(back.interval, abs=1e-15)
+
+
+# Evaluating
+
+
+class SaysItsLetter:
+    """Answers each of `PROBLEMS` with its letter, once for each of the prompt's characters, and then stops."""
+
+    version = 0
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+
+    def act(self, observation: Observation, **_: object) -> Action:
+        letters = ord("a") + (observation["tokens"] == ord("Q")).sum(axis=1) - 1
+        count = len(letters)
+        return Action(
+            letters.astype(np.int64)[:, None], np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32)
+        )
+
+    def begin(self, rows: np.ndarray, seeds: np.ndarray) -> None:
+        self.seeds += seeds.tolist()
+
+
+def test_evaluate_plays_every_sample_of_the_first_problems() -> None:
+    policy = SaysItsLetter()
+    found = evaluate(vector_env(4), policy, problems=3, samples=2, seed=1)
+    assert [t.problem_id for t in found.trajectories] == ["p0", "p0", "p1", "p1", "p2", "p2"]
+    assert [t.group for t in found.trajectories] == [0, 0, 1, 1, 2, 2]
+    assert found.score == 6  # as many letters as fit
+    assert found.truncated == 6
+    assert len(set(policy.seeds)) == 6
+
+
+def test_what_cannot_be_evaluated_is_named() -> None:
+    for problems, samples in ((len(PROBLEMS) + 1, 1), (0, 1), (1, 0)):
+        with pytest.raises(InvalidArgumentError, match=f"{problems} problems x {samples}.*has 5 problems"):
+            evaluate(vector_env(1), SaysItsLetter(), problems=problems, samples=samples)

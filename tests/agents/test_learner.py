@@ -1,0 +1,631 @@
+"""The optimiser step against a plain reference, and what it must not depend on: micro-batches, order, padding."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents import (
+    GRPO,
+    AgentConfig,
+    Batch,
+    CausalLMPolicy,
+    GRPOConfig,
+    Learner,
+    LearnerConfig,
+    Reinforce,
+    ReinforceConfig,
+    Trajectory,
+    make_batch,
+)
+from agents.losses import Aggregation, clipped_surrogate, policy_gradient
+from tests.agents.trajectories import (
+    VOCAB,
+    gradients,
+    largest_difference,
+    on_policy_logprobs,
+    random_trajectory,
+    scored,
+    tiny_policy,
+    trajectory,
+    weights,
+)
+from verifiers import InvalidArgumentError, UnknownNameError
+
+MAX_TOKENS = 20
+UNCLIPPED = 1e9
+"""A gradient norm that is never reached, so that gradients stay as they are."""
+AGGREGATIONS = list(Aggregation)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums split over threads round differently; one thread also suits models this small."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def some_trajectories(count: int = 9, seed: int = 0) -> list[Trajectory]:
+    generator = np.random.default_rng(seed)
+    return [random_trajectory(generator, score=generator.normal(), group=index // 3) for index in range(count)]
+
+
+def some_advantages(batch: Batch, seed: int = 0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=tuple(batch.tokens.shape)))
+
+
+def surrogate(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+    return clipped_surrogate(logprobs, batch.logprobs, advantages)
+
+
+def plain(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+    return policy_gradient(logprobs, advantages)
+
+
+def step(
+    batch: Batch,
+    advantages: Tensor,
+    *,
+    aggregation: Aggregation = Aggregation.TOKEN_MEAN,
+    loss: Callable[[Batch, Tensor, Tensor], Tensor] = surrogate,
+    micro_batch_size: int = 64,
+    temperature: float = 1.0,
+) -> tuple[list[Tensor], dict[str, float]]:
+    """Gradients and metrics of one step of a fresh tiny policy."""
+    policy = tiny_policy(temperature)
+    learner = Learner(policy, LearnerConfig(max_grad_norm=UNCLIPPED, micro_batch_size=micro_batch_size))
+    metrics = learner.step(batch, advantages, loss, aggregation=aggregation, max_tokens=MAX_TOKENS)
+    return gradients(policy), metrics
+
+
+# A reference: one unpadded completion at a time, from the formulas
+
+
+def reference_weight(aggregation: Aggregation, own_tokens: int, all_tokens: int, completions: int) -> float:
+    return {
+        Aggregation.TOKEN_MEAN: 1 / all_tokens,
+        Aggregation.SEQUENCE_MEAN_TOKEN_MEAN: 1 / (completions * max(own_tokens, 1)),
+        Aggregation.SEQUENCE_MEAN_TOKEN_SUM: 1 / completions,
+        Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM: 1 / (completions * MAX_TOKENS),
+    }[aggregation]
+
+
+def reference_step(
+    trajectories: Sequence[Trajectory],
+    advantages: Tensor,
+    aggregation: Aggregation,
+    temperature: float = 1.0,
+    legal: Sequence[np.ndarray] | None = None,
+) -> tuple[list[Tensor], dict[str, float]]:
+    """PPO's loss at clip bounds of 0.2, its gradient, and means over tokens."""
+    model = tiny_policy().model
+    all_tokens = sum(int(one.policy_mask.sum()) for one in trajectories)
+    totals = dict.fromkeys(("loss", "entropy", "kl_behaviour"), 0.0)
+    for row, one in enumerate(trajectories):
+        ids = torch.from_numpy(one.tokens.astype(np.int64))
+        logits = model(input_ids=ids[None]).logits[0].double() / temperature
+        weight = reference_weight(aggregation, int(one.policy_mask.sum()), all_tokens, len(trajectories))
+        for t in np.flatnonzero(one.policy_mask).tolist():
+            scores = logits[t - 1]
+            if legal is not None:
+                scores = scores[torch.from_numpy(np.flatnonzero(legal[row][t]))]
+            logprob = logits[t - 1, ids[t]] - scores.logsumexp(0)
+            ratio, advantage = (logprob - float(one.logprobs[t])).exp(), float(advantages[row, t])
+            clipped = min(max(float(ratio.detach()), 0.8), 1.2) * advantage
+            loss = -ratio * advantage if float(ratio.detach()) * advantage <= clipped else -clipped * torch.ones(())
+            if loss.requires_grad:
+                (loss * weight).backward(retain_graph=True)
+            shares = scores.detach().softmax(0)
+            difference = float(logprob.detach()) - float(one.logprobs[t])
+            totals["loss"] += float(loss.detach()) * weight
+            totals["entropy"] += float(-(shares * shares.log()).sum()) / all_tokens
+            totals["kl_behaviour"] += (math.exp(difference) - 1 - difference) / all_tokens
+    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None], totals
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_step_equals_a_reference_without_batches(aggregation: Aggregation, temperature: float) -> None:
+    trajectories = some_trajectories()
+    batch = make_batch(trajectories)
+    advantages = some_advantages(batch)
+    found, metrics = step(batch, advantages, aggregation=aggregation, temperature=temperature, micro_batch_size=4)
+    expected, totals = reference_step(trajectories, advantages, aggregation, temperature)
+    scale = max(float(gradient.abs().max()) for gradient in expected)
+    assert scale > 1e-3
+    # The model computes in float32: relative to the largest entry a few units of 1e-7.
+    assert largest_difference(found, expected) < 2e-6 * scale
+    for name, value in totals.items():
+        assert metrics[name] == pytest.approx(value, rel=1e-5), name
+    assert metrics["tokens"] == sum(int(one.policy_mask.sum()) for one in trajectories)
+    assert metrics["grad_norm"] == pytest.approx(math.sqrt(sum(float((g**2).sum()) for g in expected)), rel=1e-5)
+
+
+def test_illegal_tokens_take_no_part_in_the_step() -> None:
+    generator = np.random.default_rng(3)
+    trajectories, legal = [], []
+    for one in some_trajectories(5):
+        masks = generator.random((len(one.tokens), VOCAB)) < 0.4
+        masks[np.arange(len(one.tokens)), one.tokens] = True
+        legal.append(masks)
+        trajectories.append(dataclasses.replace(one, action_masks=np.packbits(masks, axis=1)))
+    batch = make_batch(trajectories)
+    advantages = some_advantages(batch)
+    expected, totals = reference_step(trajectories, advantages, Aggregation.TOKEN_MEAN, legal=legal)
+    for micro_batch_size in (64, 2):
+        found, metrics = step(batch, advantages, micro_batch_size=micro_batch_size)
+        assert largest_difference(found, expected) < 2e-6 * max(float(g.abs().max()) for g in expected)
+        assert metrics["entropy"] == pytest.approx(totals["entropy"], rel=1e-5)
+
+
+def test_a_token_that_was_not_legal_off_the_mask_does_no_harm() -> None:
+    """Tokens of the prompt and of the environment come from no distribution, and their masks are empty."""
+    masks = np.zeros((5, VOCAB), dtype=bool)
+    masks[[1, 3]] = True
+    limited = trajectory(
+        [0, 1, 0, 1, 0], tokens=[1, 2, 3, 4, 5], logprobs=[0, -2, 0, -2, 0], action_masks=np.packbits(masks, axis=1)
+    )
+    free = dataclasses.replace(limited, action_masks=None)
+    advantages = torch.ones(1, 5, dtype=torch.float64)
+    found, metrics = step(make_batch([limited]), advantages)
+    expected, _ = step(make_batch([free]), advantages)
+    assert metrics["skipped"] == 0
+    assert largest_difference(found, expected) < 1e-7
+
+
+# What the gradient must not depend on
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("micro_batch_size", [1, 2, 4, 9])
+def test_the_gradient_does_not_depend_on_micro_batches(aggregation: Aggregation, micro_batch_size: int) -> None:
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+    whole, metrics = step(batch, advantages, aggregation=aggregation)
+    parts, part_metrics = step(batch, advantages, aggregation=aggregation, micro_batch_size=micro_batch_size)
+    scale = max(1.0, *(float(gradient.abs().max()) for gradient in whole))
+    assert largest_difference(whole, parts) < 1e-6 * scale
+    for name, value in metrics.items():
+        assert part_metrics[name] == pytest.approx(value, rel=1e-5, abs=1e-6), name
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_the_gradient_does_not_depend_on_the_order_of_rows(aggregation: Aggregation) -> None:
+    trajectories = some_trajectories()
+    batch = make_batch(trajectories)
+    advantages = some_advantages(batch)
+    expected, _ = step(batch, advantages, aggregation=aggregation, micro_batch_size=4)
+    scale = max(1.0, *(float(gradient.abs().max()) for gradient in expected))
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(trajectories))
+        turned = make_batch([trajectories[index] for index in order])
+        found, _ = step(turned, advantages[torch.from_numpy(order)], aggregation=aggregation, micro_batch_size=4)
+        assert largest_difference(found, expected) < 1e-6 * scale
+
+
+def widened(batch: Batch, columns: int) -> Batch:
+    """The same batch with more padding, of arbitrary content."""
+
+    def pad(value: Tensor, filling: float) -> Tensor:
+        return torch.nn.functional.pad(value, (0, columns), value=filling)
+
+    return dataclasses.replace(
+        batch,
+        tokens=pad(batch.tokens, 3),
+        loss_mask=pad(batch.loss_mask, False),
+        logprobs=pad(batch.logprobs, math.nan),
+        rewards=pad(batch.rewards, 5.0),
+    )
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_the_gradient_does_not_depend_on_padding(aggregation: Aggregation) -> None:
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+    expected, _ = step(batch, advantages, aggregation=aggregation)
+    wide = torch.nn.functional.pad(advantages, (0, 6), value=math.nan)
+    found, _ = step(widened(batch, 6), wide, aggregation=aggregation)
+    scale = max(1.0, *(float(gradient.abs().max()) for gradient in expected))
+    assert largest_difference(found, expected) < 1e-6 * scale
+
+
+def test_a_longer_neighbour_without_weight_changes_nothing() -> None:
+    """Padding that a micro-batch really has: a row of advantage 0 that is longer than the others."""
+    trajectories = some_trajectories(4)
+    neighbour = trajectory([0] * 3 + [1] * 37, tokens=[7] * 40, logprobs=[0.0] * 3 + [-2.0] * 37)
+    both = make_batch([*trajectories, neighbour])
+    advantages = some_advantages(both)
+    advantages[-1] = 0
+    alone = make_batch(trajectories)
+    expected, _ = step(alone, advantages[:4, : alone.tokens.shape[1]], aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM)
+    found, _ = step(both, advantages, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM)
+    # One more completion in the denominator: a completion of advantage 0 counts.
+    scale = max(1.0, *(float(gradient.abs().max()) for gradient in expected))
+    assert largest_difference([gradient * 5 / 4 for gradient in found], expected) < 1e-6 * scale
+
+
+def test_what_stands_off_the_mask_is_not_learned_from() -> None:
+    trajectories = some_trajectories(4)
+    batch = make_batch(trajectories)
+    advantages = some_advantages(batch)
+    off = ~batch.loss_mask
+    noisy = dataclasses.replace(batch, logprobs=torch.where(off, 55.0, batch.logprobs))
+    expected, metrics = step(batch, advantages)
+    found, noisy_metrics = step(noisy, torch.where(off, 1e6, advantages))
+    assert largest_difference(found, expected) == 0
+    assert noisy_metrics == metrics
+
+
+# Broken verifiers
+
+
+AGENTS: list[Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO]] = [
+    lambda policy, kind: Reinforce(policy, ReinforceConfig(aggregation=kind, **shared())),
+    lambda policy, kind: Reinforce(policy, ReinforceConfig(aggregation=kind, baseline="none", **shared())),
+    lambda policy, kind: GRPO(policy, GRPOConfig(aggregation=kind, **shared())),
+    lambda policy, kind: GRPO(policy, GRPOConfig(aggregation=kind, scale="none", **shared())),
+]
+
+
+def shared(**learner: Any) -> dict[str, Any]:
+    settings = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, "learning_rate": 1e-3, **learner}
+    return {"max_tokens": MAX_TOKENS, "learner": LearnerConfig(**settings)}
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("make", AGENTS, ids=["reinforce", "reinforce-plain", "grpo", "grpo-unscaled"])
+def test_broken_rows_change_not_a_bit(
+    make: Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO], aggregation: Aggregation
+) -> None:
+    generator = np.random.default_rng(0)
+    good = some_trajectories(11)
+    broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 8)]
+    mixed = [broken[0], *good[:5], broken[1], *good[5:], broken[2]]
+    kept = torch.tensor([not one.broken for one in mixed])
+    agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
+
+    width = make_batch(good).tokens.shape[1]
+    with_broken, without = agent.advantages(make_batch(mixed)), twin.advantages(make_batch(good))
+    mask = make_batch(good).loss_mask
+    assert torch.equal(with_broken[kept][:, :width][mask], without[mask])
+
+    metrics, twin_metrics = agent.update(mixed), twin.update(good)
+    assert metrics == twin_metrics
+    assert largest_difference(gradients(agent.policy), gradients(twin.policy)) == 0
+    assert largest_difference(weights(agent.policy), weights(twin.policy)) == 0
+
+
+@pytest.mark.parametrize("make", AGENTS, ids=["reinforce", "reinforce-plain", "grpo", "grpo-unscaled"])
+def test_a_batch_in_which_every_verifier_broke_changes_nothing(
+    make: Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO],
+) -> None:
+    agent = make(tiny_policy(), Aggregation.TOKEN_MEAN)
+    before = weights(agent.policy)
+    assert agent.update([scored(math.nan), scored(math.nan)])["skipped"] == 1
+    assert largest_difference(weights(agent.policy), before) == 0
+
+
+def test_a_step_without_a_token_to_learn_from_is_skipped() -> None:
+    policy = tiny_policy()
+    batch = make_batch([scored(math.nan), scored(math.nan)])
+    before = weights(policy)
+    learner = Learner(policy, LearnerConfig(weight_decay=0.1, learning_rate=0.1))
+    metrics = learner.step(batch, torch.zeros(2, 3, dtype=torch.float64), plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert metrics["skipped"] == 1
+    assert largest_difference(weights(policy), before) == 0
+
+
+# The agents
+
+
+def on_policy(policy: CausalLMPolicy, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    return [dataclasses.replace(one, logprobs=on_policy_logprobs(policy, one)) for one in trajectories]
+
+
+def last_reward_only(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The score comes with the last token the policy chose, so every token's return is the score."""
+    changed = []
+    for one in trajectories:
+        rewards = np.zeros(len(one.tokens))
+        rewards[np.flatnonzero(one.policy_mask)[-1]] = one.score
+        changed.append(dataclasses.replace(one, rewards=rewards))
+    return changed
+
+
+def test_grpo_without_scale_is_reinforce_with_the_groups_mean_as_baseline() -> None:
+    policy = tiny_policy()
+    kind = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    group = [dataclasses.replace(one, group=4) for one in on_policy(policy, last_reward_only(some_trajectories(6)))]
+    grpo = GRPO(policy, GRPOConfig(scale="none", aggregation=kind, **shared()))
+    grpo.update(group)
+    reinforce = Reinforce(tiny_policy(), ReinforceConfig(aggregation=kind, **shared()))
+    reinforce.update(group)
+    expected = gradients(reinforce.policy)
+    assert max(float(gradient.abs().max()) for gradient in expected) > 0.1
+    # The ratio is 1 within the 1e-6 by which two float32 forward passes may differ.
+    assert largest_difference(gradients(policy), expected) < 1e-5
+
+
+def test_grpo_scales_each_group_by_its_own_deviation() -> None:
+    trajectories = last_reward_only(some_trajectories(6))
+    batch = make_batch(trajectories)
+    found = GRPO(tiny_policy(), GRPOConfig(**shared())).advantages(batch)
+    for rows in ([0, 1, 2], [3, 4, 5]):
+        scores = np.array([trajectories[row].score for row in rows])
+        expected = (scores - scores.mean()) / (scores.std(ddof=1) + 1e-4)
+        for row, value in zip(rows, expected, strict=True):
+            assert found[row].tolist() == pytest.approx([value] * batch.tokens.shape[1], abs=1e-12)
+
+
+def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
+    one = trajectory([0, 1, 1, 0, 1], rewards=[0, 1, 0, 0, 4])
+    two = trajectory([0, 1], rewards=[0, 2])
+    batch = make_batch([one, two])
+
+    def found(**settings: Any) -> list[list[float]]:
+        agent = Reinforce(tiny_policy(), ReinforceConfig(**settings, **shared()))
+        masked: list[list[float]] = torch.where(batch.loss_mask, agent.advantages(batch), 0.0).tolist()
+        return masked
+
+    assert found(baseline="none") == [[0, 5, 4, 0, 4], [0, 2, 0, 0, 0]]
+    assert found() == [[0, 1.5, 0.5, 0, 0.5], [0, -1.5, 0, 0, 0]]  # the scores are 5 and 2
+    assert found(baseline="none", discount=0.5) == [[0, 2, 2, 0, 4], [0, 2, 0, 0, 0]]
+
+
+def test_on_its_own_samples_the_ratio_is_1() -> None:
+    policy = tiny_policy(0.7)
+    agent = GRPO(policy, GRPOConfig(**shared()))
+    metrics = agent.update(on_policy(policy, some_trajectories()))
+    assert metrics["max_abs_logprob_difference"] < 1e-5
+    assert 0 <= metrics["kl_behaviour"] < 1e-10
+
+
+def test_a_small_divergence_is_measured_and_not_rounded_away() -> None:
+    """k3 = exp(d) - 1 - d is about d^2 / 2, far below the spacing of float32 numbers near 1."""
+    policy = tiny_policy()
+    batch = make_batch(on_policy(policy, some_trajectories()))
+    for shift in (1e-2, 1e-3):
+        shifted = dataclasses.replace(batch, logprobs=batch.logprobs - shift)
+        _, metrics = step(shifted, some_advantages(batch))
+        # The differences themselves are off by some 5e-7, twice the spacing of float32 numbers near 4.
+        assert metrics["kl_behaviour"] == pytest.approx(math.exp(shift) - 1 - shift, rel=5e-3)
+
+
+def test_later_epochs_keep_the_samplers_logprobs_and_clip() -> None:
+    def losses(epochs: int) -> dict[str, float]:
+        policy = tiny_policy()
+        agent = GRPO(policy, GRPOConfig(epochs=epochs, **shared(learning_rate=0.003)))
+        metrics = agent.update(on_policy(policy, some_trajectories()))
+        assert agent.learner.steps == epochs
+        return metrics
+
+    first, last = losses(1), losses(8)
+    assert first["max_abs_logprob_difference"] < 1e-5
+    assert last["max_abs_logprob_difference"] > 0.2
+    assert last["loss"] < first["loss"] - 0.05
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda policy: Reinforce(policy, ReinforceConfig(learner=LearnerConfig(learning_rate=0.01))),
+        lambda policy: GRPO(policy, GRPOConfig(learner=LearnerConfig(learning_rate=0.01))),
+    ],
+)
+def test_rewarded_tokens_become_likelier(make: Callable[[CausalLMPolicy], Reinforce | GRPO]) -> None:
+    """After prompt token 1, token 2 pays 1 and any other 0; each batch holds every token, at its probability."""
+    policy = tiny_policy()
+    agent = make(policy)
+
+    def probability() -> float:
+        with torch.no_grad():
+            logits = policy.model(input_ids=torch.tensor([[1]])).logits[0, -1]
+        return float(logits.softmax(-1)[2])
+
+    before = probability()
+    for _ in range(15):
+        batch = [
+            trajectory([0, 1], tokens=[1, token], rewards=[0, float(token == 2)], group=0) for token in range(VOCAB)
+        ]
+        agent.update(on_policy(policy, batch))
+    assert probability() > max(0.5, 2 * before)
+
+
+# The optimiser
+
+
+def test_adamw_by_hand_with_warmup_decay_and_clipping() -> None:
+    config = LearnerConfig(
+        learning_rate=0.01,
+        weight_decay=0.1,
+        beta1=0.8,
+        beta2=0.95,
+        max_grad_norm=0.5,
+        schedule="linear",
+        warmup_steps=1,
+        schedule_steps=4,
+    )
+    policy = tiny_policy()
+    learner = Learner(policy, config)
+    batch = make_batch(some_trajectories())
+    expected = [weight.double() for weight in weights(policy)]
+    first = [torch.zeros_like(weight) for weight in expected]
+    second = [torch.zeros_like(weight) for weight in expected]
+    for number, rate in enumerate([0.005, 0.01, 0.01 * 2 / 3]):
+        metrics = learner.step(batch, some_advantages(batch, number), plain, aggregation=Aggregation.TOKEN_MEAN)
+        assert metrics["learning_rate"] == pytest.approx(rate, rel=1e-12)
+        clipped = [gradient.double() for gradient in gradients(policy)]
+        norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in clipped))
+        assert norm == pytest.approx(min(0.5, metrics["grad_norm"]), rel=1e-4)
+        for index, gradient in enumerate(clipped):
+            first[index] = 0.8 * first[index] + 0.2 * gradient
+            second[index] = 0.95 * second[index] + 0.05 * gradient**2
+            moment, square = first[index] / (1 - 0.8 ** (number + 1)), second[index] / (1 - 0.95 ** (number + 1))
+            expected[index] = expected[index] * (1 - rate * 0.1) - rate * moment / (square.sqrt() + 1e-8)
+    assert metrics["grad_norm"] > 0.5
+    found = [weight.double() for weight in weights(policy)]
+    # Where a gradient is near 0, its float32 rounding turns into up to that share of a step of 0.01.
+    assert largest_difference(found, expected) < 1e-5
+
+
+def test_a_small_gradient_is_not_scaled_up() -> None:
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch) * 1e-3
+    policy = tiny_policy()
+    metrics = Learner(policy, LearnerConfig(max_grad_norm=1.0)).step(
+        batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN
+    )
+    expected, _ = step(batch, advantages, loss=plain)
+    assert 0 < metrics["grad_norm"] < 1
+    assert largest_difference(gradients(policy), expected) == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
+    policy, twin = tiny_policy(), tiny_policy()
+    learner, other = (Learner(one, LearnerConfig(learning_rate=1e-3)) for one in (policy, twin))
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+    for one in (learner, other):
+        one.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    before = weights(policy)
+    moments = {key: value["exp_avg"].clone() for key, value in learner.optimizer.state_dict()["state"].items()}
+
+    spoiled = advantages.clone()
+    spoiled[tuple(batch.loss_mask.nonzero()[5])] = bad
+    metrics = learner.step(batch, spoiled, plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert metrics["skipped"] == 1
+    assert not math.isfinite(metrics["grad_norm"])
+    assert not math.isfinite(metrics["loss"])
+    assert largest_difference(weights(policy), before) == 0
+    after = learner.optimizer.state_dict()["state"]
+    assert all(torch.equal(after[key]["exp_avg"], moment) for key, moment in moments.items())
+
+    # The next step is as if the bad one had not been.
+    assert learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)["skipped"] == 0
+    other.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert largest_difference(weights(policy), weights(twin)) == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
+    policy = tiny_policy()
+    with torch.no_grad():
+        policy.parameters()[0][0, 0] = bad
+    batch = make_batch(some_trajectories())
+    metrics = Learner(policy, LearnerConfig()).step(
+        batch, some_advantages(batch), plain, aggregation=Aggregation.TOKEN_MEAN
+    )
+    assert metrics["skipped"] == 1
+    assert not math.isfinite(metrics["max_abs_logprob_difference"])
+
+
+def test_a_greedy_policy_cannot_learn() -> None:
+    """At temperature 0 there is no distribution, so there is no gradient."""
+    with pytest.raises(InvalidArgumentError, match="temperature"):
+        Learner(tiny_policy(0.0), LearnerConfig())
+
+
+def test_gradients_of_one_step_do_not_leak_into_the_next() -> None:
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+    policy = tiny_policy()
+    learner = Learner(policy, LearnerConfig(learning_rate=1e-30, max_grad_norm=UNCLIPPED))
+    learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    once = gradients(policy)
+    learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert largest_difference(gradients(policy), once) == 0
+
+
+def test_each_step_counts_and_makes_a_new_version() -> None:
+    policy = tiny_policy()
+    learner = Learner(policy, LearnerConfig())
+    batch = make_batch(some_trajectories(3))
+    for number in range(1, 4):
+        learner.step(batch, some_advantages(batch), plain, aggregation=Aggregation.TOKEN_MEAN)
+        assert (learner.steps, policy.version) == (number, number)
+
+
+# Schedules
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        # A step of warmup adds a fifth of the rate; then 8 steps down to 0.
+        ("constant", [0.2, 0.4, 0.6, 0.8] + [1.0] * 10),
+        ("linear", [0.2, 0.4, 0.6, 0.8, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0]),
+        (
+            "cosine",
+            [0.2, 0.4, 0.6, 0.8] + [0.5 * (1 + math.cos(math.pi * step / 8)) for step in range(9)] + [0.0],
+        ),
+    ],
+)
+def test_schedules_at_exact_steps(schedule: Any, rates: list[float]) -> None:
+    config = LearnerConfig(learning_rate=0.3, schedule=schedule, warmup_steps=4, schedule_steps=12)
+    found = [config.learning_rate_at(number) for number in range(len(rates))]
+    assert found == pytest.approx([0.3 * rate for rate in rates], abs=1e-16)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_without_warmup_the_first_step_has_the_full_rate(schedule: Any) -> None:
+    assert LearnerConfig(learning_rate=0.5, schedule=schedule, schedule_steps=3).learning_rate_at(0) == 0.5
+
+
+def test_cosine_by_hand() -> None:
+    config = LearnerConfig(learning_rate=1.0, schedule="cosine", schedule_steps=6)
+    found = [config.learning_rate_at(number) for number in (0, 2, 3, 4, 6, 60)]
+    assert found == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate is greater than 0, got 0.0"),
+        ({"learning_rate": math.nan}, "learning_rate"),
+        ({"max_grad_norm": -1.0}, "max_grad_norm"),
+        ({"micro_batch_size": 0}, "micro_batch_size"),
+        ({"schedule": "cosinus", "schedule_steps": 3}, "'cosinus'. Did you mean 'cosine'"),
+        ({"schedule": "linear"}, "linear schedule needs schedule_steps"),
+        ({"warmup_steps": -1}, "warmup_steps"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        LearnerConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "message"),
+    [
+        (GRPOConfig, {"aggregation": Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM}, "needs max_tokens"),
+        (GRPOConfig, {"aggregation": "sequence-mean-token-sum-norm"}, "needs max_tokens"),
+        (GRPOConfig, {"aggregation": "token-meen"}, "token-mean"),
+        (GRPOConfig, {"scale": "group_std"}, "group-std"),
+        (GRPOConfig, {"clip_low": -0.1}, "clip_low"),
+        (GRPOConfig, {"group_size": 0}, "group_size is at least 1, got 0"),
+        (ReinforceConfig, {"baseline": "batch_mean"}, "batch-mean"),
+        (ReinforceConfig, {"discount": 1.5}, "discount"),
+    ],
+)
+def test_bad_settings_of_agents_are_named(config: type[AgentConfig], settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        config(**settings)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_an_aggregation_can_be_given_by_name(aggregation: Aggregation) -> None:
+    named, member = (
+        GRPO(tiny_policy(), GRPOConfig(aggregation=kind, **shared()))  # type: ignore[arg-type] # what users write
+        for kind in (aggregation.value, aggregation)
+    )
+    assert named.update(some_trajectories()) == member.update(some_trajectories())

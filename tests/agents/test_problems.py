@@ -1,0 +1,130 @@
+"""Which problems a step works on: all of them once in each epoch, as a pure function of seed and step."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.evaluation import _EVALUATION
+from agents.problems import episode_seeds, episodes_of_step, num_problems, problems_of_step
+from agents.sampling import uniforms
+from tests.agents.test_sampling import WORD, splitmix
+from tests.envs.helpers import PROBLEMS, vector_env
+
+SIZES = st.integers(1, 30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 12), st.integers(0, 2**64))
+def test_every_problem_comes_once_in_each_epoch(size: int, per_step: int, seed: int) -> None:
+    steps = -(-3 * size // per_step)
+    drawn = [problem for step in range(steps) for problem in problems_of_step(size, step, per_step, seed)]
+    for epoch in range(3):
+        assert sorted(drawn[epoch * size : (epoch + 1) * size]) == list(range(size))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SIZES, st.integers(1, 12), st.randoms(use_true_random=False))
+def test_a_step_does_not_depend_on_what_was_asked_before(size: int, per_step: int, random: Any) -> None:
+    steps = list(range(10))
+    in_order = {step: problems_of_step(size, step, per_step, 5) for step in steps}
+    random.shuffle(steps)
+    for step in steps:
+        problems_of_step(size + 1, step, per_step, 6)
+        assert problems_of_step(size, step, per_step, 5) == in_order[step]
+
+
+def test_the_size_of_steps_does_not_change_the_order() -> None:
+    def drawn(per_step: int) -> list[int]:
+        steps = range(24 // per_step)
+        return list(itertools.chain.from_iterable(problems_of_step(10, step, per_step, 1) for step in steps))
+
+    assert drawn(1) == drawn(3) == drawn(8) == drawn(24)
+
+
+def test_epochs_and_seeds_have_orders_of_their_own() -> None:
+    epochs = [tuple(problems_of_step(20, step, 20, seed)) for seed in range(10) for step in range(10)]
+    assert len(set(epochs)) == 100
+
+
+def test_a_long_seed_does_not_run_into_the_epoch() -> None:
+    """A seed of more than 32 bits is two words to NumPy, and the epoch is another."""
+    assert problems_of_step(20, 0, 20, 2**32) != problems_of_step(20, 1, 20, 0)
+    assert problems_of_step(20, 0, 20, 7 + 3 * 2**32) != problems_of_step(20, 3, 20, 7)
+
+
+def test_all_orders_are_equally_likely() -> None:
+    orders = [tuple(problems_of_step(3, step, 3, seed)) for seed in range(30) for step in range(40)]
+    counts = np.array([orders.count(order) for order in itertools.permutations(range(3))])
+    assert counts.sum() == 1200
+    assert ((counts - 200) ** 2 / 200).sum() < 25.7  # 1e-4 of 5 degrees of freedom
+
+
+# Seeds
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(-(2**63), 2**64), st.integers(0, 2**63 + 5))
+def test_episode_seeds_equal_integer_arithmetic(seed: int, stream: int) -> None:
+    base = splitmix(splitmix(seed % WORD) ^ (stream % WORD))
+    expected = [splitmix(base ^ splitmix(index)) for index in range(4)]
+    assert episode_seeds(seed, stream, 4).tolist() == expected
+
+
+def test_no_two_episodes_share_a_seed() -> None:
+    streams = [*range(40), _EVALUATION]
+    seeds = np.concatenate([episode_seeds(seed, stream, 64) for seed in range(20) for stream in streams])
+    assert len(np.unique(seeds)) == 20 * 41 * 64
+
+
+def test_a_larger_step_begins_with_the_seeds_of_a_smaller() -> None:
+    assert episode_seeds(3, 4, 10).tolist() == episode_seeds(3, 4, 50)[:10].tolist()
+
+
+def test_streams_of_uniforms_of_different_episodes_do_not_overlap() -> None:
+    """Neither one episode's numbers nor a shifted run of them comes again in another."""
+    seeds = episode_seeds(0, 0, 200)
+    drawn = uniforms(np.repeat(seeds, 50), np.tile(np.arange(50), 200))
+    assert len(np.unique(drawn)) == 200 * 50
+
+
+# Episodes
+
+
+def test_episodes_of_a_step_are_whole_groups() -> None:
+    env = vector_env(2)
+    for step in range(4):
+        episodes = episodes_of_step(env, step, 3, 4, 9)
+        assert [episode.group for episode in episodes] == [0] * 4 + [1] * 4 + [2] * 4
+        problems = problems_of_step(len(PROBLEMS), step, 3, 9)
+        assert [episode.problem for episode in episodes] == [problem for problem in problems for _ in range(4)]
+        assert [episode.seed for episode in episodes] == episode_seeds(9, step, 12).tolist()
+
+
+class Endless(gym.vector.VectorEnv[Any, Any, Any]):
+    """An environment that does not say how many problems it has."""
+
+
+def test_an_environment_that_does_not_say_its_size_draws_by_itself() -> None:
+    episodes = episodes_of_step(Endless(), 0, 2, 3, 0)
+    assert [episode.problem for episode in episodes] == [-1] * 6
+    assert [episode.group for episode in episodes] == [0, 0, 0, 1, 1, 1]
+    assert len({episode.seed for episode in episodes}) == 6
+
+
+def test_num_problems_looks_through_wrappers() -> None:
+    assert num_problems(vector_env(1)) == len(PROBLEMS)
+    assert num_problems(gym.wrappers.vector.RecordEpisodeStatistics(vector_env(1))) == len(PROBLEMS)
+    assert num_problems(Endless()) is None
+
+
+@pytest.mark.parametrize("seed", [-1, -(2**40)])
+def test_negative_seeds_work_or_are_named(seed: int) -> None:
+    """Sampling takes them, so the order of problems has to."""
+    assert sorted(problems_of_step(5, 0, 5, seed)) == list(range(5))
