@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -39,7 +40,7 @@ class DemoConfig:
 
     folder: Path = Path("runs/demo")
     """The warm start is kept here and used again; the run's own folder below it is made anew."""
-    steps: int = 240
+    steps: int = 200
     test_problems: int = 500
     samples: int = 4
     """Completions for each test problem, where they are sampled."""
@@ -72,6 +73,8 @@ def make_env(split: str, num_envs: int = 256) -> Any:
 def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
     """Run the demonstration, print its results and give them by name."""
     started = time.perf_counter()
+    # For so small a model a second thread gains little, and loses much where something else uses the machine.
+    torch.set_num_threads(1)
     warm_start = config.folder / "warm-start"
     make_warm_start(warm_start)
     test = make_env("test")

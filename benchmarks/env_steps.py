@@ -83,9 +83,13 @@ def bare(num_envs: int) -> float:
 
 def main() -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("gymnasium", "numpy"))
-    print(f"Python {platform.python_version()}, {packages}, {platform.machine()}; microseconds, the best of {ROUNDS} rounds\n")
+    print(
+        f"Python {platform.python_version()}, {packages}, {platform.machine()}; microseconds, the best of {ROUNDS} rounds\n"
+    )
     print(f"step through gym.make, one stream: {single_step():.2f}\n")
-    print("| streams | bare NumPy | native, no copies | native, copies | SyncVectorEnv | copies: x Sync | no copies: x bare |")
+    print(
+        "| streams | bare NumPy | native, no copies | native, copies | SyncVectorEnv | copies: x Sync | no copies: x bare |"
+    )
     print("|---|---|---|---|---|---|---|")
     for num_envs in (64, 256):
         floor, fast, copied, peer = bare(num_envs), native(num_envs, False), native(num_envs, True), sync(num_envs)

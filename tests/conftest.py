@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 import rlvr_envs
+
+# Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 _ROWS: dict[str, list[dict[str, object]]] = {
     "gsm8k": [
