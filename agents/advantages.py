@@ -34,7 +34,8 @@ def returns_to_go(
 
 def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
     """The mean score of the batch, over the valid completions; 0 if there are none."""
-    return torch.where(valid, scores, 0.0).sum() / valid.sum().clamp(min=1)
+    counted = scores[valid].double()
+    return counted.mean() if len(counted) else counted.sum()
 
 
 def group_mean(
@@ -67,7 +68,7 @@ def group_z_score(
     centered = group_centered(scores, groups, valid)
     others = (_group_sum(valid.double(), index) - 1).clamp(min=1)
     std = (_group_sum(centered**2, index) / others).sqrt()[index]
-    return centered / (std + epsilon)
+    return torch.where(std > 0, centered / (std + epsilon), 0.0)
 
 
 def _group_sum(values: Tensor, index: Tensor) -> Tensor:

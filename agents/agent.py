@@ -26,7 +26,7 @@ from agents.rollouts import rollout
 from agents.run import Run
 from agents.types import Action, Trajectory
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError, Outcome
+from verifiers import InvalidArgumentError, Outcome, unknown_name
 
 Callback = Callable[[int, Mapping[str, float]], None]
 """Called after each step with its number, the first being 1, and its metrics."""
@@ -58,8 +58,15 @@ class AgentConfig:
         for name in ("problems_per_step", "group_size", "epochs"):
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+        object.__setattr__(self, "aggregation", _aggregation(self.aggregation))
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
             raise InvalidArgumentError(f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length")
+
+
+def _aggregation(value: str) -> Aggregation:
+    if value not in list(Aggregation):
+        raise unknown_name("aggregation", value, [str(each) for each in Aggregation])
+    return Aggregation(value)
 
 
 class Agent(abc.ABC):
@@ -146,8 +153,6 @@ class Agent(abc.ABC):
         A batch in which every verifier broke changes nothing.
         """
         batch = make_batch(trajectories)
-        if not batch.loss_mask.any():
-            return {"skipped": 1.0}
         advantages = self.advantages(batch)
         metrics: dict[str, float] = {}
         for _ in range(self.config.epochs):

@@ -83,21 +83,34 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
     """
     if not trajectories:
         raise InvalidArgumentError("a batch needs at least one trajectory")
-    valid = np.array([not trajectory.broken for trajectory in trajectories])
-    masks = [trajectory.policy_mask & (not trajectory.broken) for trajectory in trajectories]
-    rewards = [trajectory.rewards * 0 if trajectory.broken else trajectory.rewards for trajectory in trajectories]
-    packed = [trajectory.action_masks for trajectory in trajectories]
+    valid = [not trajectory.broken for trajectory in trajectories]
+    masks = [each.policy_mask & kept for each, kept in zip(trajectories, valid, strict=True)]
+    rewards = [
+        each.rewards if kept else np.zeros_like(each.rewards) for each, kept in zip(trajectories, valid, strict=True)
+    ]
     return Batch(
         tokens=torch.from_numpy(_pad([trajectory.tokens for trajectory in trajectories]).astype(np.int64)),
         lengths=torch.tensor([len(trajectory.tokens) for trajectory in trajectories]),
         loss_mask=torch.from_numpy(_pad(masks)),
         logprobs=torch.from_numpy(_pad([trajectory.logprobs for trajectory in trajectories])),
-        rewards=torch.from_numpy(np.nan_to_num(_pad(rewards), nan=0.0)),
+        rewards=torch.from_numpy(_pad(rewards)),
         scores=torch.tensor([trajectory.score for trajectory in trajectories], dtype=torch.float64),
-        valid=torch.from_numpy(valid),
+        valid=torch.tensor(valid),
         groups=torch.tensor([trajectory.group for trajectory in trajectories]),
-        legal=None if packed[0] is None else torch.from_numpy(_pad([part for part in packed if part is not None])),
+        legal=_legal_masks(trajectories),
     )
+
+
+def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    """Pad the packed masks; where only some trajectories have them, every token of the others was legal."""
+    width = max((each.action_masks.shape[1] for each in trajectories if each.action_masks is not None), default=None)
+    if width is None:
+        return None
+    free = [np.full((len(each.tokens), width), 255, dtype=np.uint8) for each in trajectories]
+    masks = [
+        part if each.action_masks is None else each.action_masks for each, part in zip(trajectories, free, strict=True)
+    ]
+    return torch.from_numpy(_pad(masks))
 
 
 def _pad(parts: Sequence[np.ndarray]) -> np.ndarray:

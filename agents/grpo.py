@@ -19,6 +19,7 @@ from agents.advantages import group_centered, group_z_score
 from agents.agent import Agent, AgentConfig
 from agents.batch import Batch
 from agents.losses import clipped_surrogate
+from verifiers import InvalidArgumentError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,18 @@ class GRPOConfig(AgentConfig):
     scale: Literal["group-std", "none"] = "group-std"
     """Divide by the group's standard deviation, or not (Dr. GRPO)."""
     clip_low: float = 0.2
+    """The ratio to the sampling policy counts from 1 - `clip_low`"""
     clip_high: float = 0.2
+    """to 1 + `clip_high`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale not in ("group-std", "none"):
+            raise unknown_name("scale", self.scale, ["group-std", "none"])
+        if not (0 <= self.clip_low <= 1 and self.clip_high >= 0):
+            raise InvalidArgumentError(
+                f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={self.clip_low}, clip_high={self.clip_high}"
+            )
 
 
 class GRPO(Agent):

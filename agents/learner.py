@@ -47,6 +47,12 @@ class LearnerConfig:
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
             if not getattr(self, name) > 0:
                 raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+        for name in ("weight_decay", "warmup_steps"):
+            if not getattr(self, name) >= 0:
+                raise InvalidArgumentError(f"{name} is at least 0, got {getattr(self, name)}")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
         if self.schedule not in SCHEDULES:
             raise unknown_name("schedule", self.schedule, SCHEDULES)
         if self.schedule != "constant" and self.schedule_steps is None:
@@ -68,9 +74,14 @@ class Learner:
     Args:
         policy: Whose weights learn.
         config: How.
+
+    Raises:
+        InvalidArgumentError: If the policy's temperature is 0.
     """
 
     def __init__(self, policy: CausalLMPolicy, config: LearnerConfig) -> None:
+        if policy.temperature == 0:
+            raise InvalidArgumentError("a policy at temperature 0 has no distribution to learn: give it one above 0")
         self.policy = policy
         self.config = config
         self.steps = 0
@@ -104,9 +115,11 @@ class Learner:
             max_tokens: See `token_weights`.
 
         Returns:
-            Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite
-            changes nothing and has `skipped` 1.
+            Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
+            or that has nothing to learn from, changes nothing and has `skipped` 1.
         """
+        if not batch.loss_mask.any():
+            return {"skipped": 1.0}
         weights = token_weights(
             batch.loss_mask, aggregation, num_completions=int(batch.valid.sum()), max_tokens=max_tokens
         )
@@ -116,7 +129,9 @@ class Learner:
             part = batch.rows(rows)
             width = part.tokens.shape[1]
             for name, value in self._backward(part, advantages[rows, :width], weights[rows, :width], loss).items():
-                sums[name] = max(sums.get(name, 0.0), value) if name.startswith("max_") else sums.get(name, 0.0) + value
+                sums[name] = (
+                    _larger(sums.get(name, 0.0), value) if name.startswith("max_") else sums.get(name, 0.0) + value
+                )
         return _averages(sums) | self._update()
 
     def _micro_batches(self, batch: Batch) -> Iterator[Tensor]:
@@ -138,12 +153,12 @@ class Learner:
         total = (torch.where(mask, per_token, 0.0).double() * weights[:, first:].to(logprobs.device)).sum()
         total.backward()
         with torch.no_grad():
-            difference = torch.where(mask, logprobs - tail.logprobs, 0.0)
+            difference = torch.where(mask, logprobs - tail.logprobs, 0.0).double()
             return {
                 "loss": float(total),
                 "tokens": float(mask.sum()),
                 "entropy_sum": float(torch.where(mask, entropy, 0.0).sum()),
-                "k3_sum": float((difference.exp() - 1 - difference).sum()),
+                "k3_sum": float((difference.expm1() - difference).sum()),
                 "max_abs_logprob_difference": float(difference.abs().max()),
             }
 
@@ -181,6 +196,11 @@ def _from(batch: Batch, first: int) -> Batch:
         valid=batch.valid,
         groups=batch.groups,
     )
+
+
+def _larger(one: float, other: float) -> float:
+    """The larger number, or NaN if either is."""
+    return other if math.isnan(other) else one if math.isnan(one) else max(one, other)
 
 
 def _averages(sums: dict[str, float]) -> dict[str, float]:

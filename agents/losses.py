@@ -51,7 +51,7 @@ class Aggregation(enum.StrEnum):
 
 
 def token_weights(
-    mask: Bool[Tensor, "b t"], aggregation: Aggregation, *, num_completions: int, max_tokens: int | None = None
+    mask: Bool[Tensor, "b t"], aggregation: Aggregation | str, *, num_completions: int, max_tokens: int | None = None
 ) -> Float[Tensor, "b t"]:
     """The factor of each token's loss in the loss of a whole optimiser step; 0 off the mask.
 
@@ -65,7 +65,7 @@ def token_weights(
         InvalidArgumentError: If the aggregation needs `max_tokens` and it is not given.
     """
     ones = mask.double()
-    match aggregation:
+    match Aggregation(aggregation):
         case Aggregation.TOKEN_MEAN:
             return ones / ones.sum().clamp(min=1)
         case Aggregation.SEQUENCE_MEAN_TOKEN_MEAN:
@@ -74,5 +74,5 @@ def token_weights(
             return ones / max(num_completions, 1)
         case Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
             if max_tokens is None:
-                raise InvalidArgumentError(f"aggregation {aggregation.value!r} needs max_tokens, its constant length")
+                raise InvalidArgumentError(f"aggregation {str(aggregation)!r} needs max_tokens, its constant length")
             return ones / max(num_completions, 1) / max_tokens

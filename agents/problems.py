@@ -29,11 +29,15 @@ def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
     key = (num_problems, epoch, seed)
     if key not in _orders:
         _orders.clear()  # one epoch at a time
-        generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
+        # One word of seed and epoch together: a list of both would run together where the seed is longer than 32 bits.
+        entropy = int(episode_seeds(seed, _ORDERS + epoch, 1)[0])
+        generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
         _orders[key] = generator.permutation(num_problems)
     return _orders[key]
 
 
+_ORDERS = 2**62
+"""Keeps the seeds of orders apart from those of training steps, which count from 0."""
 _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 
 

@@ -19,6 +19,7 @@ from agents.advantages import batch_mean_baseline, returns_to_go
 from agents.agent import Agent, AgentConfig
 from agents.batch import Batch
 from agents.losses import Aggregation, policy_gradient
+from verifiers import InvalidArgumentError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class ReinforceConfig(AgentConfig):
     discount: float = 1.0
     """Per token."""
     baseline: Literal["none", "batch-mean"] = "batch-mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.baseline not in ("none", "batch-mean"):
+            raise unknown_name("baseline", self.baseline, ["none", "batch-mean"])
+        if not 0 <= self.discount <= 1:
+            raise InvalidArgumentError(f"discount is in [0, 1], got {self.discount}")
 
 
 class Reinforce(Agent):

@@ -83,5 +83,7 @@ class Trajectory:
 
     @property
     def broken(self) -> bool:
-        """Whether the verifier broke, so that the episode is no evidence about the policy."""
-        return self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
+        """Whether the verifier broke or the score is no number, so that the episode is no evidence about the policy."""
+        return not np.isfinite(self.score) or (
+            self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
+        )

@@ -124,6 +124,13 @@ def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
     assert found.interval == (-math.inf, math.inf)
 
 
+def test_problems_without_spread_are_no_certainty() -> None:
+    found = summarize_evaluation([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
+    low, high = found.interval
+    assert low < 0.9  # three problems can't tell 0.9 from 1
+    assert high == pytest.approx(1)
+
+
 def test_nothing_was_verified() -> None:
     found = summarize_evaluation([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
     assert math.isnan(found.score)

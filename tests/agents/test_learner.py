@@ -253,14 +253,18 @@ def test_a_longer_neighbour_without_weight_changes_nothing() -> None:
     assert largest_difference([gradient * 5 / 4 for gradient in found], expected) < 1e-6 * scale
 
 
-def test_what_stands_off_the_mask_is_not_learned_from() -> None:
+@pytest.mark.parametrize("noise", [1e6, math.nan, math.inf])
+@pytest.mark.parametrize("loss", [plain, surrogate])
+def test_what_stands_off_the_mask_is_not_learned_from(
+    noise: float, loss: Callable[[Batch, Tensor, Tensor], Tensor]
+) -> None:
     trajectories = some_trajectories(4)
     batch = make_batch(trajectories)
     advantages = some_advantages(batch)
     off = ~batch.loss_mask
-    noisy = dataclasses.replace(batch, logprobs=torch.where(off, 55.0, batch.logprobs))
-    expected, metrics = step(batch, advantages)
-    found, noisy_metrics = step(noisy, torch.where(off, 1e6, advantages))
+    noisy = dataclasses.replace(batch, logprobs=torch.where(off, noise, batch.logprobs))
+    expected, metrics = step(batch, advantages, loss=loss)
+    found, noisy_metrics = step(noisy, torch.where(off, noise, advantages), loss=loss)
     assert largest_difference(found, expected) == 0
     assert noisy_metrics == metrics
 

@@ -159,6 +159,21 @@ def test_a_probability_that_underflows_counts_as_0() -> None:
     assert sample(logprobs, torch.tensor([0.0, LARGEST_BELOW_1], dtype=torch.float64)).tolist() == [1, 1]
 
 
+def test_a_number_rounded_up_to_1_still_gives_a_token_with_a_chance() -> None:
+    assert chosen([0.5, 0, 0.5, 0, 0], 1.0) == [2]
+
+
+def test_what_rounding_left_of_the_sum_is_shared_by_all_tokens() -> None:
+    assert chosen([0.25, 0.25], 0.0, 0.4, 0.5, 0.9) == [0, 0, 1, 1]
+
+
+def test_every_token_of_a_large_vocabulary_has_its_own_place() -> None:
+    size = 150_000
+    logprobs = scaled_logprobs(torch.zeros(1, size), 1.0).expand(50, -1)
+    tokens = torch.linspace(0, size - 1, 50, dtype=torch.float64).long()
+    assert torch.equal(sample(logprobs, (tokens.double() + 0.5) / size), tokens)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_sample_equals_bisection_of_the_cumulative_sums(dtype: torch.dtype) -> None:
     generator = np.random.default_rng(0)
