@@ -35,18 +35,23 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def processes() -> set[str]:
-    """Every process of this machine that could be a stray: those of this process's session and of the sandbox."""
-    found = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"runtime.server" in command or parent == str(os.getpid()):
-            found.add(pid)
-    return found
+def processes() -> set[int]:
+    """This process's descendants, and whatever else is in a session of theirs: a stray that lost its parent stays there."""
+    table = dict(filter(None, (parent_and_session(pid) for pid in filter(str.isdigit, os.listdir("/proc")))))
+    mine, size = {os.getpid()}, 0
+    while len(mine) > size:
+        size = len(mine)
+        mine |= {pid for pid, (parent, _) in table.items() if parent in mine}
+    sessions = {table[pid][1] for pid in mine if pid in table} - {os.getsid(0)}
+    return mine | {pid for pid, (_, session) in table.items() if session in sessions}
+
+
+def parent_and_session(pid: str) -> tuple[int, tuple[int, int]] | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None  # it ended while it was looked at
+    return int(pid), (int(fields[1]), int(fields[3]))
 
 
 def side_effects(canary: Path) -> dict[str, object]:
