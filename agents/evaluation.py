@@ -32,8 +32,8 @@ class Evaluation:
     score: float
     """Mean over problems of the mean over their completions."""
     interval: tuple[float, float]
-    """95 % interval of the score: Wilson's where every completion is right or wrong and there is one for each problem,
-    else the normal approximation over problems, whose completions are not independent."""
+    """95 % interval of the score, over problems, since completions of one problem are not independent: Wilson's where each
+    problem is all right or all wrong, or all have the same share; else the normal approximation."""
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
@@ -90,7 +90,7 @@ def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples:
         problems=problems,
         samples=samples,
         score=float(means.mean()) if len(means) else math.nan,
-        interval=_interval(means, samples),
+        interval=_interval(means),
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(trajectory.truncated for trajectory in trajectories),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
@@ -98,16 +98,17 @@ def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples:
     )
 
 
-def _interval(means: np.ndarray, samples: int) -> tuple[float, float]:
+def _interval(means: np.ndarray) -> tuple[float, float]:
     if not len(means):
         return math.nan, math.nan
-    if samples == 1 and np.isin(means, (0.0, 1.0)).all():
-        return wilson_interval(int(means.sum()), len(means))
+    shares = bool((means >= 0).all() and (means <= 1).all())
+    if shares and (np.isin(means, (0.0, 1.0)).all() or (len(means) > 1 and means.std() == 0)):
+        return wilson_interval(float(means.sum()), len(means))
     half = _Z * float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
     return float(means.mean()) - half, float(means.mean()) + half
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: int) -> tuple[float, float]:
     """The 95 % score interval of a proportion (Wilson 1927)."""
     share, z2 = successes / trials, _Z**2
     center = (share + z2 / (2 * trials)) / (1 + z2 / trials)

@@ -167,6 +167,13 @@ def test_what_rounding_left_of_the_sum_is_shared_by_all_tokens() -> None:
     assert chosen([0.25, 0.25], 0.0, 0.4, 0.5, 0.9) == [0, 0, 1, 1]
 
 
+def test_an_unlikely_token_behind_a_likely_one_keeps_its_place() -> None:
+    logprobs = torch.tensor([[0.9, 1e-9, 0.1]]).log()  # float32 sums near 0.9 are 6e-8 apart
+    shares = logprobs[0].double().exp()
+    u = (shares[0] + shares[1] / 2) / shares.sum()
+    assert sample(logprobs, u[None]).tolist() == [1]
+
+
 def test_every_token_of_a_large_vocabulary_has_its_own_place() -> None:
     size = 150_000
     logprobs = scaled_logprobs(torch.zeros(1, size), 1.0).expand(50, -1)
