@@ -281,24 +281,20 @@ def end_value(text: str) -> Expression | None:
 
 
 def _rises(spans: tuple[Span, ...]) -> bool:
+    """Whether no interval is empty or a point, and each begins after its predecessor ended, without joining it."""
     ends = [end_value(end) for span in spans for end in (span.low, span.high)]
     if any(end is None for end in ends[1:-1]):
-        return False
-    finite = [end.decimal(30) for end in ends if end is not None]
-    inner = all(low < high for low, high in zip(finite, finite[1:], strict=False) if low != high)
-    return inner and len(set(finite)) >= min(len(finite), len(spans) + 1) and _proper(spans)
-
-
-def _proper(spans: tuple[Span, ...]) -> bool:
-    """Whether no interval is empty or a point, and neighbours do not join into one."""
-    for span in spans:
-        low, high = end_value(span.low), end_value(span.high)
-        if low is not None and low == high:
+        return False  # an infinite end in the middle
+    for place, (one, two) in enumerate(zip(ends, ends[1:], strict=False)):
+        if one is None or two is None:
+            continue
+        if one == two:
+            left, right = spans[place // 2], spans[(place + 1) // 2]
+            if left is right or left.right == "]" or right.left == "[":
+                return False
+        elif one.decimal(30) > two.decimal(30):
             return False
-    return not any(
-        end_value(one.high) == end_value(two.low) and (one.right == "]" or two.left == "[")
-        for one, two in zip(spans, spans[1:], strict=False)
-    )
+    return True
 
 
 _MATRIX = re.compile(r"\\begin\{([pb])matrix\}(.+)\\end\{\1matrix\}", re.DOTALL)
