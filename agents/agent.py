@@ -25,7 +25,7 @@ from agents.problems import episodes_of_step
 from agents.rollouts import rollout
 from agents.run import Run
 from agents.types import Action, Trajectory
-from rlvr_envs import Observation
+from rlvr_envs import Observation, Tokenizer
 from verifiers import InvalidArgumentError, Outcome, unknown_name
 
 Callback = Callable[[int, Mapping[str, float]], None]
@@ -85,6 +85,8 @@ class Agent(abc.ABC):
         self.learner = Learner(policy, config.learner)
         self.steps = 0
         """Training steps done, each with one batch of episodes."""
+        self.tokenizer: Tokenizer | None = None
+        """What the tokens mean, as the environment says; saved with the model."""
 
     @abc.abstractmethod
     def advantages(self, batch: Batch) -> Tensor:
@@ -116,11 +118,10 @@ class Agent(abc.ABC):
             checkpoint_every: Steps between checkpoints; a run also gets one at the end, and when it is interrupted.
             callbacks: Called after each step.
         """
+        self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         try:
             while self.steps < steps:
-                metrics = self._train_step(env)
-                if run is not None:
-                    run.log(self.steps, metrics)
+                metrics = self._train_step(env, run)
                 for callback in callbacks:
                     callback(self.steps, metrics)
                 if run is not None and checkpoint_every and self.steps % checkpoint_every == 0:
@@ -133,19 +134,23 @@ class Agent(abc.ABC):
         if run is not None:
             self.save(run.checkpoint_folder(self.steps))
 
-    def _train_step(self, env: VectorEnv[Any, Any, Any]) -> dict[str, float]:
+    def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
         config = self.config
         episodes = episodes_of_step(env, self.steps, config.problems_per_step, config.group_size, config.seed)
         trajectories = rollout(env, self.policy, episodes)
         rolled_out = time.perf_counter()
+        # An interrupt waits until the step is complete: weights, count and metrics.
         with interrupts_deferred():
-            metrics = self.update(trajectories)
+            metrics = summarize(trajectories) | self.update(trajectories)
             self.steps += 1
-        now = time.perf_counter()
-        tokens = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories)
-        timing = {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
-        return summarize(trajectories) | metrics | timing | {"tokens_per_s": tokens / (now - started)}
+            now = time.perf_counter()
+            tokens = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories)
+            metrics |= {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
+            metrics["tokens_per_s"] = tokens / (now - started)
+            if run is not None:
+                run.log(self.steps, metrics)
+        return metrics
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
         """Learn from trajectories and give the metrics of the last optimiser step.
@@ -174,7 +179,7 @@ class Agent(abc.ABC):
 
     def save(self, folder: Path) -> None:
         """Write all that the agent is to a folder, as a whole or not at all."""
-        save_checkpoint(folder, self.policy.model, self._state())
+        save_checkpoint(folder, self.policy.model, self._state(), self.tokenizer)
 
     def load(self, folder: Path) -> None:
         """Become the agent that was saved.

@@ -9,24 +9,26 @@ from typing import Any
 
 import torch
 
+from agents.models import save_model
+from rlvr_envs import Tokenizer
 from verifiers import CheckpointError
 
 _STATE = "state.pt"
 _MODEL = "model"
 
 
-def save_checkpoint(folder: Path, model: Any, state: dict[str, Any]) -> None:
-    """Write the model, in the format of `save_pretrained`, and a state of tensors and plain data.
+def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: Tokenizer | None = None) -> None:
+    """Write the model, as `load_policy` reads it, and a state of tensors and plain data.
 
-    Everything is written beside the folder first, flushed to the disk and renamed. A folder that exists is kept: a step's
-    checkpoint is always the same.
+    Everything is written beside the folder first, flushed to the disk and renamed. A folder that exists is kept: within a
+    run a step's checkpoint is always the same.
     """
     if folder.exists():
         return
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    model.save_pretrained(partial / _MODEL)
+    save_model(partial / _MODEL, model, tokenizer)
     torch.save(state, partial / _STATE)
     for path in (*partial.rglob("*"), partial):
         _flush(path)

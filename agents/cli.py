@@ -27,6 +27,9 @@ _COMMANDS = {
         "agents.commands.check_dataset:CheckDataset", "put a data set's gold answers through its verifier"
     ),
     "verify": _Entry("agents.commands.verify:Verify", "judge one completion against one reference, and say why"),
+    "audit-verifier": _Entry(
+        "agents.commands.audit_verifier:AuditVerifier", "look for what is wrong with a verifier, on a data set's golds"
+    ),
     "train": _Entry("agents.commands.train:Train", "train an agent: rlvr train grpo --env Addition"),
     "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
     "demo": _Entry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     try:
         code = _run(given[0], given[1:])
-    except RLVRError as error:
+    except (RLVRError, OSError) as error:
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
         code = 1
     except KeyboardInterrupt:

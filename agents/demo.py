@@ -7,6 +7,7 @@ the same number of seconds with supervised learning.
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,7 +63,10 @@ def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None
     policy = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
     with progress("Supervised warm start", config.steps) as advance:
         train_supervised(policy, env.streams, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
-    save_model(folder, policy.model, tokenizer)
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    save_model(partial, policy.model, tokenizer)
+    partial.rename(folder)
 
 
 def make_env(split: str, num_envs: int = 256) -> Any:

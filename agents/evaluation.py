@@ -105,7 +105,8 @@ def _interval(means: np.ndarray) -> tuple[float, float]:
     if shares and (np.isin(means, (0.0, 1.0)).all() or (len(means) > 1 and means.std() == 0)):
         return wilson_interval(float(means.sum()), len(means))
     half = _Z * float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
-    return float(means.mean()) - half, float(means.mean()) + half
+    low, high = float(means.mean()) - half, float(means.mean()) + half
+    return (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
 
 
 def wilson_interval(successes: float, trials: int) -> tuple[float, float]:

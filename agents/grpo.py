@@ -37,6 +37,10 @@ class GRPOConfig(AgentConfig):
         super().__post_init__()
         if self.scale not in ("group-std", "none"):
             raise unknown_name("scale", self.scale, ["group-std", "none"])
+        if self.group_size < 2:
+            raise InvalidArgumentError(
+                f"group_size is at least 2, since scores are compared in groups; got {self.group_size}"
+            )
         if not (0 <= self.clip_low <= 1 and self.clip_high >= 0):
             raise InvalidArgumentError(
                 f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={self.clip_low}, clip_high={self.clip_high}"

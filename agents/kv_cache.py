@@ -6,6 +6,7 @@ token is padding, which the attention mask hides.
 
 from __future__ import annotations
 
+import enum
 import inspect
 from typing import Any
 
@@ -15,15 +16,44 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 
+class CacheKind(enum.Enum):
+    """What a model's cache allows."""
+
+    MERGED = "merged"
+    """Plain keys and values in every layer: rows can be dropped and others added."""
+    SELECTED = "selected"
+    """Keys and values, some of a window only: rows can be dropped, and are all read anew when others begin."""
+    NONE = "none"
+    """No cache of keys and values (recurrent and hybrid models, or none at all): everything is read at every token."""
+
+
+@torch.no_grad()
+def cache_kind(model: Any) -> CacheKind:
+    """Find out what a model does with a cache by giving it two tokens."""
+    cache = DynamicCache(config=model.config)
+    tokens = torch.zeros(1, 2, dtype=torch.long, device=model.device)
+    try:
+        model(input_ids=tokens, past_key_values=cache, use_cache=True)
+        filled = cache.get_seq_length() == 2
+    except (AttributeError, IndexError, TypeError, ValueError):  # a cache of another kind is needed: none is used
+        return CacheKind.NONE
+    if not filled or not all(isinstance(layer, DynamicLayer) for layer in cache.layers):
+        return CacheKind.NONE
+    plain = all(type(layer) is DynamicLayer for layer in cache.layers)
+    return CacheKind.MERGED if plain else CacheKind.SELECTED
+
+
 class RowCache:
     """Keys and values of some rows, each a prefix of tokens that the model has read.
 
     Args:
         model: A `transformers` causal LM.
+        kind: What its cache allows; not `NONE`.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, kind: CacheKind) -> None:
         self._model = model
+        self._kind = kind
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self.lengths: list[int] = []
         """How many tokens each row of the cache holds."""
@@ -32,7 +62,7 @@ class RowCache:
     @property
     def mergeable(self) -> bool:
         """Whether rows can be added to those that are there: all layers keep plain keys and values."""
-        return self._cache is None or all(type(layer) is DynamicLayer for layer in self._cache.layers)
+        return self._cache is None or self._kind is CacheKind.MERGED
 
     def prefill(self, prompts: list[Tensor], repeats: Tensor) -> Tensor:
         """Read prompts i64[l_i] as new rows of an empty cache, and give the logits [r v] after each.
@@ -98,6 +128,19 @@ class RowCache:
             arguments["position_ids"] = (ends + offsets).clamp(min=0)
         logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
         return logits
+
+
+def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
+    """Read whole prefixes i64[l_i] and give the logits [r v] after each, with no padding: those of one length together."""
+    by_length: dict[int, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(row)
+    logits: list[Tensor] = [torch.empty(0)] * len(prompts)
+    for rows in by_length.values():
+        tokens = torch.stack([prompts[row] for row in rows]).to(model.device)
+        for row, last in zip(rows, model(input_ids=tokens, use_cache=False).logits[:, -1], strict=True):
+            logits[row] = last
+    return torch.stack(logits)
 
 
 def _pad(states: Tensor, width: int) -> Tensor:

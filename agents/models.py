@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agents.policy import CausalLMPolicy
+from agents.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import InvalidArgumentError
 
@@ -74,8 +75,8 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
         ) from error
 
 
-def save_model(folder: Path, model: Any, tokenizer: Tokenizer) -> None:
-    """Save a model so that `load_policy` finds its tokenizer with it."""
+def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
+    """Save a model, and its tokenizer where it is a built-in or a Hugging Face one, so that `load_policy` finds both."""
     model.save_pretrained(folder)
     path = Path(folder) / _TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
@@ -84,10 +85,12 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer) -> None:
         path.write_text(json.dumps({"type": "byte"}) + "\n", encoding="utf-8")
     elif isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.inner.save_pretrained(folder)
-    else:
-        raise InvalidArgumentError(
-            f"a {type(tokenizer).__name__} can't be saved: only built-in and Hugging Face tokenizers"
-        )
+
+
+def model_folder(name: str | Path) -> str | Path:
+    """Find the model that a name stands for: in a run's last checkpoint, in a checkpoint, or under the name itself."""
+    path = latest_checkpoint(Path(name)) or Path(name)
+    return path / "model" if (path / "model" / "config.json").is_file() else name
 
 
 def load_tokenizer(name: str | Path) -> Tokenizer:
@@ -99,10 +102,20 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
     return CharTokenizer(saved["alphabet"]) if saved["type"] == "char" else ByteTokenizer()
 
 
-def load_policy(name: str | Path, *, temperature: float = 1.0, seed: int = 0) -> tuple[CausalLMPolicy, Tokenizer]:
-    """Load a model and its tokenizer as a policy, on the GPU where there is one."""
-    tokenizer = load_tokenizer(name)
-    model = load_model(name)
+def load_policy(
+    name: str | Path, *, temperature: float = 1.0, seed: int = 0, dtype: str = "auto"
+) -> tuple[CausalLMPolicy, Tokenizer]:
+    """Load a model and its tokenizer as a policy, on the GPU where there is one.
+
+    Args:
+        name: A folder with a model, a run's folder, a checkpoint's, or a hub name.
+        temperature: Of the policy.
+        seed: Of the policy.
+        dtype: As for `load_model`; for training `"float32"`, since small updates vanish in half precision.
+    """
+    folder = model_folder(name)
+    tokenizer = load_tokenizer(folder)
+    model = load_model(folder, dtype=dtype)
     if torch.cuda.is_available():
         model = model.to("cuda")
     return CausalLMPolicy(model, temperature=temperature, vocab_size=tokenizer.vocab_size, seed=seed), tokenizer

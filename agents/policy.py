@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.kv_cache import RowCache
+from agents.kv_cache import CacheKind, RowCache, cache_kind, read_without_cache
 from agents.sampling import mix, sample, scaled_logprobs, uniforms
 from agents.types import Action
 from rlvr_envs import Observation
@@ -49,14 +49,18 @@ class CausalLMPolicy:
         self.vocab_size = vocab_size or available
         self.seed = seed
         self.version = 0
-        self._cache = RowCache(model)
+        self._kind = cache_kind(self.model)
+        self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        self._cache = RowCache(model, self._kind)
         self._slots: list[int] = []  # the row that each slot of the cache belongs to
         self._tokens = np.zeros((0, 0), dtype=np.int32)
         self._length = np.zeros(0, dtype=np.int64)
         self._seeds = np.zeros(0, dtype=np.uint64)
         self._announced = np.zeros(0, dtype=bool)
+        self._current = np.zeros(0, dtype=bool)  # whether the row's last choice came from the weights as they are
+        self._last_tokens = np.zeros(0, dtype=np.int64)
+        self._last_logprobs = np.zeros(0, dtype=np.float32)
         self._readings = 0
-        self._last = Action(np.zeros((0, 1), np.int64), np.zeros(0, np.int64), np.zeros((0, 1), np.float32))
 
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
         """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
@@ -70,13 +74,14 @@ class CausalLMPolicy:
         self._seeds[rows] = seeds
         self._announced[rows] = True
         self._length[rows] = 0
+        self._current[rows] = False
 
     def weights_changed(self) -> None:
         """Count a new version of the weights; what the cache holds of the old ones is dropped."""
         self.version += 1
-        self._cache = RowCache(self.model)
+        self._cache = RowCache(self.model, self._kind)
         self._slots = []
-        self._length[:] = 0
+        self._current[:] = False
 
     @torch.no_grad()
     def act(
@@ -94,9 +99,10 @@ class CausalLMPolicy:
         wanted = (length > 0) if rows is None else rows & (length > 0)
         read = self._length[: len(tokens)]
         same = self._read_before(tokens) & (read > 0)
-        unchanged = wanted & same & (length == read)
+        unchanged = wanted & same & (length == read) & self._current[: len(tokens)]
         grown = wanted & same & self._held(len(tokens)) & (length == read + 1)
         fresh = wanted & ~unchanged & ~grown
+        self._seed_unannounced(fresh & ~(same & (length >= read)))
         legal = None if action_mask is None else np.atleast_2d(action_mask).astype(bool)
         action = self._new_action(len(tokens), unchanged)
         if not self._cache.mergeable and fresh.any():
@@ -108,7 +114,16 @@ class CausalLMPolicy:
         return _first_row(action) if single else action
 
     def _fit(self, num_rows: int, width: int) -> None:
-        """Make room for more rows or longer observations."""
+        """Make room for more rows or longer observations.
+
+        Raises:
+            InvalidArgumentError: If observations are longer than the model's context.
+        """
+        if self._context is not None and width > self._context:
+            raise InvalidArgumentError(
+                f"the environment's episodes have up to {width} tokens, prompt included, and the model's context holds "
+                f"{self._context}: lower max_new_tokens or max_prompt_tokens, or use another model"
+            )
         rows, columns = max(num_rows, len(self._length)), max(width, self._tokens.shape[1])
         if (rows, columns) == self._tokens.shape:
             return
@@ -116,9 +131,8 @@ class CausalLMPolicy:
         old = self._tokens
         self._tokens = np.zeros((rows, columns), dtype=np.int32)
         self._tokens[: old.shape[0], : old.shape[1]] = old
-        self._length = np.concatenate([self._length, np.zeros(missing, dtype=np.int64)])
-        self._seeds = np.concatenate([self._seeds, np.zeros(missing, dtype=np.uint64)])
-        self._announced = np.concatenate([self._announced, np.zeros(missing, dtype=bool)])
+        for name in ("_length", "_seeds", "_announced", "_current", "_last_tokens", "_last_logprobs"):
+            setattr(self, name, np.pad(getattr(self, name), (0, missing)))
 
     def _held(self, num_rows: int) -> NDArray[np.bool_]:
         """The rows whose keys and values are in the cache."""
@@ -153,13 +167,14 @@ class CausalLMPolicy:
             return None, []
         self._cache.keep([slot for slot, row in enumerate(self._slots) if not fresh[row]])
         self._slots = [row for row in self._slots if not fresh[row]]
-        self._seed_unannounced(np.array(rows))
         prefixes = [tokens[row, : length[row]].astype(np.int64) for row in rows]
         order: dict[bytes, int] = {}
-        repeats = [order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes]
+        repeats = torch.tensor([order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes])
         unique = [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order]
-        added = RowCache(self.model)
-        logits = added.prefill(unique, torch.tensor(repeats))
+        if self._kind is CacheKind.NONE:
+            return read_without_cache(self.model, unique)[repeats], rows
+        added = RowCache(self.model, self._kind)
+        logits = added.prefill(unique, repeats)
         if self._cache.mergeable:
             self._cache.extend(added)
             self._slots = self._slots + rows
@@ -167,8 +182,12 @@ class CausalLMPolicy:
             self._cache, self._slots = added, rows
         return logits, rows
 
-    def _seed_unannounced(self, rows: NDArray[np.int64]) -> None:
-        rows = rows[~self._announced[rows]]
+    def _seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
+        """Seed the rows that begin another episode than they were in, or go back in it, without an announcement."""
+        rows = np.flatnonzero(beginning)
+        announced = self._announced[rows]
+        self._announced[rows] = False
+        rows = rows[~announced]
         if len(rows):
             self._readings += 1
             origin = np.array([self.seed % 2**64, self._readings], dtype=np.uint64)
@@ -192,6 +211,8 @@ class CausalLMPolicy:
         else:
             logprobs = scaled_logprobs(logits, self.temperature, mask)
             u = torch.from_numpy(uniforms(self._seeds[rows], length[rows])).to(logits.device)
+            if not bool(torch.isfinite(logprobs.max(dim=-1).values).all()):
+                raise FloatingPointError("the model's logits are not finite: its weights have diverged")
             tokens = sample(logprobs, u)
             chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
         action.tokens[rows, 0] = tokens.cpu().numpy()
@@ -205,8 +226,8 @@ class CausalLMPolicy:
             np.zeros((num_rows, 1), dtype=np.float32),
         )
         rows = np.flatnonzero(unchanged)
-        action.tokens[rows] = self._last.tokens[rows]
-        action.logprobs[rows] = self._last.logprobs[rows]
+        action.tokens[rows, 0] = self._last_tokens[rows]
+        action.logprobs[rows, 0] = self._last_logprobs[rows]
         action.counts[rows] = 1
         return action
 
@@ -216,7 +237,9 @@ class CausalLMPolicy:
         rows = np.flatnonzero(read)
         self._tokens[rows, : tokens.shape[1]] = tokens[rows]
         self._length[rows] = length[rows]
-        self._last = action
+        self._current[rows] = True
+        self._last_tokens[rows] = action.tokens[rows, 0]
+        self._last_logprobs[rows] = action.logprobs[rows, 0]
 
     # Learning
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from agents.rollouts import Episode
 from agents.sampling import mix
+from verifiers import InvalidArgumentError
 
 
 def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
@@ -44,8 +45,17 @@ _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 def episodes_of_step(
     env: VectorEnv[Any, Any, Any], step: int, problems_per_step: int, group_size: int, seed: int
 ) -> list[Episode]:
-    """The episodes of one step: `group_size` of each problem, with sampling seeds of their own."""
+    """The episodes of one step: `group_size` of each problem, with sampling seeds of their own.
+
+    Raises:
+        InvalidArgumentError: If groups are asked for and the environment can't be told which problem to give.
+    """
     size = num_problems(env)
+    if size is None and group_size > 1:
+        raise InvalidArgumentError(
+            f"group_size={group_size} needs an environment with num_problems, whose problems can be chosen; "
+            f"{type(env.unwrapped).__name__} has none"
+        )
     problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)
     seeds = episode_seeds(seed, step, len(problems) * group_size)
     return [

@@ -1,7 +1,7 @@
 """The one interaction loop: a policy acts in an environment until a list of episodes is done.
 
-It uses `reset` and `step_many` of any vector environment with the observation of `TokenVectorEnv`, and `step` where the
-outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
+It uses `reset` and `step_many` of a vector environment with the observations, options and information of `TokenVectorEnv`,
+and `step` where the outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def rollout(
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise InvalidArgumentError(
-            f"rollout refills rows itself and needs autoreset_mode=AutoresetMode.DISABLED, got {mode}; build the environment "
-            "with gym.make_vec(id, num_envs=...), or pass autoreset_mode to SyncVectorEnv"
+            f"rollout refills rows itself and needs an environment whose metadata say AutoresetMode.DISABLED, got {mode}; "
+            "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
         )
     recorder = _Recorder(env, policy, episodes)
     for trajectory in recorder.play():
@@ -95,7 +95,7 @@ class _Recorder:
                 observation, _, terminated, truncated, info = self._step(action)
                 self._record(action, info)
             else:
-                observation, _, terminated, truncated, info = self.env.wait()  # type: ignore[attr-defined] # rows wait
+                observation, _, terminated, truncated, info = self.env.unwrapped.wait()  # type: ignore[attr-defined]
             self.length = observation["length"].astype(np.int64)
             self._record_rewards(info)
             mask = info.get("action_mask")

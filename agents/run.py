@@ -45,15 +45,16 @@ class Run:
         self._metrics = self.folder / "metrics.jsonl"
         if resume and not (self.folder / "config.json").is_file():
             raise CheckpointError(f"no run to resume at {self.folder}: expected a folder with config.json")
-        if not resume and self._metrics.exists():
+        if not resume and ((self.folder / "config.json").exists() or self._metrics.exists()):
             raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
         (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
         if not resume:
             self._write_config(config)
         last = latest_checkpoint(self.folder)
-        kept = self._keep_until(_step_of(last) if last else 0)
+        step = _step_of(last) if last else 0
+        self._keep_until(step)
         self._file = self._metrics.open("a", encoding="utf-8")
-        self._board = self._open_board(kept) if tensorboard else None
+        self._board = self._open_board(step + 1) if tensorboard else None
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append one step's metrics; numbers that are not finite are written as null."""
@@ -80,25 +81,24 @@ class Run:
         partial.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
         os.replace(partial, self.folder / "config.json")
 
-    def _keep_until(self, step: int) -> int:
+    def _keep_until(self, step: int) -> None:
         """Cut the metrics off after a step, a line that was cut short by a crash included."""
         if not self._metrics.exists():
-            return 0
+            return
         lines = self._metrics.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
         partial = self.folder / ".metrics.jsonl.partial"
         partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
         os.replace(partial, self._metrics)
-        return len(kept)
 
-    def _open_board(self, kept: int) -> Any:
+    def _open_board(self, next_step: int) -> Any:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             from verifiers import missing_dependency
 
             raise missing_dependency("tensorboard", "train", "a run's TensorBoard log") from error
-        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=kept + 1)
+        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=next_step)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:

@@ -1,7 +1,8 @@
 """Sampling that depends on an episode's seed and the token's position alone, not on the batch around it.
 
 One uniform number for each token comes from a counter-based generator, and the token from inverting the cumulative
-distribution; so any batching, order or refilling of rows samples the same tokens from the same distributions.
+distribution; so any batching, order or refilling of rows samples the same tokens, up to the rounding of the
+distributions themselves.
 """
 
 from __future__ import annotations

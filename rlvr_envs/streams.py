@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import operator
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -60,9 +60,13 @@ class Rules:
     verification: Verification = "sync"
 
     def __post_init__(self) -> None:
-        for name in ("max_prompt_tokens", "max_new_tokens"):
-            if operator.index(getattr(self, name)) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+        for name, least in (("max_prompt_tokens", 1), ("max_new_tokens", 1), ("max_inserted_tokens", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise InvalidArgumentError(f"{name} is at least {least}, got {value!r}")
+        for stop in self.stop:
+            if not isinstance(stop, str | int | np.integer):
+                raise InvalidArgumentError(f"a stop is text or a token, got {type(stop).__name__} {stop!r}")
         if self.verification not in ("sync", "deferred"):
             raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
@@ -75,12 +79,16 @@ class Rules:
 
     def stop_tokens(self) -> NDArray[np.bool_]:
         """The tokens that end a turn, as bool[vocab_size]."""
-        tokens = [self.tokenizer.eos_token, *(stop for stop in self.stop if not isinstance(stop, str))]
-        return token_table(self.tokenizer, tokens)
+        named = [token for stop in self.stop if (token := self._token_of(stop)) is not None]
+        return token_table(self.tokenizer, [self.tokenizer.eos_token, *named])
+
+    def _token_of(self, stop: str | int) -> int | None:
+        """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
+        return self.tokenizer.special_token(stop) if isinstance(stop, str) else stop
 
     def stop_strings(self) -> StopStrings | None:
         """The matcher for the strings that end a turn, None where there are none."""
-        strings = [stop for stop in self.stop if isinstance(stop, str)]
+        strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
         return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None
 
 
@@ -162,45 +170,50 @@ class TokenStreams:
     # Starting episodes
 
     def reset(
-        self, rows: Sequence[int], generators: Sequence[np.random.Generator | None], problems: Sequence[int]
+        self,
+        rows: Sequence[int],
+        generators: Sequence[np.random.Generator | None],
+        problems: Sequence[int],
+        *,
+        drop_awaited: bool = False,
     ) -> None:
-        """Start a new episode in some rows; all or, on an error, none.
+        """Start a new episode in some rows; on an error in none of them.
 
         Args:
             rows: The rows to reset.
             generators: For each of them its new random generator, None to keep the one it has.
             problems: For each of them the problem's index, or `DRAW`.
+            drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
             InvalidArgumentError: If a problem index is out of range, or a row awaits its verdict.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
-        if waiting:
+        if waiting and not drop_awaited:
             raise InvalidArgumentError(f"rows {waiting} await their verdicts and can't be reset: call wait() first")
         chosen = [
             generator or self._generators[row] or _fresh() for row, generator in zip(rows, generators, strict=True)
         ]
+        for index in problems:
+            self._check_problem(index)
         indices = [self._choose(index, generator) for index, generator in zip(problems, chosen, strict=True)]
         prompts = [self.prompt_tokens(index) for index in indices]
+        if drop_awaited:
+            self._awaited.clear()
         for row, generator, index, prompt in zip(rows, chosen, indices, prompts, strict=True):
             self._generators[row] = generator
             self._start(row, index, prompt)
         self.started = self.started or len(rows) > 0
 
-    def discard_pending(self) -> None:
-        """Forget the verdicts that are awaited, as a full reset does."""
-        self._awaited.clear()
-
     def _choose(self, index: int, generator: np.random.Generator) -> int:
-        index = operator.index(index)
-        if index == DRAW:
-            return int(generator.integers(len(self.dataset)))
-        if not 0 <= index < len(self.dataset):
+        return int(generator.integers(len(self.dataset))) if index == DRAW else int(index)
+
+    def _check_problem(self, index: object) -> None:
+        if not isinstance(index, int | np.integer) or not DRAW <= index < len(self.dataset):
             raise InvalidArgumentError(
-                f"problem {index} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
+                f"problem {index!r} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
             )
-        return index
 
     def prompt_tokens(self, index: int) -> NDArray[np.int32]:
         """Encode the prompt of problem `index` as tokens i32[l].
@@ -263,8 +276,8 @@ class TokenStreams:
             counts: i64[b], how many of the n tokens of each row are meant; None for all.
 
         Raises:
-            IllegalTokenError: If a token is outside the vocabulary, or not legal after the tokens before it; no stream
-                has changed then.
+            IllegalTokenError: If a token of a live row is outside the vocabulary, also one that would not be consumed, or
+                is not legal after the tokens before it; no stream has changed then.
             ResetNeeded: Before the first reset.
         """
         if not self.started:
@@ -444,10 +457,20 @@ class TokenStreams:
         return transition
 
     def _deliver(self, transition: Transition) -> None:
-        arrived = [awaited for awaited in self._awaited if awaited.future.done()]
-        self._awaited = [awaited for awaited in self._awaited if awaited not in arrived]
-        for awaited in arrived:
-            self._settle(awaited.rows, awaited.terminated, awaited.future.result(), transition)
+        for awaited in [each for each in self._awaited if each.future.done()]:
+            ended = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
+            self._settle(awaited.rows, awaited.terminated, ended, transition)
+            self._awaited.remove(awaited)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the verification thread behind; it starts again where it is needed.
+
+        Raises:
+            InvalidArgumentError: If verdicts are awaited, which can't be copied.
+        """
+        if self._awaited:
+            raise InvalidArgumentError("verdicts are awaited, and can't be copied or pickled: call wait() first")
+        return {**self.__dict__, "_executor": None}
 
     def close(self) -> None:
         """Stop the verification thread, after the work it has begun."""
@@ -531,10 +554,12 @@ class TokenStreams:
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.
         """
-        if len(state.tokens) > self.buffer_tokens or state.problem_index >= len(self.dataset):
+        foreign = len(state.tokens) > 0 and int(state.tokens.max()) >= self.vocab_size
+        if foreign or len(state.tokens) > self.buffer_tokens or state.problem_index >= len(self.dataset):
             raise InvalidArgumentError(
-                f"the state has {len(state.tokens)} tokens of problem {state.problem_index}; this environment holds "
-                f"{self.buffer_tokens} tokens and {len(self.dataset)} problems"
+                f"the state has {len(state.tokens)} tokens up to {state.tokens.max(initial=0)} and problem "
+                f"{state.problem_index}; this environment has {self.buffer_tokens} tokens of a vocabulary of "
+                f"{self.vocab_size}, and {len(self.dataset)} problems"
             )
         self._overwrite(row, state)
         generator = np.random.Generator(np.random.PCG64())
@@ -574,4 +599,6 @@ def _fresh() -> np.random.Generator:
 def _judge(verifier: Verifier | None, completions: list[str], problems: list[Problem]) -> list[Ended]:
     verdicts: Sequence[Verdict | None]
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
-    return [Ended(*each) for each in zip((p.id for p in problems), completions, verdicts, strict=True)]
+    # What a verdict cost is timed, and an environment's information is deterministic.
+    plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
+    return [Ended(*each) for each in zip((p.id for p in problems), completions, plain, strict=True)]

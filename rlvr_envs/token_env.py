@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike, NDArray
 
 from rlvr_envs.streams import DRAW, StreamState, TokenStreams
-from rlvr_envs.tokenizers import decode
+from rlvr_envs.tokenizers import Tokenizer, decode
 from rlvr_envs.types import Info, Observation, Transition
 from verifiers import IllegalTokenError, InvalidArgumentError, unknown_name
 
@@ -80,8 +80,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         """
         super().reset(seed=seed)
         check_options(options, {"problem"})
-        self.streams.discard_pending()
-        self.streams.reset([0], [self.np_random], [(options or {}).get("problem", DRAW)])
+        problem_index = (options or {}).get("problem", DRAW)
+        self.streams.reset([0], [self.np_random], [problem_index], drop_awaited=True)
         self._verdict_text = ""
         problem = self.streams.problem(0)
         info: Info = {"problem_id": problem.id if problem else "", "problem_index": int(self.streams.problem_index[0])}
@@ -109,11 +109,16 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
-            IllegalTokenError: If a token that would be consumed is outside the vocabulary or not legal.
+            IllegalTokenError: If a token is outside the vocabulary, or one that would be consumed is not legal.
         """
         chunk = as_tokens(tokens, dims=1)
         self._check_order()
         return self._result(self.streams.advance(chunk[None, :]))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What the tokens mean."""
+        return self.streams.rules.tokenizer
 
     @property
     def num_problems(self) -> int:
@@ -133,6 +138,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         self.streams.set_state(0, state)
         self.np_random.bit_generator.state = dict(state.generator)
         self.streams.use_generator(0, self.np_random)
+        self._verdict_text = ""
         return self._observation()
 
     def render(self) -> str | None:

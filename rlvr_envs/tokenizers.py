@@ -42,6 +42,10 @@ class Tokenizer(Protocol):
         """Give the bytes that a token stands for; empty for special tokens."""
         ...
 
+    def special_token(self, text: str) -> int | None:
+        """Give the special token that is written so, such as `"<|im_end|>"`, or None."""
+        ...
+
 
 def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     """Decode tokens to text; special tokens give nothing, invalid UTF-8 gives U+FFFD."""
@@ -63,6 +67,10 @@ class ByteTokenizer:
     def token_bytes(self, token: int) -> bytes:
         """Give the byte, or nothing for the end token."""
         return b"" if token == self.eos_token else bytes((token,))
+
+    def special_token(self, text: str) -> int | None:
+        """There is no special token that can be written."""
+        return None
 
 
 class CharTokenizer:
@@ -103,6 +111,10 @@ class CharTokenizer:
         """Give the character's UTF-8 bytes, or nothing for the end token."""
         return self._bytes[token]
 
+    def special_token(self, text: str) -> int | None:
+        """There is no special token that can be written."""
+        return None
+
 
 class HuggingFaceTokenizer:
     """A `transformers` tokenizer.
@@ -121,7 +133,7 @@ class HuggingFaceTokenizer:
                 f"{tokenizer.name_or_path!r} has no eos_token; set one before building the environment"
             )
         self.inner = tokenizer
-        self.vocab_size = len(tokenizer)
+        self.vocab_size = max(tokenizer.get_vocab().values()) + 1  # ids may have gaps
         self.eos_token = int(tokenizer.eos_token_id)
         self.chat_template: ChatTemplate | None = (
             self._render_chat if getattr(tokenizer, "chat_template", None) else None
@@ -129,32 +141,46 @@ class HuggingFaceTokenizer:
         serialised = tokenizer.backend_tokenizer.to_str()
         template = str(getattr(tokenizer, "chat_template", ""))
         self.fingerprint = "hf-" + hashlib.sha256((serialised + template).encode()).hexdigest()[:16]
-        self._special = frozenset(tokenizer.all_special_ids)
-        self._to_bytes = _piece_decoder(json.loads(serialised).get("decoder"), str(tokenizer.name_or_path))
-        # Tokens added to the vocabulary are stored as plain text, not in the byte alphabet.
         added = tokenizer.added_tokens_decoder.items()
-        self._added: dict[int, bytes] = {index: token.content.encode() for index, token in added}
+        self._special = {token.content: index for index, token in added if token.special}
+        self._special |= dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+        self._silent = frozenset(self._special.values())
+        self._to_bytes = _piece_decoder(json.loads(serialised).get("decoder"), str(tokenizer.name_or_path))
         self._prefix = self._start_tokens()
+        # Tokenizers in the style of Llama 2 put a space before every text; text that continues another must have none.
+        self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out."""
-        tokens = self.inner.encode(text, add_special_tokens=False)
+        tokens = self._encode(text) if start or not self._adds_space else self._encode_continuation(text)
         if start and tokens[: len(self._prefix)] != self._prefix:
             tokens = self._prefix + tokens
         return np.asarray(tokens, dtype=np.int32)
 
     def token_bytes(self, token: int) -> bytes:
         """Give the token's bytes, or nothing for special tokens."""
-        if token in self._special:
-            return b""
-        if token in self._added:
-            return self._added[token]
-        return self._to_bytes(str(self.inner.convert_ids_to_tokens(token)))
+        piece = None if token in self._silent else self.inner.convert_ids_to_tokens(token)
+        return b"" if piece is None else self._to_bytes(piece)
+
+    def special_token(self, text: str) -> int | None:
+        """Give the special token that is written so, or None."""
+        return self._special.get(text)
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self.inner.encode(text, add_special_tokens=False))
+
+    def _encode_continuation(self, text: str) -> list[int]:
+        """Encode behind a line break, which takes the space, and leave the line break out."""
+        anchor, tokens = self._encode("\n"), self._encode("\n" + text)
+        return tokens[len(anchor) :] if tokens[: len(anchor)] == anchor else self._encode(text)
+
+    def _bytes_of(self, tokens: list[int]) -> bytes:
+        return b"".join(map(self.token_bytes, tokens))
 
     def _start_tokens(self) -> list[int]:
         bare = self.inner.encode("a", add_special_tokens=False)
         full = self.inner.encode("a", add_special_tokens=True)
-        return list(full[: full.index(bare[0])])
+        return list(full[: full.index(bare[0])]) if bare else []
 
     def _render_chat(self, messages: tuple[Message, ...]) -> str:
         chat = [{"role": message.role, "content": message.content} for message in messages]
@@ -171,6 +197,8 @@ def _byte_alphabet() -> dict[str, int]:
 
 def _byte_level_piece(piece: str) -> bytes:
     alphabet = _byte_alphabet()
+    if any(character not in alphabet for character in piece):
+        return piece.encode()  # a token that was added as plain text
     return bytes(alphabet[character] for character in piece)
 
 

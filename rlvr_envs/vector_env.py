@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlvr_envs.streams import DRAW, StreamState, TokenStreams
 from rlvr_envs.token_env import as_tokens, check_options, observation_space
+from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Info, Observation, Transition
 from verifiers import IllegalTokenError, InvalidArgumentError
 
@@ -73,10 +74,9 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         mask = self._reset_mask((options or {}).get("reset_mask"))
         problems = self._problems((options or {}).get("problems"))
         generators = self._row_generators(seed)
-        if mask is self._every_row:
-            self.streams.discard_pending()
         rows = np.flatnonzero(mask).tolist()
-        self.streams.reset(rows, [generators[row] for row in rows], [problems[row] for row in rows])
+        drop = len(rows) == self.num_envs
+        self.streams.reset(rows, [generators[row] for row in rows], [problems[row] for row in rows], drop_awaited=drop)
         return self._observation(), self._reset_info(mask)
 
     def step(self, actions: ArrayLike) -> StepResult:
@@ -101,7 +101,8 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             Observation, reward f64[b] (the left-to-right sum of `info["rewards"]`), terminated, truncated, info.
 
         Raises:
-            IllegalTokenError: If a token that would be consumed is outside the vocabulary or not legal, or shapes differ.
+            IllegalTokenError: If a token that is meant is outside the vocabulary, one that would be consumed is not
+                legal, or shapes differ.
         """
         chunk, meant = as_tokens(tokens, dims=2), as_tokens(counts, dims=1)
         if len(chunk) != self.num_envs or len(meant) != self.num_envs:
@@ -109,6 +110,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if ((meant < 0) | (meant > chunk.shape[1])).any():
             raise IllegalTokenError(f"counts are in [0, {chunk.shape[1]}], the width of tokens; got {meant.tolist()}")
         return self._result(self.streams.advance(chunk, meant))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What the tokens mean."""
+        return self.streams.rules.tokenizer
 
     @property
     def num_problems(self) -> int:

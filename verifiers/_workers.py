@@ -6,6 +6,7 @@ started it: after a fork the child starts its own. A worker whose parent died en
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import selectors
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import IO
+from typing import IO, Any
 
 START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
@@ -145,8 +146,13 @@ class Worker:
                 if pipe is not None:
                     pipe.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, starts a process of its own."""
+        return functools.partial(type(self), memory_mib=self._memory_mib), (self._module,)
+
     def __del__(self) -> None:
-        self._kill()
+        if hasattr(self, "_process"):  # else it was never built
+            self._kill()
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()

@@ -14,7 +14,7 @@ import verifiers
 from agents.commands.common import env_arguments, env_id
 from agents.progress import progress
 from rlvr_envs import Dataset, environment_class
-from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier
+from verifiers import InvalidArgumentError, MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
 
 _CHUNK = 32
 
@@ -35,13 +35,19 @@ class CheckDataset:
     def run(self, console: Console) -> int:
         """Print what passes and each problem that does not; 0 if all pass."""
         task = environment_class(env_id(self.name)).task
+        arguments = env_arguments(self.args)
+        for each in arguments:
+            if each not in task.data_options:
+                raise unknown_name("data argument", each, task.data_options)
+        if self.limit is not None and self.limit < 1:
+            raise InvalidArgumentError(f"limit is at least 1, got {self.limit}")
         name, kwargs = task.verifier
         verifier = verifiers.make(name, **kwargs)
         results: list[bool] = []
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:
             try:
-                dataset = task.load(split=split, **env_arguments(self.args))
+                dataset = task.load(split=split, **arguments)
             except MissingDataError as error:
                 if self.split is not None:
                     raise

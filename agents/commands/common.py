@@ -44,6 +44,9 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
     """Build the native vector environment of an id, without copies of the observation buffers."""
+    taken = arguments.keys() & {"num_envs", "copy"}
+    if taken:
+        raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")
     env = gymnasium.make_vec(env_id(name), num_envs=num_envs, copy=False, **arguments)
     assert isinstance(env, TokenVectorEnv)
     return env

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ class Evaluate:
 
     def run(self, console: Console) -> int:
         """Evaluate, write the results and print the score."""
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)
         arguments = {"split": self.split, "tokenizer": tokenizer, **env_arguments(self.env_args)}
         env = make_vec(env_id(self.env), self.num_envs, arguments)
@@ -66,8 +68,8 @@ class Evaluate:
 def write_results(path: Path, result: Evaluation, settings: dict[str, Any]) -> None:
     """Write an evaluation as JSON Lines: the summary, then one line for each completion. The file appears as a whole."""
     summary = {
-        "score": result.score,
-        "interval": result.interval,
+        "score": _finite(result.score),
+        "interval": [_finite(end) for end in result.interval],
         "problems": result.problems,
         "samples": result.samples,
         "outcomes": result.outcomes,
@@ -76,10 +78,13 @@ def write_results(path: Path, result: Evaluation, settings: dict[str, Any]) -> N
         "settings": settings,
     }
     lines = [summary, *(_line(trajectory) for trajectory in result.trajectories)]
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text("".join(json.dumps(line, default=str, ensure_ascii=False) + "\n" for line in lines), "utf-8")
     os.replace(partial, path)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _line(trajectory: Trajectory) -> dict[str, Any]:

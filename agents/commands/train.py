@@ -23,8 +23,8 @@ from agents.run import Run, latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from verifiers import CheckpointError, InvalidArgumentError
 
-_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "num_envs", "run_folder"}
-"""What a resumed run may be told anew: nothing of it changes an episode or an update."""
+_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "run_folder"}
+"""What a resumed run may be told anew: nothing of it changes a number. (Another `num_envs` changes rounding.)"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ Train = (
 
 
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+    if options.steps < 1:
+        raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
     name = env_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
     policy, env = _policy_and_env(options, name)
@@ -111,10 +113,11 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
 def _policy_and_env(options: TrainOptions, name: str) -> tuple[CausalLMPolicy, TokenVectorEnv]:
     arguments = {"split": options.split, **env_arguments(options.env_args)}
     if options.model != "tiny":
-        policy, tokenizer = load_policy(options.model, temperature=options.temperature)
+        policy, tokenizer = load_policy(options.model, temperature=options.temperature, dtype="float32")
         return policy, make_vec(name, options.num_envs, {"tokenizer": tokenizer, **arguments})
     env = make_vec(name, options.num_envs, arguments)
-    return CausalLMPolicy(tiny_model(env.streams.vocab_size), temperature=options.temperature), env
+    model = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
+    return CausalLMPolicy(model, temperature=options.temperature), env
 
 
 def _learn(agent: Agent, env: TokenVectorEnv, options: TrainOptions, run: Run) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import env_arguments
-from verifiers import Outcome
+from verifiers import InvalidArgumentError, Outcome, Problem
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,13 @@ class Verify:
 
     def run(self, console: Console) -> int:
         """Print the verdict; 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
-        verdict = verifiers.verify(self.verifier, self.completion, self.reference, **env_arguments(self.args))
+        try:
+            verifier = verifiers.make(self.verifier, **env_arguments(self.args))
+        except TypeError as error:
+            raise InvalidArgumentError(
+                f"the verifier {self.verifier!r} does not take these arguments: {error}"
+            ) from error
+        verdict = verifier(self.completion, Problem("", "", self.reference))
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
         console.print(json.dumps(dict(verdict.detail), indent=2, default=str, ensure_ascii=False), markup=False)

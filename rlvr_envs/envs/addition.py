@@ -24,9 +24,6 @@ class AdditionEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:
     `split="train"`, `max_new_tokens=8`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Addition, max_new_tokens=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import amc23 as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec
+from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
 
 
 class AMC23Env(TaskEnv):
@@ -23,17 +23,11 @@ class AMC23Env(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
     `max_new_tokens=4096`, `verifier="math"`.
-
-    ## Version History
-    v0: first version.
     """
 
-    task: ClassVar[TaskSpec] = TaskSpec(
-        load=data.load,
-        sizes=data.SOURCE.sizes,
-        source=f"hub: {data.SOURCE.hub_id}",
+    task: ClassVar[TaskSpec] = benchmark_task(
+        data.SOURCE,
         default_split="test",
-        data_options=("data_dir",),
         verifier=("math", {}),
         prompt="boxed_chat",
         max_new_tokens=4096,

@@ -24,9 +24,6 @@ class ArithmeticEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting
     and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Arithmetic, max_new_tokens=16)

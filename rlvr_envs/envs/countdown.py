@@ -24,9 +24,6 @@ class CountdownEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `count` (4) of the numbers,
     `max_number` (25) and `max_target` (100). Defaults: `split="train"`, `max_new_tokens=48`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Countdown, max_new_tokens=48)

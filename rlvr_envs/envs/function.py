@@ -24,9 +24,6 @@ class FunctionEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `level` (1). Defaults:
     `split="train"`, `max_new_tokens=160`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Function, max_new_tokens=160)

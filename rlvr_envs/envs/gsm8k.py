@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import gsm8k as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec
+from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
 
 
 class GSM8KEnv(TaskEnv):
@@ -24,17 +24,11 @@ class GSM8KEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="train"`,
     `max_new_tokens=512`, `verifier="math"`.
-
-    ## Version History
-    v0: first version.
     """
 
-    task: ClassVar[TaskSpec] = TaskSpec(
-        load=data.load,
-        sizes=data.SOURCE.sizes,
-        source=f"hub: {data.SOURCE.hub_id}",
+    task: ClassVar[TaskSpec] = benchmark_task(
+        data.SOURCE,
         default_split="train",
-        data_options=("data_dir",),
         verifier=("math", {}),
         prompt="gsm8k_cot_8shot",
         max_new_tokens=512,

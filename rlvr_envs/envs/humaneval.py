@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import humaneval as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec
+from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
 
 
 class HumanEvalEnv(TaskEnv):
@@ -24,17 +24,11 @@ class HumanEvalEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
     `max_new_tokens=512`, `verifier="unit_tests"`.
-
-    ## Version History
-    v0: first version.
     """
 
-    task: ClassVar[TaskSpec] = TaskSpec(
-        load=data.load,
-        sizes=data.SOURCE.sizes,
-        source=f"hub: {data.SOURCE.hub_id}",
+    task: ClassVar[TaskSpec] = benchmark_task(
+        data.SOURCE,
         default_split="test",
-        data_options=("data_dir",),
         verifier=("unit_tests", {}),
         prompt="humaneval_completion",
         max_new_tokens=512,

@@ -24,9 +24,6 @@ class LinearEquationEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `max_coefficient` (9) and
     `solution` (`"integer"` or `"rational"`). Defaults: `split="train"`, `max_new_tokens=16`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(LinearEquation, max_new_tokens=16)

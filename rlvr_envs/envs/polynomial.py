@@ -25,9 +25,6 @@ class PolynomialEnv(TaskEnv):
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `degree` (2), `max_leading`
     (3), `max_constant` (9) and `task` (`"mixed"`, `"expand"` or `"factor"`). Defaults: `split="train"`,
     `max_new_tokens=64`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Polynomial, max_new_tokens=64)

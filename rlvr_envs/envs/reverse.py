@@ -24,9 +24,6 @@ class ReverseEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:
     `split="train"`, `max_new_tokens=16`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Reverse, max_new_tokens=16)

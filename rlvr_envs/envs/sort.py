@@ -24,9 +24,6 @@ class SortEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and
     `max_number` (99). Defaults: `split="train"`, `max_new_tokens=32`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Sort, max_new_tokens=32)

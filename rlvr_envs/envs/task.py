@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import verifiers
+from rlvr_envs.data import Source
 from rlvr_envs.procedural.base import DEFAULT_SIZES, ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
@@ -48,6 +49,22 @@ class TaskSpec:
         return tuple(self.sizes)
 
 
+def benchmark_task(
+    source: Source, *, verifier: tuple[str, Mapping[str, object]], prompt: str, max_new_tokens: int, default_split: str
+) -> TaskSpec:
+    """Describe the task of a published benchmark."""
+    return TaskSpec(
+        load=source.load,
+        sizes=source.sizes,
+        source=f"hub: {source.hub_id}",
+        default_split=default_split,
+        data_options=("data_dir",),
+        verifier=verifier,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+    )
+
+
 def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
     """Describe the task of a family of generated problems; its difficulty fields become arguments."""
     names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
@@ -73,8 +90,8 @@ class Settings:
     """The policy's budget for an episode."""
     max_prompt_tokens: int | None = None
     """Room for the prompt; by default exactly enough for every problem of the data set."""
-    stop: Sequence[str | int] | None = None
-    """Stop strings and tokens beside the end token; by default those of the prompt."""
+    stop: str | int | Sequence[str | int] | None = None
+    """One or several stop strings and tokens beside the end token; by default those of the prompt."""
     prompt: str | Prompt | None = None
     """A preset's name, a template with `{problem}`, or a `Prompt`."""
     verifier: VerifierArgument | None = None
@@ -128,17 +145,21 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
             raise unknown_name("argument", name, [*SETTINGS, *task.data_options, "render_mode"])
     settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
     data_options = {name: value for name, value in options.items() if name in task.data_options}
-    dataset = task.load(split=settings.split or task.default_split, **data_options)
+    dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
     tokenizer = get_tokenizer(settings.tokenizer, alphabet=getattr(dataset, "alphabet", None))
-    prompt = get_prompt(settings.prompt or task.prompt)
+    prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     verifier_spec = task.verifier if settings.verifier is None else settings.verifier
     rules = Rules(
         tokenizer=tokenizer,
         render_prompt=functools.partial(_render, prompt, tokenizer),
-        max_prompt_tokens=settings.max_prompt_tokens or longest_prompt(dataset, tokenizer, prompt),
+        max_prompt_tokens=(
+            longest_prompt(dataset, tokenizer, prompt)
+            if settings.max_prompt_tokens is None
+            else settings.max_prompt_tokens
+        ),
         max_new_tokens=task.max_new_tokens if settings.max_new_tokens is None else settings.max_new_tokens,
         verifier=_verifier(verifier_spec),
-        stop=prompt.stop if settings.stop is None else tuple(settings.stop),
+        stop=prompt.stop if settings.stop is None else _stops(settings.stop),
         legal_actions=settings.legal_actions,
         process_scorer=settings.process_scorer,
         interaction=settings.interaction,
@@ -150,12 +171,18 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     return TokenStreams(dataset, rules, num_streams), _manifest(dataset, rules, prompt, verifier_spec)
 
 
+def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
+    return (stop,) if isinstance(stop, str | int) else tuple(stop)
+
+
 def _render(prompt: Prompt, tokenizer: Tokenizer, problem: Problem) -> str:
     return prompt.render(problem, tokenizer.chat_template)
 
 
 def _verifier(spec: VerifierArgument) -> Verifier:
     if isinstance(spec, tuple):
+        if len(spec) != 2:
+            raise InvalidArgumentError(f"a verifier as a pair is (name, arguments), got {spec!r}")
         name, kwargs = spec
         return verifiers.make(name, **kwargs)
     return verifiers.make(spec)
@@ -173,16 +200,26 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> AnswerCharacters:
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
     return {
-        "dataset": getattr(dataset, "fingerprint", repr(dataset)),
+        "dataset": _identity(dataset),
         "problems": len(dataset),
         "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
         "tokenizer": rules.tokenizer.fingerprint,
-        "verifier": repr(verifier),
+        "verifier": [verifier[0], dict(verifier[1])] if isinstance(verifier, tuple) else _identity(verifier),
         "stop": list(rules.stop),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
     }
+
+
+def _identity(value: object) -> str:
+    """Something that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
+    if hasattr(value, "fingerprint"):
+        return str(value.fingerprint)
+    if isinstance(value, str) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return str(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
@@ -192,12 +229,15 @@ def longest_prompt(dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt) -> in
     """Give the number of tokens under which the prompt of every problem fits.
 
     Exact for a finite data set, which is encoded once for each tokenizer and prompt. For a procedural one it is the bound
-    that follows from the bytes of its longest prompt, since no token is shorter than a byte.
+    that follows from the bytes of its longest prompt, since no token is shorter than a byte, and what the tokenizer puts
+    before a text.
     """
     if isinstance(dataset, ProceduralDataset):
         longest = Problem("", "0" * dataset.max_prompt_bytes, None)
-        return len(tokenizer.encode("", start=True)) + len(_render(prompt, tokenizer, longest).encode())
-    known = _longest.setdefault(dataset, {})
+        opening = max(len(tokenizer.encode(character, start=True)) - 1 for character in dataset.alphabet)
+        return opening + len(_render(prompt, tokenizer, longest).encode())
+    # Only data sets that say what they hold are remembered; any other may change.
+    known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     key = (tokenizer.fingerprint, prompt.fingerprint)
     if key not in known:
         texts = (_render(prompt, tokenizer, dataset[index]) for index in range(len(dataset)))
@@ -223,6 +263,9 @@ class TaskEnv(TokenEnv):
     `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
     and at the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. With limited tokens both
     give `action_mask`.
+
+    ## Version History
+    v0: first version.
     """
 
     task: ClassVar[TaskSpec]

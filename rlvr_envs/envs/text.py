@@ -24,9 +24,6 @@ class TextEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, and `dataset`, `columns` (which column holds the `prompt` and the `reference`), `config` and
     `data_dir`. Defaults: `split="train"`, `max_new_tokens=256`.
-
-    ## Version History
-    v0: first version.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

@@ -134,6 +134,12 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert {"reward", "loss", "grad_norm", "entropy", "verifier_errors", "tokens_per_s"} <= set(rows[0])
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-000001", "step-000002"]
     assert list((folder / "tensorboard").iterdir())
+    for trained in (folder, folder / "checkpoints" / "step-000001"):
+        out = tmp_path / "eval.jsonl"
+        evaluated = ("eval", "--env", "Reverse", "--model", str(trained), "--problems", "3", "--out", str(out))
+        code, output, _ = run(capsys, *evaluated)
+        assert code == 0
+        assert "(3 problems x 1)" in output
     code, _, error = run(capsys, "train", "reinforce", *options)
     assert code == 1
     assert "holds a run already" in error
@@ -153,6 +159,15 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("train", "grpo", "--env", "Addition", "--env-args", "digits"), "name=value, such as digits=3, got 'digits'"),
         (("train", "grpo", "--env", "Addition", "--env-args", "digit=2"), "Did you mean 'digits'?"),
         (("train", "grpo", "--env", "Addition", "--resume", "--run-folder", "/nowhere"), "no run to resume at"),
+        (("train", "grpo", "--env", "Addition", "--steps", "-3"), "steps is at least 1, got -3"),
+        (
+            ("train", "grpo", "--env", "Addition", "--env-args", "max_new_tokens=abc"),
+            "max_new_tokens is at least 1, got 'abc'",
+        ),
+        (("train", "grpo", "--env", "Addition", "--env-args", "copy=True"), "['copy'] can't be environment arguments"),
+        (("check-dataset", "Addition", "--args", "foo=1"), "unknown data argument 'foo'"),
+        (("check-dataset", "Addition", "--limit", "-5"), "limit is at least 1, got -5"),
+        (("verify", "1", "1", "--args", "foo=1"), "does not take these arguments"),
         (("eval", "--env", "Addition", "--model", "/nowhere"), "could be loaded from '/nowhere'"),
         (("verify", "1", "1", "--verifier", "maths"), "unknown verifier 'maths'. Did you mean 'math'?"),
         (("check-dataset", "Sort", "--split", "dev"), "unknown split 'dev'"),

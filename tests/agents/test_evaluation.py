@@ -107,7 +107,7 @@ def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
     means = np.array([2 / 3, 0, 0.5])
     assert found.score == pytest.approx(means.mean(), abs=1e-15)
     half = Z * means.std(ddof=1) / math.sqrt(3)
-    assert found.interval == pytest.approx((means.mean() - half, means.mean() + half), abs=1e-6)
+    assert found.interval == pytest.approx((max(means.mean() - half, 0), min(means.mean() + half, 1)), abs=1e-6)
     assert found.verifier_errors == 4
 
 
@@ -121,7 +121,7 @@ def test_partial_credit_gets_the_normal_interval() -> None:
 def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
     found = summarize_evaluation([scored(1.0), scored(0.0)], 1, 2)
     assert found.score == 0.5
-    assert found.interval == (-math.inf, math.inf)
+    assert found.interval == (0.0, 1.0)
 
 
 def test_problems_without_spread_are_no_certainty() -> None:

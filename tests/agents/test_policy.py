@@ -7,7 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    Lfm2Config,
+    Lfm2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    OpenAIGPTConfig,
+    OpenAIGPTLMHeadModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from agents import CausalLMPolicy, Episode, Trajectory, rollout, tiny_model
 from agents.batch import make_batch
@@ -33,6 +46,26 @@ def qwen3() -> Any:
     sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
     heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 1}
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def mistral() -> Any:
+    """Some positions see a window only, so rows can leave the cache and none can join."""
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "sliding_window": 4}
+    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    return MistralForCausalLM(MistralConfig(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def hybrid() -> Any:
+    """Convolutions beside attention: no cache of keys and values that could be used row by row."""
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 2, "full_attn_idxs": [1]}
+    return Lfm2ForCausalLM(Lfm2Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def without_cache() -> Any:
+    """A model that takes no cache at all."""
+    config = OpenAIGPTConfig(vocab_size=VOCAB, n_positions=64, n_embd=32, n_layer=2, n_head=2)
+    return OpenAIGPTLMHeadModel(config)
 
 
 def sharpened(model: Any) -> Any:
@@ -62,7 +95,11 @@ def fresh_logprobs(model: Any, tokens: np.ndarray, temperature: float) -> np.nda
     return logits.log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0].numpy()
 
 
-@pytest.mark.parametrize("make", [lambda: tiny_model(VOCAB, **SMALL), gpt2, llama, qwen3])
+def qwen2() -> Any:
+    return tiny_model(VOCAB, **SMALL)
+
+
+@pytest.mark.parametrize("make", [qwen2, gpt2, llama, qwen3, mistral, hybrid, without_cache])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
     torch.manual_seed(0)
@@ -218,3 +255,54 @@ def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
     acting = CausalLMPolicy(tiny_model(400, **SMALL), vocab_size=VOCAB)
     trajectories = play(acting, 4, EPISODES, problems=[Problem(f"p{index}", "Q", "a") for index in range(5)])
     assert max(int(trajectory.tokens.max()) for trajectory in trajectories) < VOCAB
+
+
+def test_leaving_rows_out_only_saves_work() -> None:
+    acting = policy()
+    observation, _ = vector_env(2).reset(seed=0)
+    first = acting.act(observation)
+    acting.act(observation, rows=np.array([True, False]))
+    again = acting.act(observation)
+    assert again.tokens.tolist() == first.tokens.tolist()
+    assert again.logprobs.tolist() == first.logprobs.tolist()
+
+
+def test_observations_of_fewer_rows_may_come_in_between() -> None:
+    acting = policy()
+    many, few = vector_env(4).reset(seed=0)[0], vector_env(2).reset(seed=1)[0]
+    acting.act(many)
+    acting.act(few)
+    action = acting.act(many)
+    for row in range(4):
+        assert abs(action.logprobs[row, 0] - fresh_next(acting.model, many, row)[action.tokens[row, 0]]) < 1e-5
+
+
+def test_an_announcement_holds_for_one_episode() -> None:
+    acting = policy()
+    play(acting, 1, [Episode(4, 0, 7)])
+    env = vector_env(1)
+    texts = set()
+    for _ in range(4):
+        observation, _ = env.reset(options={"problems": np.array([4])})
+        for _ in range(6):
+            observation, *_ = env.step(acting.act(observation).tokens[:, 0])
+        texts.add(observation["tokens"].tobytes())
+    assert len(texts) == 4
+
+
+def test_an_episode_longer_than_the_models_context_is_refused() -> None:
+    acting = CausalLMPolicy(tiny_model(VOCAB, max_tokens=12, **SMALL))
+    observation, _ = vector_env(2).reset(seed=0)
+    with pytest.raises(
+        InvalidArgumentError, match="up to 14 tokens, prompt included, and the model's context holds 12"
+    ):
+        acting.act(observation)
+
+
+def test_logits_that_are_not_finite_raise() -> None:
+    acting = policy()
+    observation, _ = vector_env(2).reset(seed=0)
+    with torch.no_grad():
+        acting.model.get_output_embeddings().weight.fill_(torch.nan)
+    with pytest.raises(FloatingPointError, match="logits are not finite"):
+        acting.act(observation)

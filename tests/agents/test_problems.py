@@ -16,6 +16,7 @@ from agents.problems import episode_seeds, episodes_of_step, num_problems, probl
 from agents.sampling import uniforms
 from tests.agents.test_sampling import WORD, splitmix
 from tests.envs.helpers import PROBLEMS, vector_env
+from verifiers import InvalidArgumentError
 
 SIZES = st.integers(1, 30)
 
@@ -113,10 +114,17 @@ class Endless(gym.vector.VectorEnv[Any, Any, Any]):
 
 
 def test_an_environment_that_does_not_say_its_size_draws_by_itself() -> None:
-    episodes = episodes_of_step(Endless(), 0, 2, 3, 0)
+    episodes = episodes_of_step(Endless(), 0, 6, 1, 0)
     assert [episode.problem for episode in episodes] == [-1] * 6
-    assert [episode.group for episode in episodes] == [0, 0, 0, 1, 1, 1]
+    assert [episode.group for episode in episodes] == list(range(6))
     assert len({episode.seed for episode in episodes}) == 6
+
+
+def test_groups_need_problems_that_can_be_chosen() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"group_size=3 needs an environment with num_problems.*Endless has none"
+    ):
+        episodes_of_step(Endless(), 0, 2, 3, 0)
 
 
 def test_num_problems_looks_through_wrappers() -> None:

@@ -7,12 +7,14 @@ import pickle
 import threading
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import verifiers
 from rlvr_envs import TokenEnv, TokenVectorEnv
 from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env, visible
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, Verdict
@@ -85,6 +87,9 @@ class Pieces:
 
     def token_bytes(self, token: int) -> bytes:
         return b"\xff" if token == len(self.pieces) else self.pieces[token].encode()
+
+    def special_token(self, text: str) -> int | None:
+        return None
 
 
 @pytest.mark.parametrize(
@@ -423,3 +428,60 @@ def test_copies_are_given_unless_they_are_declined() -> None:
 def test_the_problem_list_must_not_be_empty() -> None:
     with pytest.raises(InvalidArgumentError, match="the data set is empty"):
         streams(1, problems=[])
+
+
+# Copies
+
+
+@pytest.mark.parametrize("name", ["rlvr/Text-v0", "rlvr/Function-v0", "rlvr/Addition-v0"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_an_environment_that_was_used_can_be_copied(name: str, copied: Any) -> None:
+    env = gymnasium.make(name, verification="deferred").unwrapped
+    env.reset(seed=0)
+    env.step(EOS)
+    env.wait()
+    env.reset(seed=0)
+    env.step(A)
+    other = copied(env)
+    env.step(EOS)
+    other.step(EOS)
+    assert repr(env.wait()) == repr(other.wait())
+    env.close()
+    other.close()
+
+
+def test_a_stop_may_be_one_string_or_one_token() -> None:
+    for stop in ("zz", ord("z")):
+        env = gymnasium.make("rlvr/Addition-v0", stop=stop)
+        env.reset(seed=0)
+        *_, terminated, _, info = env.unwrapped.step_many([ord("1"), ord("z"), ord("z")])
+        assert (terminated, info["completion"]) == (True, "1")
+
+
+def test_a_failed_reset_starts_nothing_and_loses_no_verdict() -> None:
+    env = vector_env(2, verification="deferred")
+    env.reset(options={"problems": np.array([0, 0])})
+    env.step([EOS, A])
+    with pytest.raises(InvalidArgumentError, match="problem 99 does not exist"):
+        env.reset(options={"problems": np.array([-1, 99])})
+    _, _, terminated, _, info = env.wait()
+    assert terminated.tolist() == [True, False]
+    assert info["problem_id"][0] == "p0"
+    env.close()
+
+
+def test_a_verifier_that_breaks_its_contract_raises_and_loses_nothing() -> None:
+    env = vector_env(1, verifier=verifiers.from_function(lambda completion, problem: "yes"), verification="deferred")
+    env.reset(seed=0)
+    env.step([EOS])
+    for _ in range(2):
+        with pytest.raises(TypeError, match="returned 'yes'; expected a Verdict"):
+            env.wait()
+    env.close()
+
+
+def test_info_holds_nothing_that_is_timed() -> None:
+    env = gymnasium.make("rlvr/Function-v0")
+    env.reset(seed=0)
+    *_, info = env.step(EOS)
+    assert info["verdict"].cost == {}

@@ -78,9 +78,7 @@ class Expression:
         return self + -other
 
     def __mul__(self, other: Expression) -> Expression:
-        return Expression.of(
-            _product(one, two) for one in self.terms.items() for two in other.terms.items()
-        )
+        return Expression.of(_product(one, two) for one in self.terms.items() for two in other.terms.items())
 
     def __truediv__(self, other: Expression) -> Expression:
         if len(other.terms) != 1:

@@ -255,7 +255,11 @@ def _interval(text: str) -> Gold | None:
     if None in spans:
         return None
     known = tuple(span for span in spans if span is not None)
-    certain = len(known) > 1 or clean.strip() != text.strip() or any(end in _INFINITE for end in (known[0].low, known[0].high))
+    certain = (
+        len(known) > 1
+        or clean.strip() != text.strip()
+        or any(end in _INFINITE for end in (known[0].low, known[0].high))
+    )
     if not certain and {known[0].left, known[0].right} not in ({"(", "]"}, {"[", ")"}):
         return None  # (a, b) may be a point, [a, b] a vector
     return Gold(text, Kind.INTERVAL, spans=known) if _rises(known) else None

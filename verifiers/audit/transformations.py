@@ -6,13 +6,14 @@ default policy of the math verifier (`docs/math.md`), which the basis says. Wher
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from verifiers.audit.cases import Label
-from verifiers.audit.expressions import PI, Expression
+from verifiers.audit.expressions import PI, Expression, Monomial, symbol
 from verifiers.audit.golds import Gold, Kind, Span, end_value
 from verifiers.audit.writing import latex_fraction, terminating_decimal, write
 
@@ -29,8 +30,6 @@ class Transformation:
     label: Label
     basis: Basis
     rewrite: Rewrite
-    compound: bool
-    """Whether the results leave an operation to carry out, so that they may restate a prompt."""
     symmetric: bool
     """Whether a result may stand as gold, with the gold as answer, under the same label."""
 
@@ -47,20 +46,18 @@ _REALS = (*_RATIONALS, Kind.MIXED)
 
 
 def _transformation(
-    label: Label, *kinds: Kind, basis: Basis = "mathematics", compound: bool = False, symmetric: bool = False
+    label: Label, *kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False
 ) -> Callable[[Rewrite], Rewrite]:
     def register(rewrite: Rewrite) -> Rewrite:
         name = rewrite.__name__.strip("_").replace("_", "-")
-        TRANSFORMATIONS[name] = Transformation(
-            name, frozenset(kinds), label, basis, rewrite, compound=compound, symmetric=symmetric
-        )
+        TRANSFORMATIONS[name] = Transformation(name, frozenset(kinds), label, basis, rewrite, symmetric=symmetric)
         return rewrite
 
     return register
 
 
-def _equal(*kinds: Kind, basis: Basis = "mathematics", compound: bool = False, symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
-    return _transformation(Label.CORRECT, *kinds, basis=basis, compound=compound, symmetric=symmetric)
+def _equal(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
+    return _transformation(Label.CORRECT, *kinds, basis=basis, symmetric=symmetric)
 
 
 def _near(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
@@ -97,8 +94,8 @@ def _typography(gold: Gold) -> Iterator[str]:
     yield f" {gold.text} "
     if "$" not in gold.text:
         yield f"${gold.text}$"
-    if "\\left" not in gold.text and gold.kind in (Kind.TUPLE, Kind.INTERVAL) and "\\cup" not in gold.text:
-        yield gold.text[: -len(gold.text[1:])] and "\\left" + gold.text[:-1] + "\\right" + gold.text[-1]
+    if gold.kind is Kind.TUPLE and "\\left" not in gold.text:
+        yield f"\\left{gold.text[:-1]}\\right{gold.text[-1]}"
     if "\\frac" in gold.text:
         yield gold.text.replace("\\frac", "\\dfrac").replace("\\ddfrac", "\\dfrac")
 
@@ -177,7 +174,7 @@ def _scientific(gold: Gold) -> Iterator[str]:
         yield f"{mantissa}e{len(digits) - 1}"
 
 
-@_equal(*_REALS, basis="policy", compound=True)
+@_equal(*_REALS, basis="policy")
 def _unevaluated(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     yield f"{latex_fraction(number - 3)}+3"
@@ -187,13 +184,12 @@ def _unevaluated(gold: Gold) -> Iterator[str]:
 
 @_equal(*_RATIONALS, Kind.MIXED, basis="policy")
 def _named_value(gold: Gold) -> Iterator[str]:
-    yield f"x={gold.text}"
-    yield f"x = {latex_fraction(_number(gold))}"
+    yield f"x={latex_fraction(_number(gold))}"
 
 
 @_equal(Kind.INTEGER, basis="policy")
 def _set_of_one(gold: Gold) -> Iterator[str]:
-    yield f"\\{{{gold.text}\\}}"
+    yield f"\\{{{_number(gold)}\\}}"
 
 
 @_equal(Kind.INTEGER, basis="policy")
@@ -228,7 +224,7 @@ def _long_rounding(gold: Gold) -> Iterator[str]:
 # Equal expressions
 
 
-@_equal(Kind.CONSTANT, Kind.POLYNOMIAL, compound=True, symmetric=True)
+@_equal(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
 def _rewritten_terms(gold: Gold) -> Iterator[str]:
     value = _value(gold)
     yield write(value)
@@ -237,7 +233,7 @@ def _rewritten_terms(gold: Gold) -> Iterator[str]:
         yield write(value, "plain")
 
 
-@_equal(Kind.POLYNOMIAL, Kind.CONSTANT, compound=True)
+@_equal(Kind.POLYNOMIAL, Kind.CONSTANT)
 def _common_factor(gold: Gold) -> Iterator[str]:
     if len(_value(gold).terms) > 1:
         yield f"2\\left({write(_value(gold) * Expression.constant(Fraction(1, 2)))}\\right)"
@@ -248,7 +244,7 @@ def _name_left_out(gold: Gold) -> Iterator[str]:
     yield gold.items[0].text
 
 
-@_equal(Kind.ASSIGNMENT, compound=True)
+@_equal(Kind.ASSIGNMENT)
 def _value_rewritten(gold: Gold) -> Iterator[str]:
     yield f"{gold.name}={write(_value(gold), backwards=True)}"
 
@@ -264,7 +260,9 @@ def _equal_element(gold: Gold) -> Iterator[str]:
 
 def _element_forms(item: Gold) -> list[str]:
     number = item.number
-    return [write(_value(item))] if number is None else [f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"]
+    return (
+        [write(_value(item))] if number is None else [f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"]
+    )
 
 
 @_equal(Kind.LIST, basis="policy")
@@ -434,14 +432,28 @@ def _other_amount(gold: Gold) -> Iterator[str]:
         yield f"{latex_fraction(_number(gold) + 1)}^\\circ"
 
 
+_OTHER_UNITS = {
+    "cm": "m",
+    "m": "cm",
+    "km": "m",
+    "inches": "feet",
+    "feet": "inches",
+    "cents": "dollars",
+    "hours": "minutes",
+}
+
+
+@_near(Kind.QUANTITY, basis="policy")
+def _other_unit(gold: Gold) -> Iterator[str]:
+    if gold.name in _OTHER_UNITS:
+        yield re.sub(rf"(?<![A-Za-z]){gold.name}(?![A-Za-z])", _OTHER_UNITS[gold.name], gold.text)
+
+
 @_near(Kind.QUANTITY, basis="policy")
 def _radians(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if gold.name == "°" and number:
-        yield write(Expression.constant(number / 180) * _PI)
-
-
-_PI = Expression({monomial: value for monomial, value in __import__("verifiers.audit.expressions").audit.expressions.symbol(PI).terms.items()})
+        yield write(Expression.constant(number / 180) * symbol(PI))
 
 
 # Near misses of expressions
@@ -485,11 +497,13 @@ def _root_dropped(gold: Gold) -> Iterator[str]:
 def _other_variable(gold: Gold) -> Iterator[str]:
     old = min(_value(gold).symbols)
     new = next(name for name in "tuwvq" if name not in _value(gold).symbols)
-    renamed = Expression(
-        {type(key)(tuple(sorted((new if name == old else name, power) for name, power in key.powers)), key.radicand, key.imaginary): part
-         for key, part in _value(gold).terms.items()}
-    )
+    renamed = Expression({_renamed(monomial, old, new): part for monomial, part in _value(gold).terms.items()})
     yield write(renamed)
+
+
+def _renamed(monomial: Monomial, old: str, new: str) -> Monomial:
+    powers = sorted((new if name == old else name, power) for name, power in monomial.powers)
+    return Monomial(tuple(powers), monomial.radicand, monomial.imaginary)
 
 
 @_near(Kind.ASSIGNMENT)
@@ -542,7 +556,8 @@ def _other_element(gold: Gold) -> Iterator[str]:
 def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
     left, right = ("(", ")") if gold.kind is Kind.TUPLE else ("", "")
     texts = [item.text for item in gold.items]
-    for changed in (texts[:-1], texts[1:], [*texts, "97"], ["-101", *texts]):
+    extra = max((abs(item.number) for item in gold.items if item.number is not None), default=Fraction(0)) + 97
+    for changed in (texts[:-1], texts[1:], [*texts, latex_fraction(extra)]):
         if len(changed) > 1 or gold.kind is Kind.LIST:
             yield left + ", ".join(changed) + right
 

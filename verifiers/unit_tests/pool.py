@@ -178,6 +178,10 @@ class Pool:
                 raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
         return worker
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, starts servers of its own."""
+        return type(self), (self._size, self._layers)
+
     def close(self) -> None:
         """End every idle worker; the pool starts new ones if it is used again."""
         with self._changed:

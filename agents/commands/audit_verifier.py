@@ -1,0 +1,65 @@
+"""`rlvr audit-verifier`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+import verifiers
+from agents.commands.common import env_arguments, env_id
+from agents.progress import progress
+from rlvr_envs import environment_class
+
+
+@dataclass(frozen=True)
+class AuditVerifier:
+    """Look for what is wrong with a verifier: rewritten golds, near misses, attacks, threads, deadlines."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """A verifier's name, or module:attribute."""
+    dataset: str
+    """The environment whose gold answers are used, such as GSM8K or rlvr/MATH500-v0."""
+    split: str | None = None
+    """One split; by default the last one, which is the test split where there is one."""
+    limit: int | None = None
+    """Use a sample of so many golds."""
+    seed: int = 0
+    """Decides the sample and the orders of asking."""
+    args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value."""
+    data_args: tuple[str, ...] = ()
+    """Arguments of the data set, each as name=value."""
+    answer_format: str | None = None
+    """How a completion presents its answer, with ANSWER in its place; by default as the data set's own completions do."""
+    skip: tuple[str, ...] = ()
+    """Transformations and attacks to leave out, by the names in the report."""
+    deadline_s: float = 5.0
+    """Seconds that one verdict may take."""
+    json: Path | None = None
+    """A file for everything that was found."""
+
+    def run(self, console: Console) -> int:
+        """Print the report card; 0 if nothing was found, 1 if something was."""
+        task = environment_class(env_id(self.dataset)).task
+        dataset = task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))
+        with progress(f"audit of {self.name}", 1.0) as advance:
+            report = verifiers.audit_verifier(
+                self.name,
+                dataset,
+                verifier_args=env_arguments(self.args),
+                limit=self.limit,
+                seed=self.seed,
+                answer_format=self.answer_format,
+                skip=self.skip,
+                deadline_s=self.deadline_s,
+                progress=lambda done, total: advance(done / total, f"{total} cases"),
+            )
+        if self.json is not None:
+            self.json.write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
+        console.print(str(report), markup=False, highlight=False, soft_wrap=True)
+        return 0 if report.clean else 1

@@ -1,0 +1,157 @@
+"""Tokens as bytes: what environments read is what the tokenizer itself would decode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers.trainers import BpeTrainer
+from transformers import PreTrainedTokenizerFast
+
+import rlvr_envs
+from rlvr_envs import (
+    ByteTokenizer,
+    CharTokenizer,
+    HuggingFaceTokenizer,
+    TokenEnv,
+    decode,
+    environment_class,
+    get_tokenizer,
+)
+from tests.envs.helpers import streams
+from verifiers import DataError, InvalidArgumentError, Message, Problem
+
+CORPUS = ["the quick brown fox\n    return x + 1\n", "naïve café ½ 日本語 12345 <|no|>", "a b  c   d"] * 3
+
+
+def byte_level() -> Any:
+    """As GPT-2 and Llama 3 have it, with special tokens that are named and others that are not."""
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    inner.train_from_iterator(CORPUS, BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|end|>", pad_token="<|end|>")
+    tokenizer.add_tokens(["<tool>", "a plain one"])
+    tokenizer.add_tokens(["<|eot_id|>"], special_tokens=True)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|eot_id|>{% endfor %}<|assistant|>"
+    )
+    return tokenizer
+
+
+def metaspace() -> Any:
+    """As Llama 2 has it: a space before every text, bytes for what is not in the vocabulary, BOS."""
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgrtuhx+=1", "th", "▁th"]
+    vocabulary, merges = {piece: index for index, piece in enumerate(pieces)}, [("t", "h"), ("▁", "th")]
+    inner = Tokenizer(models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>"))
+    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    inner.decoder = decoders.Sequence(steps)
+    inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+BYTE_LEVEL, METASPACE = HuggingFaceTokenizer(byte_level()), HuggingFaceTokenizer(metaspace())
+
+
+@given(st.text(max_size=40))
+def test_bytes_and_byte_level_tokens_give_every_text_back(text: str) -> None:
+    for tokenizer in (ByteTokenizer(), BYTE_LEVEL):
+        assert decode(tokenizer, tokenizer.encode(text).tolist()) == text
+
+
+@given(st.text("abth xé\n日", max_size=20))
+def test_a_continuation_gets_no_space_of_its_own(text: str) -> None:
+    assert decode(METASPACE, METASPACE.encode(text).tolist()) == text
+
+
+@given(st.lists(st.integers(0, BYTE_LEVEL.vocab_size - 1), max_size=12))
+def test_byte_level_tokens_decode_as_the_tokenizer_does(tokens: list[int]) -> None:
+    kept = [token for token in tokens if token not in BYTE_LEVEL.inner.all_special_ids]
+    expected = BYTE_LEVEL.inner.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    assert decode(BYTE_LEVEL, tokens) == expected
+
+
+def test_bos_is_put_once_and_only_at_the_start() -> None:
+    assert METASPACE.encode("a", start=True)[0] == 1
+    assert (METASPACE.encode("a", start=True) == 1).sum() == 1
+    assert 1 not in METASPACE.encode("a")
+    assert BYTE_LEVEL.encode("a", start=True).tolist() == BYTE_LEVEL.encode("a").tolist()
+
+
+def test_special_tokens_are_silent_whether_they_are_named_or_not() -> None:
+    tokens = BYTE_LEVEL.encode("42<|eot_id|><|end|><tool>").tolist()
+    assert decode(BYTE_LEVEL, tokens) == "42<tool>"
+
+
+@pytest.mark.parametrize("stop", ["<|eot_id|>", "<|end|>", "<tool>", "2<tool>"])
+def test_a_special_token_that_is_written_out_stops(stop: str) -> None:
+    problems = [Problem("p", "a", "")]
+    env = TokenEnv(streams(tokenizer=BYTE_LEVEL, problems=problems, stop=[stop], verifier=lambda c, p: 1.0))
+    env.reset()
+    *_, terminated, _, info = env.step_many(BYTE_LEVEL.encode(f"12{stop.removeprefix('2')}").tolist())
+    assert terminated
+    assert info["completion"] == ("1" if stop.startswith("2") else "12")
+
+
+def test_chats_go_through_the_tokenizers_template() -> None:
+    assert BYTE_LEVEL.chat_template is not None
+    text = BYTE_LEVEL.chat_template((Message("user", "hi"),))
+    assert text == "<|user|>hi<|eot_id|><|assistant|>"
+    assert METASPACE.chat_template is None
+
+
+@pytest.mark.parametrize(
+    "name", ["Addition", "Arithmetic", "Countdown", "Sort", "Reverse", "LinearEquation", "Polynomial"]
+)
+@pytest.mark.parametrize("tokenizer", [BYTE_LEVEL, METASPACE], ids=["byte-level", "metaspace"])
+def test_every_generated_prompt_fits_whatever_the_tokenizer_adds(name: str, tokenizer: Any) -> None:
+    env = environment_class(f"rlvr/{name}-v0")(tokenizer=tokenizer)
+    for index in range(50):
+        env.reset(options={"problem": index})
+
+
+def test_characters() -> None:
+    tokenizer = CharTokenizer("ab+a")
+    assert (tokenizer.vocab_size, tokenizer.encode("a+b").tolist(), decode(tokenizer, [1, 3, 2, 0])) == (
+        4,
+        [1, 3, 2],
+        "a+b",
+    )
+    with pytest.raises(DataError, match="the character 'é' of 'aé' is not in the tokenizer's alphabet 'ab\\+'"):
+        tokenizer.encode("aé")
+    with pytest.raises(InvalidArgumentError, match="at least one character"):
+        CharTokenizer("")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("char", "small alphabet"),
+        (7, "a tokenizer is 'byte', 'char'"),
+        ("/no/such/folder", "no tokenizer could be loaded from '/no/such/folder'"),
+    ],
+)
+def test_what_is_no_tokenizer_is_refused(spec: object, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        get_tokenizer(spec)
+
+
+def test_a_tokenizer_without_definite_bytes_or_without_an_end_is_refused() -> None:
+    inner = Tokenizer(models.WordLevel({"a": 0, "</s>": 1}, unk_token="a"))
+    with pytest.raises(InvalidArgumentError, match="decodes with nothing; expected byte-level BPE"):
+        HuggingFaceTokenizer(PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>"))
+    with pytest.raises(InvalidArgumentError, match="has no eos_token"):
+        HuggingFaceTokenizer(PreTrainedTokenizerFast(tokenizer_object=inner))
+
+
+def test_a_folder_is_loaded_and_given_back_alike(tmp_path: Any) -> None:
+    BYTE_LEVEL.inner.save_pretrained(tmp_path)
+    again = rlvr_envs.get_tokenizer(str(tmp_path))
+    assert again.fingerprint == BYTE_LEVEL.fingerprint
+    assert np.array_equal(again.encode("the café"), BYTE_LEVEL.encode("the café"))

@@ -1,0 +1,181 @@
+"""The audit: cases from golds, all passes, one report."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from verifiers.audit.cases import Case, Label
+from verifiers.audit.checks import (
+    Check,
+    Finding,
+    Progress,
+    Tally,
+    ask_all,
+    check_answers,
+    check_repeats,
+    check_symmetry,
+    check_threads,
+    check_unusable_golds,
+)
+from verifiers.audit.golds import recognise
+from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
+from verifiers.audit.report import AuditReport, Row
+from verifiers.audit.runner import Answer, Runner
+from verifiers.audit.transformations import TRANSFORMATIONS
+from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.registry import VerifierSpec
+from verifiers.types import Problem
+
+ATTACKS = (
+    "empty",
+    "hedge",
+    "every-candidate",
+    "restated-prompt",
+    "huge",
+    "malformed",
+    "nested",
+    "nested-gold",
+    "control-characters",
+    "long",
+    "injection",
+)
+"""The names of the attacks."""
+
+
+def audit_verifier(
+    verifier: VerifierSpec,
+    problems: ProblemSource,
+    *,
+    verifier_args: Mapping[str, object] | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    answer_format: str | None = None,
+    skip: Collection[str] = (),
+    deadline_s: float = 5.0,
+    memory_mib: int = 4096,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Look for what is wrong with a verifier.
+
+    Every gold is rewritten into equal forms and near misses and attacked; the verifier judges in a process of its own.
+
+    Args:
+        verifier: As for `verifiers.make`. A class or function must be importable by its name.
+        problems: Where the golds come from; their references are text or numbers.
+        verifier_args: Arguments of the verifier.
+        limit: Audit with a sample of so many golds.
+        seed: Decides the sample and the orders of asking.
+        answer_format: How completions present an answer, with `ANSWER` in its place, such as `"#### ANSWER"`; by default
+            as the gold completions do.
+        skip: Transformations and attacks to leave out: those whose policy the verifier does not share.
+        deadline_s: Seconds that one verdict may take.
+        memory_mib: Limit on the address space of the verifier's process.
+        progress: Called with the number of cases done and of all cases.
+
+    Raises:
+        InvalidArgumentError: If there is no gold answer, an option has a value it cannot have, or the verifier cannot be
+            built in another process.
+        UnknownNameError: If `skip` names something that does not exist.
+    """
+    _check_options(problems, limit, answer_format, deadline_s)
+    for name in skip:
+        if name not in TRANSFORMATIONS and name not in ATTACKS:
+            raise unknown_name("transformation or attack", name, [*TRANSFORMATIONS, *ATTACKS])
+    chosen = choose(problems, limit, seed)
+    tally = Tally()
+    with (
+        tempfile.TemporaryDirectory(prefix="audit-") as folder,
+        Runner(verifier, verifier_args or {}, memory_mib=memory_mib) as runner,
+    ):
+        maker = CaseMaker(answer_format=answer_format, skip=frozenset(skip), folder=Path(folder))
+        cases = maker.make(chosen)
+        answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
+        _check_all(tally, runner, cases, answers, deadline_s, seed)
+    return _report(verifier, chosen, tally, cases, answers)
+
+
+def _no_progress(done: int, total: int) -> None:
+    pass
+
+
+def _check_options(problems: ProblemSource, limit: int | None, answer_format: str | None, deadline_s: float) -> None:
+    if not len(problems):
+        raise InvalidArgumentError("an audit needs at least one problem with a gold answer, got none")
+    if limit is not None and limit < 1:
+        raise InvalidArgumentError(f"limit is a positive number of golds, got {limit}")
+    if answer_format is not None and "ANSWER" not in answer_format:
+        raise InvalidArgumentError(f"answer_format holds ANSWER where the answer goes, got {answer_format!r}")
+    if not deadline_s > 0:
+        raise InvalidArgumentError(f"deadline_s is a positive number of seconds, got {deadline_s!r}")
+
+
+def _check_all(
+    tally: Tally,
+    runner: Runner,
+    cases: Sequence[Case],
+    answers: Sequence[Answer | None],
+    deadline_s: float,
+    seed: int,
+) -> None:
+    check_answers(tally, cases, answers)
+    check_symmetry(tally, cases, answers)
+    pairs = [(case, answer) for case, answer in zip(cases, answers, strict=True) if _is_repeatable(answer)]
+    settled = [(case, answer) for case, answer in pairs if answer is not None]
+    rng = random.Random(seed)
+    check_repeats(tally, runner, settled, deadline_s, rng)
+    check_threads(tally, runner, settled, deadline_s, rng)
+    check_unusable_golds(tally, runner, cases[0], deadline_s)
+
+
+def _is_repeatable(answer: Answer | None) -> bool:
+    return answer is not None and answer.judged
+
+
+def _report(
+    verifier: VerifierSpec,
+    problems: Sequence[Problem],
+    tally: Tally,
+    cases: Sequence[Case],
+    answers: Sequence[Answer | None],
+) -> AuditReport:
+    answered = [(case, answer) for case, answer in zip(cases, answers, strict=True) if answer is not None]
+    slowest = sorted(answered, key=lambda pair: -pair[1].seconds)[:5]
+    return AuditReport(
+        verifier=verifier if isinstance(verifier, str) else repr(verifier),
+        golds=len(problems),
+        kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
+        rows=_rows(answered),
+        checks={str(check): tally.looked_at[check] for check in Check},
+        findings=tuple(tally.findings),
+        skipped=len(cases) - len(answered),
+        seconds={
+            "ordinary": _percentiles([answer.seconds for case, answer in answered if not case.hostile]),
+            "hostile": _percentiles([answer.seconds for case, answer in answered if case.hostile]),
+        },
+        slowest=tuple(
+            Finding(Check.DEADLINE, case.family, case.gold, case.answer, answer.reason, case.problem.id, answer.seconds)
+            for case, answer in slowest
+        ),
+    )
+
+
+def _rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[Row, ...]:
+    totals: Counter[tuple[str, Label]] = Counter()
+    wrong: Counter[tuple[str, Label]] = Counter()
+    for case, answer in answered:
+        if answer.judged and answer.outcome != "verifier_error" and case.label is not Label.ANY:
+            totals[case.family, case.label] += 1
+            wrong[case.family, case.label] += answer.accepted != (case.label is Label.CORRECT)
+    return tuple(Row(*key, count, wrong[key]) for key, count in totals.items())
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    """Nearest-rank percentiles."""
+    ordered = sorted(seconds) or [0.0]
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+    found = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in ranks.items()}
+    return found | {"max": ordered[-1]}

@@ -1,0 +1,218 @@
+"""What an audit looks for, and the passes that look for it."""
+
+from __future__ import annotations
+
+import enum
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from verifiers.audit.cases import Case, Label
+from verifiers.audit.runner import Answer, Asked, Mode, Runner
+from verifiers.types import Problem
+
+
+class Check(enum.StrEnum):
+    """What can be wrong with a verifier."""
+
+    FALSE_POSITIVE = "false positive"
+    """A wrong answer was accepted."""
+    FALSE_NEGATIVE = "false negative"
+    """A right answer was rejected."""
+    EXCEPTION = "exception"
+    """The verifier raised."""
+    VERIFIER_ERROR = "verifier error"
+    """The verdict is VERIFIER_ERROR, for a gold and an answer that are as they should be."""
+    DEADLINE = "deadline"
+    """There was no verdict before the deadline; the process was killed."""
+    CRASH = "crash"
+    """The process died."""
+    EXECUTION = "execution"
+    """Text of the completion was executed."""
+    DETERMINISM = "determinism"
+    """The same question, asked again in another order, had another verdict."""
+    BATCH = "batch"
+    """A completion had another verdict in a batch than alone."""
+    SYMMETRY = "symmetry"
+    """Gold and answer exchanged had another verdict, where they must agree."""
+    THREADS = "threads"
+    """Several threads that asked at once had other verdicts than one."""
+    MAIN_THREAD = "main thread"
+    """Off the main thread the verifier raised, hung or judged otherwise."""
+    SILENT_ERROR = "silent error"
+    """A gold that nothing can be compared with was scored, instead of VERIFIER_ERROR or an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong."""
+
+    check: Check
+    family: str
+    gold: str
+    answer: str
+    reason: str
+    problem_id: str
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many cases each check looked at, and what it found."""
+
+    looked_at: Counter[Check] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    def look(self, checks: Sequence[Check], count: int = 1) -> None:
+        """Count cases that were checked."""
+        for check in checks:
+            self.looked_at[check] += count
+
+    def find(self, check: Check, case: Case, answer: Answer, reason: str | None = None) -> None:
+        """Record a finding."""
+        why = answer.reason if reason is None else reason
+        self.findings.append(Finding(check, case.family, case.gold, case.answer, why, case.problem.id, answer.seconds))
+
+
+Progress = Callable[[int, int], None]
+_MAX_HANGS_OF_FAMILY = 2
+_MAX_HANGS = 10
+_CHUNK = 64
+_THREAD_SAMPLE = 256
+_MAX_LOST_CHUNKS = 3
+
+
+def ask_all(runner: Runner, cases: Sequence[Case], deadline_s: float, progress: Progress) -> list[Answer | None]:
+    """Put every case on its own; None for cases that were passed over because their family hangs again and again."""
+    hangs: Counter[str] = Counter()
+    answers: list[Answer | None] = []
+    for done, case in enumerate(cases, start=1):
+        if hangs[case.family] >= _MAX_HANGS_OF_FAMILY or hangs.total() >= _MAX_HANGS:
+            answers.append(None)
+            continue
+        (answer,) = runner.ask("single", [_asked(case)], deadline_s=deadline_s)
+        hangs[case.family] += answer.hung or answer.died
+        answers.append(answer)
+        progress(done, len(cases))
+        if case.canary and os.path.exists(case.canary):
+            os.remove(case.canary)
+            answers[-1] = Answer(error=EXECUTED, seconds=answer.seconds)
+    return answers
+
+
+EXECUTED = "the completion's text was executed: the file that it names came into being"
+
+
+def check_answers(tally: Tally, cases: Sequence[Case], answers: Sequence[Answer | None]) -> None:
+    """Check each verdict against its label, and look for verdicts that are missing."""
+    for case, answer in zip(cases, answers, strict=True):
+        if answer is None:
+            continue
+        tally.look([Check.EXCEPTION, Check.VERIFIER_ERROR, Check.DEADLINE, Check.CRASH])
+        tally.look([Check.EXECUTION], int(bool(case.canary)))
+        trouble = _trouble(answer)
+        if trouble is not None:
+            tally.find(trouble, case, answer)
+        elif case.label is Label.WRONG:
+            tally.look([Check.FALSE_POSITIVE])
+            if answer.accepted:
+                tally.find(Check.FALSE_POSITIVE, case, answer)
+        elif case.label is Label.CORRECT:
+            tally.look([Check.FALSE_NEGATIVE])
+            if not answer.accepted:
+                tally.find(Check.FALSE_NEGATIVE, case, answer)
+
+
+def _trouble(answer: Answer) -> Check | None:
+    if answer.hung:
+        return Check.DEADLINE
+    if answer.died:
+        return Check.CRASH
+    if answer.error:
+        return Check.EXECUTION if answer.error == EXECUTED else Check.EXCEPTION
+    return Check.VERIFIER_ERROR if answer.outcome == "verifier_error" else None
+
+
+def check_symmetry(tally: Tally, cases: Sequence[Case], answers: Sequence[Answer | None]) -> None:
+    """Compare each verdict with that of gold and answer exchanged."""
+    for case, answer in zip(cases, answers, strict=True):
+        other = None if case.mirror is None else answers[case.mirror]
+        if answer is None or other is None or not (answer.judged and other.judged):
+            continue
+        tally.look([Check.SYMMETRY])
+        if answer.accepted != other.accepted:
+            tally.find(Check.SYMMETRY, case, answer, f"{answer.outcome}; exchanged: {other.outcome}")
+
+
+Pair = tuple[Case, Answer]
+
+
+def check_repeats(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_s: float, rng: random.Random) -> None:
+    """Ask again in another order, alone and in batches."""
+    shuffled = list(pairs)
+    rng.shuffle(shuffled)
+    for mode, check in (("single", Check.DETERMINISM), ("batch", Check.BATCH)):
+        _repeat(tally, runner, shuffled, deadline_s, mode, check)  # type: ignore[arg-type]  # both are modes
+
+
+def check_threads(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_s: float, rng: random.Random) -> None:
+    """Ask from several threads at once, and every hostile question from a thread that is not the main one."""
+    ordinary = [pair for pair in pairs if not pair[0].hostile]
+    sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
+    _repeat(tally, runner, sample, deadline_s, "threads", Check.THREADS)
+    hostile = [pair for pair in pairs if pair[0].hostile]
+    _repeat(tally, runner, sample, deadline_s, "thread", Check.MAIN_THREAD)
+    _repeat(tally, runner, hostile, deadline_s, "thread", Check.MAIN_THREAD, chunk=1)
+
+
+def _repeat(
+    tally: Tally,
+    runner: Runner,
+    pairs: Sequence[Pair],
+    deadline_s: float,
+    mode: Mode,
+    check: Check,
+    chunk: int = _CHUNK,
+) -> None:
+    """Ask in chunks and compare with the first answers; give up where chunk after chunk is lost."""
+    lost = 0
+    for part in _chunks(pairs, chunk):
+        if lost == _MAX_LOST_CHUNKS:
+            return
+        patience = deadline_s + 8 * sum(answer.seconds for _, answer in part)
+        answers = runner.ask(mode, [_asked(case) for case, _ in part], deadline_s=patience)
+        tally.look([check], len(answers))
+        if answers and not any(answer.hung or answer.died for answer in answers):
+            _compare(tally, part, answers, check)
+        elif answers:
+            lost += 1
+            tally.find(check, part[0][0], answers[0], f"{answers[0].reason}, with {len(part) - 1} other cases")
+
+
+def _compare(tally: Tally, part: Sequence[Pair], answers: Sequence[Answer], check: Check) -> None:
+    for place, answer in enumerate(answers):
+        case, first = part[place % len(part)]
+        if not answer.same(first):
+            tally.find(check, case, answer, f"{answer.reason}; at first: {first.reason}")
+
+
+def _chunks(pairs: Sequence[Pair], size: int) -> Iterator[Sequence[Pair]]:
+    for start in range(0, len(pairs), size):
+        yield pairs[start : start + size]
+
+
+def _asked(case: Case) -> Asked:
+    return case.completion, case.problem
+
+
+def check_unusable_golds(tally: Tally, runner: Runner, case: Case, deadline_s: float) -> None:
+    """Ask about golds that nothing can be compared with: a score for them is an error that was swallowed."""
+    for reference in (None, float("nan"), object()):
+        problem = Problem(case.problem.id, case.problem.prompt, reference)
+        (answer,) = runner.ask("single", [(case.completion, problem)], deadline_s=deadline_s)
+        tally.look([Check.SILENT_ERROR])
+        if answer.judged and answer.outcome != "verifier_error":
+            odd = Case("unusable gold", Label.ANY, case.answer, case.completion, problem)
+            tally.find(Check.SILENT_ERROR, odd, answer)

@@ -1,0 +1,140 @@
+"""From problems to cases: every transformation and attack, presented as the data set's completions are."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from verifiers.audit.attacks import Attack, attacks_on, hostile_attacks, restates
+from verifiers.audit.cases import Case, Label
+from verifiers.audit.golds import Gold, Kind, recognise
+from verifiers.audit.transformations import TRANSFORMATIONS, Transformation
+from verifiers.errors import InvalidArgumentError
+from verifiers.types import Problem
+
+ANSWER = "ANSWER"
+"""What stands for the answer in an answer format."""
+BOXED = f"\\boxed{{{ANSWER}}}"
+_HOSTILE_GOLDS = 3
+
+
+class ProblemSource(Protocol):
+    """A list of problems, or a data set."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Problem: ...
+
+
+def answer_format_of(problem: Problem) -> str:
+    """How the gold completion of a problem presents its answer: boxed, after `####`, or bare."""
+    completion = str(problem.metadata.get("gold_completion", ""))
+    if "####" in completion:
+        return f"#### {ANSWER}"
+    return ANSWER if completion.strip() and completion.strip() == str(problem.reference).strip() else BOXED
+
+
+def gold_text(problem: Problem) -> str:
+    """The gold answer of a problem as text.
+
+    Raises:
+        InvalidArgumentError: If its reference is neither text nor a number.
+    """
+    reference = problem.reference
+    if isinstance(reference, bool) or not isinstance(reference, str | int | float):
+        raise InvalidArgumentError(
+            f"the audit rewrites gold answers, which are text or numbers; the reference of problem {problem.id!r} is a "
+            f"{type(reference).__name__}"
+        )
+    return str(reference)
+
+
+def prompt_of(problem: Problem) -> str:
+    """The prompt of a problem as one text."""
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    return "\n".join(message.content for message in problem.prompt)
+
+
+def choose(problems: ProblemSource, limit: int | None, seed: int) -> list[Problem]:
+    """All problems, or a sample of so many, in their order."""
+    if limit is None or limit >= len(problems):
+        return [problems[index] for index in range(len(problems))]
+    picked = sorted(random.Random(seed).sample(range(len(problems)), limit))
+    return [problems[index] for index in picked]
+
+
+class CaseMaker:
+    """Makes the cases of an audit.
+
+    Args:
+        answer_format: Text with `ANSWER` where the answer goes; None for what each problem's gold completion shows.
+        skip: Transformations and attacks that are left out.
+        folder: Where the canaries of injections would appear.
+    """
+
+    def __init__(self, *, answer_format: str | None, skip: frozenset[str], folder: Path) -> None:
+        self._format = answer_format
+        self._skip = skip
+        self._folder = folder
+
+    def make(self, problems: Sequence[Problem]) -> list[Case]:
+        """Every case: those of each gold, then the hostile ones, put against a few golds of different kinds."""
+        golds = [recognise(gold_text(problem)) for problem in problems]
+        cases: list[Case] = []
+        for problem, gold in zip(problems, golds, strict=True):
+            for transformation in TRANSFORMATIONS.values():
+                if transformation.name not in self._skip:
+                    self._add_rewrites(cases, transformation, problem, gold)
+            cases += self._attacks(attacks_on(gold, prompt_of(problem)), problem, gold)
+        for problem, gold in _one_of_each_kind(problems, golds):
+            cases += self._attacks(iter(hostile_attacks(gold)), problem, gold)
+        return cases
+
+    def _add_rewrites(self, cases: list[Case], transformation: Transformation, problem: Problem, gold: Gold) -> None:
+        prompt = prompt_of(problem)
+        for answer in dict.fromkeys(transformation(gold)):
+            if transformation.label is Label.CORRECT and restates(answer, gold, prompt):
+                continue
+            completion = self._present(answer, problem)
+            cases.append(Case(transformation.name, transformation.label, answer, completion, problem))
+            if transformation.symmetric and answer != gold.text:
+                cases.append(self._mirrored(cases[-1], gold, len(cases) - 1))
+
+    def _mirrored(self, case: Case, gold: Gold, place: int) -> Case:
+        """The case with gold and answer exchanged; without a prompt, which belongs to the gold."""
+        problem = dataclasses.replace(case.problem, prompt="", reference=case.answer)
+        completion = self._present(gold.text, case.problem)
+        return dataclasses.replace(
+            case,
+            family=f"{case.family} (swapped)",
+            answer=gold.text,
+            completion=completion,
+            problem=problem,
+            mirror=place,
+        )
+
+    def _attacks(self, attacks: Iterator[Attack], problem: Problem, gold: Gold) -> Iterator[Case]:
+        for number, attack in enumerate(attacks):
+            if attack.family in self._skip:
+                continue
+            canary = str(self._folder / f"canary-{number}") if attack.canary else ""
+            answer = attack.answer.replace("CANARY", canary) if attack.canary else attack.answer
+            label = Label.ANY if attack.hostile and gold.kind is Kind.UNKNOWN else attack.label
+            completion = answer if attack.raw else self._present(answer, problem)
+            yield Case(attack.family, label, answer, completion, problem, hostile=attack.hostile, canary=canary)
+
+    def _present(self, answer: str, problem: Problem) -> str:
+        return (self._format or answer_format_of(problem)).replace(ANSWER, answer)
+
+
+def _one_of_each_kind(problems: Sequence[Problem], golds: Sequence[Gold]) -> list[tuple[Problem, Gold]]:
+    first: dict[Kind, tuple[Problem, Gold]] = {}
+    for problem, gold in zip(problems, golds, strict=True):
+        first.setdefault(gold.kind, (problem, gold))
+    if len(first) > 1:
+        first.pop(Kind.UNKNOWN, None)
+    return list(first.values())[:_HOSTILE_GOLDS]

@@ -1,0 +1,167 @@
+"""The report card of an audit."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from verifiers.audit.cases import Label
+from verifiers.audit.checks import Check, Finding
+
+_Z = 1.959963984540054  # the 97.5 % point of the normal distribution
+_SHOWN = 60
+_WORST = 12
+
+
+def wilson_interval(hits: int, total: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a proportion (Wilson 1927); (0, 1) where there is nothing to go by."""
+    if not total:
+        return 0.0, 1.0
+    share, square = hits / total, _Z * _Z / total
+    middle = (share + square / 2) / (1 + square)
+    half = _Z * math.sqrt(share * (1 - share) / total + square / (4 * total)) / (1 + square)
+    return (0.0 if hits == 0 else middle - half), (1.0 if hits == total else middle + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One transformation or attack, or a total."""
+
+    family: str
+    label: Label
+    cases: int
+    """Cases with a verdict."""
+    wrong: int
+    """False positives among wrong answers, false negatives among right ones."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """95 % Wilson bounds of the error rate."""
+        return wilson_interval(self.wrong, self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found. All but `seconds` and the times of findings follows from the seed."""
+
+    verifier: str
+    golds: int
+    kinds: Mapping[str, int]
+    """How many golds there are of each kind."""
+    rows: tuple[Row, ...]
+    checks: Mapping[str, int]
+    """How many cases each check looked at."""
+    findings: tuple[Finding, ...]
+    skipped: int
+    """Cases passed over because their like had hung again and again."""
+    seconds: Mapping[str, Mapping[str, float]]
+    """`p50`, `p90`, `p99` and `max` of a verdict's time, for ordinary and for hostile answers."""
+    slowest: tuple[Finding, ...] = ()
+    """The cases that took longest; these are no findings."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings and not self.skipped
+
+    def total(self, label: Label) -> Row:
+        """The row of all wrong or all right answers."""
+        rows = [row for row in self.rows if row.label is label]
+        name = "all right answers" if label is Label.CORRECT else "all wrong answers"
+        return Row(name, label, sum(row.cases for row in rows), sum(row.wrong for row in rows))
+
+    def found(self, check: Check) -> list[Finding]:
+        """The findings of one check."""
+        return [finding for finding in self.findings if finding.check is check]
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain data for JSON."""
+        data = dataclasses.asdict(self)
+        data["rows"] = [_row_data(row) for row in (*self.rows, self.total(Label.CORRECT), self.total(Label.WRONG))]
+        data["clean"] = self.clean
+        return data
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
+        parts = [
+            f"verifier {self.verifier}: {self.golds} golds ({kinds})",
+            self._rates(),
+            self._counts(),
+            self._times(),
+        ]
+        if self.skipped:
+            parts.append(f"{self.skipped} cases were passed over: too many of their kind hung or crashed")
+        parts.append(self._worst())
+        return "\n\n".join(part for part in parts if part)
+
+    def _rates(self) -> str:
+        lines = []
+        for label, error in ((Label.CORRECT, "false negatives"), (Label.WRONG, "false positives")):
+            rows = [row for row in self.rows if row.label is label]
+            table = [(row.family, row.cases, row.wrong, _percentages(row)) for row in (*rows, self.total(label))]
+            lines.append(_table((f"{label} by construction", "cases", error, "rate, 95 % bounds"), table))
+        return "\n\n".join(lines)
+
+    def _counts(self) -> str:
+        found = Counter(finding.check for finding in self.findings)
+        rows = [(str(check), self.checks.get(check, 0), found[check]) for check in Check]
+        return _table(("check", "cases", "findings"), rows)
+
+    def _times(self) -> str:
+        names = ("p50", "p90", "p99", "max")
+        rows = [(group, *(f"{1000 * times[name]:.3f}" for name in names)) for group, times in self.seconds.items()]
+        return _table(("milliseconds", *names), rows)
+
+    def _worst(self) -> str:
+        shown = [_shown(finding) for finding in _spread(self.findings)]
+        more = len(self.findings) - len(shown)
+        if not shown:
+            slow = self.slowest[0] if self.slowest else None
+            return f"Nothing was found. Slowest: {_shown(slow)}" if slow else "Nothing was found."
+        return "\n".join(["findings:", *shown, *([f"and {more} more"] if more else [])])
+
+
+def _row_data(row: Row) -> dict[str, object]:
+    return dataclasses.asdict(row) | {"bounds": row.bounds}
+
+
+def _percentages(row: Row) -> str:
+    low, high = row.bounds
+    share = row.wrong / row.cases if row.cases else 0.0
+    return f"{100 * share:.2f} % [{100 * low:.2f}, {100 * high:.2f}]"
+
+
+def _spread(findings: Sequence[Finding]) -> list[Finding]:
+    """At most so many of each check, one of each family first."""
+    chosen: list[Finding] = []
+    for check in Check:
+        mine = [finding for finding in findings if finding.check is check]
+        firsts = list({finding.family: finding for finding in reversed(mine)}.values())[::-1]
+        rest = [finding for finding in mine if finding not in firsts] if len(firsts) < _WORST else []
+        chosen += (firsts + rest)[:_WORST]
+    return chosen
+
+
+def _shown(finding: Finding) -> str:
+    head = f"  [{finding.check}] {finding.family}, {finding.problem_id}"
+    gold, answer = _clipped(finding.gold), _clipped(finding.answer)
+    return f"{head}: gold {gold}, answer {answer}, {1000 * finding.seconds:.1f} ms\n    {finding.reason[:300]}"
+
+
+def _clipped(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}… ({len(text)} characters)"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )

@@ -1,0 +1,119 @@
+"""Asking the verifier under audit in a process of its own, which is killed and replaced when it hangs or dies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.audit.worker import encode
+from verifiers.errors import InvalidArgumentError
+from verifiers.registry import VerifierSpec
+from verifiers.types import Problem
+
+Mode = Literal["single", "batch", "threads", "thread"]
+Asked = tuple[str, Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for one question; `error`, `hung` and `died` stand for no verdict at all."""
+
+    outcome: str = ""
+    score: float | None = None
+    answer: str | None = None
+    detail: str = ""
+    error: str = ""
+    hung: bool = False
+    died: bool = False
+    seconds: float = 0.0
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a verdict."""
+        return not (self.error or self.hung or self.died)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the completion was found right: correct, or scored at least one half."""
+        return self.outcome == "correct" or (self.outcome == "scored" and (self.score or 0.0) >= 0.5)
+
+    @property
+    def reason(self) -> str:
+        """What the verifier said, in one line."""
+        if self.hung or self.died:
+            return "no answer before the deadline" if self.hung else "the process died"
+        return self.error or f"{self.outcome} (answer {self.answer!r}) {self.detail}"
+
+    def same(self, other: Answer) -> bool:
+        """Whether two answers agree in everything but time."""
+        ours = (self.outcome, self.score, self.answer, self.detail, self.error, self.hung, self.died)
+        return ours == (other.outcome, other.score, other.answer, other.detail, other.error, other.hung, other.died)
+
+
+class Runner:
+    """Puts questions to a verifier; a context manager.
+
+    Args:
+        spec: As for `verifiers.make`; a callable must be importable by name from its module.
+        kwargs: Arguments of the verifier.
+        memory_mib: Limit on the process's address space.
+
+    Raises:
+        InvalidArgumentError: If the verifier cannot be sent to another process.
+    """
+
+    def __init__(self, spec: VerifierSpec, kwargs: Mapping[str, object], *, memory_mib: int) -> None:
+        try:
+            self._recipe = encode((spec, dict(kwargs)))
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"{spec!r} cannot be sent to the audit's process ({error}); name it 'module:attribute'"
+            ) from error
+        self._worker = Worker("verifiers.audit.worker", memory_mib=memory_mib)
+        self._is_made = False
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._worker.close()
+
+    def ask(self, mode: Mode, asked: Sequence[Asked], *, deadline_s: float) -> list[Answer]:
+        """Put questions and wait for all of the answers; after a hang or a crash every one of them says so.
+
+        In the modes of threads the answers come thread by thread.
+        """
+        try:
+            self._make()
+            reply = self._worker.ask([mode, encode(list(asked))], deadline_s=deadline_s)
+        except WorkerTimeoutError:
+            self._is_made = False
+            return [Answer(hung=True, seconds=deadline_s)] * len(asked)
+        except WorkerBrokenError:
+            self._is_made = False
+            return [Answer(died=True)] * len(asked)
+        rows = cast("list[dict[str, object] | list[dict[str, object]]]", reply)
+        flat = [each for row in rows for each in (row if isinstance(row, list) else [row])]
+        return [_answer(each) for each in flat]
+
+    def _make(self) -> None:
+        if self._is_made:
+            return
+        problem = self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S)
+        if problem:
+            raise InvalidArgumentError(f"the audit's process cannot build the verifier: {problem}")
+        self._is_made = True
+
+
+def _answer(given: Mapping[str, object]) -> Answer:
+    score, text, seconds = given.get("score"), given.get("answer"), given.get("seconds", 0.0)
+    return Answer(
+        outcome=str(given.get("outcome", "")),
+        score=score if isinstance(score, float | int) else None,
+        answer=None if text is None else str(text),
+        detail=str(given.get("detail", "")),
+        error=str(given.get("error", "")),
+        seconds=seconds if isinstance(seconds, float) else 0.0,
+    )

@@ -1,0 +1,118 @@
+"""The process that runs the verifier under audit; `serve` speaks the protocol of `verifiers._workers`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from verifiers.registry import make
+from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
+
+Asked = tuple[str, Problem]
+Answered = dict[str, object]
+
+
+def encode(value: object) -> str:
+    """Pickle as text that fits into JSON."""
+    return base64.b64encode(pickle.dumps(value)).decode()
+
+
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Answer requests until there are no more; what the verifier prints goes nowhere."""
+    own = os.fdopen(os.dup(replies.fileno()), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    own.write(b"ready\n")
+    own.flush()
+    verifier: Verifier | None = None
+    for line in requests:
+        mode, payload = json.loads(line)
+        if mode == "make":
+            verifier, reply = _make(payload)
+        else:
+            assert verifier is not None, "the first request makes the verifier"
+            reply = _MODES[mode](verifier, pickle.loads(base64.b64decode(payload)))
+        own.write(json.dumps(reply).encode() + b"\n")
+        own.flush()
+
+
+def _make(payload: str) -> tuple[Verifier | None, str]:
+    try:
+        spec, kwargs = pickle.loads(base64.b64decode(payload))
+        return make(spec, **kwargs), ""
+    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _judged(call: Callable[[], Verdict]) -> Answered:
+    started = time.perf_counter()
+    try:
+        answered = _described(call())
+    except Exception as error:  # noqa: BLE001 - recorded as the answer
+        answered = {"error": f"{type(error).__name__}: {error}"[:300]}
+    return answered | {"seconds": time.perf_counter() - started}
+
+
+def _described(verdict: Verdict) -> Answered:
+    """A verdict as plain data; NaN as null, so that equal verdicts are equal."""
+    return {
+        "outcome": str(verdict.outcome),
+        "score": verdict.score if verdict.score == verdict.score else None,
+        "answer": None if verdict.answer is None else verdict.answer[:300],
+        "detail": repr(dict(verdict.detail))[:2000],
+    }
+
+
+def _single(verifier: Verifier, asked: Sequence[Asked]) -> list[Answered]:
+    return [_judged(lambda pair=pair: verifier(*pair)) for pair in asked]
+
+
+def _batch(verifier: Verifier, asked: Sequence[Asked]) -> list[Answered]:
+    if not isinstance(verifier, BatchVerifier):
+        return []
+    try:
+        verdicts = verifier.verify_batch([completion for completion, _ in asked], [problem for _, problem in asked])
+    except Exception as error:  # noqa: BLE001 - recorded as the answer
+        return [{"error": f"{type(error).__name__}: {error}"[:300]}] * len(asked)
+    return [_described(verdict) for verdict in verdicts]
+
+
+def _threads(verifier: Verifier, asked: Sequence[Asked], count: int = 4) -> list[list[Answered]]:
+    """The answers of several threads that ask at once, each in an order of its own."""
+    answers: list[list[Answered]] = [[] for _ in range(count)]
+
+    def ask(thread: int) -> None:
+        start = thread * len(asked) // count
+        found = _single(verifier, [*asked[start:], *asked[:start]])
+        answers[thread] = found[len(asked) - start :] + found[: len(asked) - start]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # threads take turns far more often than usual, so that what they share shows
+    threads = [threading.Thread(target=ask, args=(thread,), daemon=True) for thread in range(count)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    return answers
+
+
+def _off_main_thread(verifier: Verifier, asked: Sequence[Asked]) -> list[list[Answered]]:
+    return _threads(verifier, asked, count=1)
+
+
+_MODES: dict[str, Callable[[Verifier, Sequence[Asked]], object]] = {
+    "single": _single,
+    "batch": _batch,
+    "threads": _threads,
+    "thread": _off_main_thread,
+}
