@@ -57,7 +57,7 @@ class AuditVerifier:
                 answer_format=self.answer_format,
                 skip=self.skip,
                 deadline_s=self.deadline_s,
-                progress=lambda done, total: advance(done / total, f"{total} cases"),
+                progress=lambda done, total: advance(done / total, f"{done} of {total} cases"),
             )
         if self.json is not None:
             self.json.write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")

@@ -16,7 +16,7 @@ class Demo:
 
     folder: Path = Path("runs/demo")
     """Where the starting checkpoint and the runs go."""
-    steps: int = 200
+    steps: int = 160
     """Training steps of GRPO."""
 
     def run(self, console: Console) -> int:
