@@ -3,6 +3,11 @@
 `make` builds a verifier by name, `verify` judges one completion in one line, `register` adds a verifier of your own.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from verifiers.errors import (
     CheckpointError,
     DataError,
@@ -21,9 +26,13 @@ from verifiers.errors import (
 from verifiers.registry import from_function, make, register, registered_names, verifier_error, verify, verify_batch
 from verifiers.types import BatchVerifier, Message, Outcome, Problem, Verdict, Verifier
 
+if TYPE_CHECKING:
+    from verifiers.audit import AuditReport, audit_verifier
+
 __distribution__ = "rlvr-envs"
 
 __all__ = [
+    "AuditReport",
     "BatchVerifier",
     "CheckpointError",
     "DataError",
@@ -41,6 +50,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "VerifierContractError",
+    "audit_verifier",
     "from_function",
     "make",
     "missing_dependency",
@@ -51,3 +61,10 @@ __all__ = [
     "verify",
     "verify_batch",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # The audit is needed by few, so it is imported when it is first used.
+    if name in ("AuditReport", "audit_verifier"):
+        return getattr(importlib.import_module("verifiers.audit"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from verifiers.audit.cases import Label
 from verifiers.audit.expressions import Expression
-from verifiers.audit.golds import Gold, Kind, squeezed
+from verifiers.audit.golds import Gold, Kind, rational, squeezed
 from verifiers.audit.reading import read_expression
 from verifiers.audit.writing import latex_fraction, write
 
@@ -74,6 +74,7 @@ _FORMULA = re.compile(r"\$\$?([^$]{1,200})\$\$?|\\\((.{1,200}?)\\\)|\\\[(.{1,200
 _ARITHMETIC = re.compile(r"(?:[\d.(){}+*/^!\s-]|\\(?:frac|dfrac|sqrt|binom|cdot|times)(?![A-Za-z]))+")
 _OPERATION = re.compile(r"[\d)}]\s*(?:[-+*/^!]|\\cdot|\\times)|\\(?:frac|dfrac|sqrt|binom)")
 _SCIENTIFIC = re.compile(r"(?:\\times|\*|\\cdot)\s*10\s*\^")
+_FRACTIONS = re.compile(r"\\[dt]?frac\s*(?:\{\d+\}|\d)\s*(?:\{\d+\}|\d)|\d+\s*/\s*\d+")
 _MAX_FORMULAS = 8
 
 
@@ -107,6 +108,8 @@ def restates(answer: str, gold: Gold, prompt: str) -> bool:
     if re.fullmatch(r"[-\d.,]+", answer) or squeezed(answer) == squeezed(gold.text):
         return False
     if squeezed(answer) in squeezed(prompt.replace("$", "")):
+        return True
+    if gold.number is not None and any(rational(match[0]) == gold.number for match in _FRACTIONS.finditer(prompt)):
         return True
     sides = (side for formula in formulas_of(prompt) for side in formula.split("="))
     return gold.kind in (Kind.CONSTANT, Kind.POLYNOMIAL) and any(read_expression(side) == gold.value for side in sides)

@@ -11,7 +11,6 @@ from pathlib import Path
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import (
     Check,
-    Finding,
     Progress,
     Tally,
     ask_all,
@@ -20,6 +19,7 @@ from verifiers.audit.checks import (
     check_symmetry,
     check_threads,
     check_unusable_golds,
+    finding_of,
 )
 from verifiers.audit.golds import recognise
 from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
@@ -156,10 +156,7 @@ def _report(
             "ordinary": _percentiles([answer.seconds for case, answer in answered if not case.hostile]),
             "hostile": _percentiles([answer.seconds for case, answer in answered if case.hostile]),
         },
-        slowest=tuple(
-            Finding(Check.DEADLINE, case.family, case.gold, case.answer, answer.reason, case.problem.id, answer.seconds)
-            for case, answer in slowest
-        ),
+        slowest=tuple(finding_of(Check.DEADLINE, case, answer, answer.reason) for case, answer in slowest),
     )
 
 

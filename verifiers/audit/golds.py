@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ _MIXED = re.compile(r"(\d{1,9})\s*(\\[dt]?frac\s*(?:\{\d{1,9}\}\s*\{\d{1,9}\}|\d
 
 
 def _ungrouped(text: str) -> str:
-    """Digits whose thousands are set apart by LaTeX: `10,\\!080`, `58{,}500`."""
+    r"""Digits whose thousands are set apart by LaTeX: `10,\!080`, `58{,}500`."""
     return re.sub(r"(?<=\d)(?:,\\!\s*|\{,\}|\\,)(?=\d{3}(?!\d))", "", text)
 
 
@@ -289,7 +290,7 @@ def _rises(spans: tuple[Span, ...]) -> bool:
     ends = [end_value(end) for span in spans for end in (span.low, span.high)]
     if any(end is None for end in ends[1:-1]):
         return False  # an infinite end in the middle
-    for place, (one, two) in enumerate(zip(ends, ends[1:], strict=False)):
+    for place, (one, two) in enumerate(itertools.pairwise(ends)):
         if one is None or two is None:
             continue
         if one == two:
@@ -333,11 +334,6 @@ _RECOGNISERS: tuple[Callable[[str], Gold | None], ...] = (
 )
 
 
-def same_formula(one: str, two: str) -> bool:
-    """Whether two texts are the same up to spacing and spelling of commands."""
-    return squeezed(one) == squeezed(two)
-
-
 def squeezed(text: str) -> str:
     """A text without spacing."""
-    return re.sub(r"\s+", "", without_spacing(text))
+    return re.sub(r"\s+", "", without_spacing(text)).replace("\\%", "%")

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from verifiers import errors
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.audit.worker import encode
-from verifiers.errors import InvalidArgumentError
+from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
 
@@ -101,10 +102,18 @@ class Runner:
     def _make(self) -> None:
         if self._is_made:
             return
-        problem = self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S)
-        if problem:
-            raise InvalidArgumentError(f"the audit's process cannot build the verifier: {problem}")
+        error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
+        if error:
+            raise _told(*error)
         self._is_made = True
+
+
+def _told(name: str, message: str) -> RLVRError:
+    """An error of the other process as one of this: its own class if that is one of ours."""
+    kind = vars(errors).get(name)
+    if isinstance(kind, type) and issubclass(kind, RLVRError):
+        return kind(message)
+    return InvalidArgumentError(f"the audit's process cannot build the verifier: {name}: {message}")
 
 
 def _answer(given: Mapping[str, object]) -> Answer:

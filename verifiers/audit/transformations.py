@@ -75,12 +75,6 @@ def _number(gold: Gold) -> Fraction:
     return number
 
 
-def _replaced(items: tuple[Gold, ...], texts: Iterable[str]) -> Iterator[list[str]]:
-    """The items' texts with the first one replaced by each text in turn."""
-    for text in texts:
-        yield [text, *(item.text for item in items[1:])]
-
-
 # Equal forms of anything
 
 
@@ -126,7 +120,7 @@ def _grouped_thousands(gold: Gold) -> Iterator[str]:
         yield str(number)
 
 
-@_equal(Kind.INTEGER)
+@_equal(Kind.INTEGER, basis="policy")
 def _unicode_digits(gold: Gold) -> Iterator[str]:
     yield str(_number(gold)).translate(str.maketrans("0123456789-", "０１２３４５６７８９−"))
 
@@ -177,9 +171,9 @@ def _scientific(gold: Gold) -> Iterator[str]:
 @_equal(*_REALS, basis="policy")
 def _unevaluated(gold: Gold) -> Iterator[str]:
     number = _number(gold)
-    yield f"{latex_fraction(number - 3)}+3"
+    yield f"{latex_fraction(number - 43)}+43"
     if number > 0:
-        yield f"2\\cdot{latex_fraction(number / 2)}"
+        yield f"37\\cdot{latex_fraction(number / 37)}"
 
 
 @_equal(*_RATIONALS, Kind.MIXED, basis="policy")
@@ -254,15 +248,13 @@ def _value_rewritten(gold: Gold) -> Iterator[str]:
 
 @_equal(Kind.TUPLE)
 def _equal_element(gold: Gold) -> Iterator[str]:
-    for texts in _replaced(gold.items, _element_forms(gold.items[0])):
-        yield f"({', '.join(texts)})"
+    first, *others = gold.items
+    yield f"({', '.join([_element_form(first), *(item.text for item in others)])})"
 
 
-def _element_forms(item: Gold) -> list[str]:
+def _element_form(item: Gold) -> str:
     number = item.number
-    return (
-        [write(_value(item))] if number is None else [f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"]
-    )
+    return write(_value(item)) if number is None else f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"
 
 
 @_equal(Kind.LIST, basis="policy")
@@ -361,7 +353,8 @@ def _slightly_off(gold: Gold) -> Iterator[str]:
     """Off by a part in a thousand, in a million, and in ten to the thirteenth."""
     for part in (Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**13)):
         number = _number(gold)
-        if (decimal := terminating_decimal(number + (abs(number) or 1) * part)) is not None:
+        decimal = terminating_decimal(number + (abs(number) or 1) * part)
+        if decimal is not None and terminating_decimal(number) is not None:  # else it may be a correct rounding
             yield decimal
 
 
@@ -532,7 +525,17 @@ def _other_order(gold: Gold) -> Iterator[str]:
 @_near(Kind.TUPLE, basis="policy")
 def _other_brackets(gold: Gold) -> Iterator[str]:
     inner = ", ".join(item.text for item in gold.items)
-    yield from (f"[{inner}]", f"\\{{{inner}\\}}", inner, f"({inner}]")
+    yield from (f"[{inner}]", f"\\{{{inner}\\}}", inner)
+    if _is_proper_interval(gold):
+        yield f"({inner}]"
+
+
+def _is_proper_interval(gold: Gold) -> bool:
+    """Whether a pair, read as an interval, is not empty: else (a, b) and (a, b] are both empty."""
+    if len(gold.items) != 2:
+        return False
+    low, high = (_value(item) for item in gold.items)
+    return low.is_real_constant and high.is_real_constant and low.decimal(30) < high.decimal(30)
 
 
 @_near(Kind.LIST, basis="policy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import pickle
@@ -34,6 +35,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     verifier: Verifier | None = None
     for line in requests:
         mode, payload = json.loads(line)
+        reply: object
         if mode == "make":
             verifier, reply = _make(payload)
         else:
@@ -43,12 +45,13 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
         own.flush()
 
 
-def _make(payload: str) -> tuple[Verifier | None, str]:
+def _make(payload: str) -> tuple[Verifier | None, list[str]]:
+    """The verifier, or the class and the message of the error."""
     try:
         spec, kwargs = pickle.loads(base64.b64decode(payload))
-        return make(spec, **kwargs), ""
+        return make(spec, **kwargs), []
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
-        return None, f"{type(error).__name__}: {error}"
+        return None, [type(error).__name__, str(error)]
 
 
 def _judged(call: Callable[[], Verdict]) -> Answered:
@@ -71,7 +74,7 @@ def _described(verdict: Verdict) -> Answered:
 
 
 def _single(verifier: Verifier, asked: Sequence[Asked]) -> list[Answered]:
-    return [_judged(lambda pair=pair: verifier(*pair)) for pair in asked]
+    return [_judged(functools.partial(verifier, *pair)) for pair in asked]
 
 
 def _batch(verifier: Verifier, asked: Sequence[Asked]) -> list[Answered]:

@@ -11,11 +11,11 @@ Notation = Literal["latex", "plain"]
 
 
 def write(expression: Expression, notation: Notation = "latex", *, backwards: bool = False) -> str:
-    """Write a sum of terms, symbols of high degree first.
+    r"""Write a sum of terms, symbols of high degree first.
 
     Args:
         expression: What to write.
-        notation: `"latex"` (`\\frac{3}{2}\\sqrt{5}`) or `"plain"` (`3*sqrt(5)/2`).
+        notation: `"latex"` (`\frac{3}{2}\sqrt{5}`) or `"plain"` (`3*sqrt(5)/2`).
         backwards: Whether the terms come in reverse order.
     """
     order = sorted(expression.terms.items(), key=lambda term: (-term[0].degree, term[0]))
@@ -58,7 +58,7 @@ def _over_pi(monomial: Monomial) -> str:
 
 
 def latex_fraction(value: Fraction) -> str:
-    """A rational number: `-\\frac{1}{2}`, or an integer in digits."""
+    r"""A rational number: `-\frac{1}{2}`, or an integer in digits."""
     if value.denominator == 1:
         return str(value.numerator)
     return f"{'-' if value < 0 else ''}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"

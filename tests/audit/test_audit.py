@@ -1,0 +1,139 @@
+"""The audit as a whole: its report, its options, the command, and the project's own verifier."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import rlvr_envs
+from agents.cli import main
+from tests.audit import broken
+from verifiers import AuditReport, InvalidArgumentError, Problem, UnknownNameError, audit_verifier
+from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, wilson_interval
+
+GOLDS = (
+    "7",
+    r"\frac{10}{11}",
+    "(1,2)",
+    r"(-\infty,5]",
+    "1,-2",
+    r"3\sqrt{5}",
+    r"\text{(C)}",
+    r"6r^2-4r",
+    "52_8",
+    "1.25",
+)
+SLOW = ("huge", "long")
+
+
+def problems(*golds: object) -> list[Problem]:
+    return [Problem(f"p{place}", "What is it?", gold) for place, gold in enumerate(golds)]
+
+
+def timeless(report: AuditReport) -> dict[str, object]:
+    findings = [dataclasses.replace(finding, seconds=0.0) for finding in report.findings]
+    return dataclasses.asdict(dataclasses.replace(report, findings=tuple(findings), seconds={}, slowest=()))
+
+
+def test_wilson_bounds_by_hand() -> None:
+    assert wilson_interval(0, 10) == (0.0, pytest.approx(0.277533, abs=1e-6))
+    assert wilson_interval(5, 10) == (pytest.approx(0.236593, abs=1e-6), pytest.approx(0.763407, abs=1e-6))
+    assert wilson_interval(10, 10) == (pytest.approx(1 - 0.277533, abs=1e-6), 1.0)
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+
+
+def test_the_math_verifier_on_golds_of_many_kinds() -> None:
+    report = audit_verifier("math", problems(*GOLDS), skip=SLOW)
+    assert report.clean, str(report)
+    assert report.total(Label.WRONG).cases > 150
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    one, two = (
+        audit_verifier(broken.first_number_wins, problems(*GOLDS), limit=5, seed=3, skip=SLOW) for _ in range(2)
+    )
+    assert timeless(one) == timeless(two)
+    assert one.findings
+
+
+def test_a_sample_of_the_golds() -> None:
+    report = audit_verifier(broken.exact, problems(*map(str, range(40))), limit=6, skip=ATTACKS)
+    assert report.golds == 6
+    assert report.clean
+
+
+def test_the_card_counts_and_shows_the_worst() -> None:
+    report = audit_verifier(broken.substring_match, problems("12"), skip=SLOW)
+    card = str(report)
+    (hedges,) = (row for row in report.rows if row.family == "hedge")
+    assert (hedges.cases, hedges.wrong) == (3, 3)
+    assert "100.00 % [43.85, 100.00]" in card  # three of three
+    assert "[false positive] hedge, p0: gold '12', answer '12 or 13'" in card
+    data = json.loads(json.dumps(report.to_dict()))
+    assert len(data["findings"]) == len(report.findings)
+    assert data["clean"] is False
+
+
+def test_answers_are_presented_as_the_data_set_does() -> None:
+    hashes = dataclasses.replace(problems("5")[0], metadata={"gold_completion": "2+3\n#### 5"})
+    boxed = dataclasses.replace(problems("5")[0], metadata={"gold_completion": r"It is $\boxed{5}$."})
+    bare = dataclasses.replace(problems("5")[0], metadata={"gold_completion": "5"})
+    for problem, sign in ((hashes, "#### 5"), (boxed, r"\boxed{5}"), (bare, "5")):
+        report = audit_verifier(_ECHOES, [problem], skip=(*ATTACKS, *_ALL_BUT_ITSELF))
+        (found,) = report.found(Check.FALSE_NEGATIVE)
+        assert found.reason.startswith(f"incorrect (answer {sign!r})")
+    report = audit_verifier(_ECHOES, [bare], skip=(*ATTACKS, *_ALL_BUT_ITSELF), answer_format="<answer>ANSWER</answer>")
+    assert "<answer>5</answer>" in report.found(Check.FALSE_NEGATIVE)[0].reason
+
+
+_ECHOES = "tests.audit.broken:Echoes"
+_ALL_BUT_ITSELF = tuple(name for name in TRANSFORMATIONS if name != "itself")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: audit_verifier("math", []), InvalidArgumentError, "at least one problem"),
+        (lambda: audit_verifier("math", problems("5"), limit=0), InvalidArgumentError, "limit"),
+        (lambda: audit_verifier("math", problems("5"), deadline_s=0), InvalidArgumentError, "deadline_s"),
+        (lambda: audit_verifier("math", problems("5"), answer_format="x"), InvalidArgumentError, "holds ANSWER"),
+        (lambda: audit_verifier("math", problems("5"), skip=["hedges"]), UnknownNameError, "Did you mean 'hedge'"),
+        (lambda: audit_verifier("maths", problems("5")), UnknownNameError, "Did you mean 'math'"),
+        (lambda: audit_verifier("math", problems(["a test"])), InvalidArgumentError, "problem 'p0' is a list"),
+        (lambda: audit_verifier(lambda c, p: True, problems("5")), InvalidArgumentError, "module:attribute"),
+    ],
+)
+def test_bad_input_is_named(call: object, error: type[Exception], message: str) -> None:
+    assert callable(call)
+    with pytest.raises(error, match=message):
+        call()
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["audit-verifier", *arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.usefixtures("local_data")
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["--skip", "huge", "long", "nested"]
+    assert run("math", "--dataset", "GSM8K", *quick) == 0
+    assert "Nothing was found" in capsys.readouterr().out
+    found = tmp_path / "found.json"
+    assert run("tests.audit.broken:BuildsSubstring", "--dataset", "MATH500", "--json", str(found), *quick) == 1
+    assert "false positive" in capsys.readouterr().out
+    assert json.loads(found.read_text(encoding="utf-8"))["golds"] == 1
+
+
+@pytest.mark.skipif("RLVR_DATA_DIR" not in os.environ, reason="RLVR_DATA_DIR names no folder with the benchmarks")
+@pytest.mark.parametrize("name", ["GSM8K", "MATH500"])
+def test_real_golds(name: str) -> None:
+    task = rlvr_envs.environment_class(f"rlvr/{name}-v0").task
+    report = audit_verifier("math", task.load(split="test"), limit=60, skip=SLOW)
+    assert report.clean, str(report)

@@ -1,0 +1,223 @@
+"""Labels hold: golds are recognised for what they are, equal forms are equal, near misses differ."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.audit.broken import value_of
+from verifiers.audit import TRANSFORMATIONS, Kind, Label, recognise
+from verifiers.audit.attacks import restated_formulas, restates
+from verifiers.audit.expressions import Expression, square_root, symbol
+from verifiers.audit.reading import read_expression
+from verifiers.audit.writing import terminating_decimal, write
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("42", Kind.INTEGER),
+        ("-7", Kind.INTEGER),
+        ("58,500", Kind.INTEGER),
+        (r"11,\! 111,\! 100", Kind.INTEGER),
+        (".35625", Kind.DECIMAL),
+        (r"\frac43", Kind.FRACTION),
+        (r"\frac{11}2", Kind.FRACTION),
+        (r"137 \frac{1}{2}", Kind.MIXED),
+        (r"25\%", Kind.PERCENT),
+        (r"3\sqrt{13}", Kind.CONSTANT),
+        (r"\frac{20000}{\pi}", Kind.CONSTANT),
+        ("6 - 5i", Kind.CONSTANT),
+        (r"\frac{11+9a}{20}", Kind.POLYNOMIAL),
+        ("(a+5)(b+2)", Kind.POLYNOMIAL),
+        ("y = 2x + 3", Kind.ASSIGNMENT),
+        (r"90^\circ", Kind.QUANTITY),
+        (r"\$32,\!348", Kind.QUANTITY),
+        (r"15\mbox{ cm}^2", Kind.QUANTITY),
+        ("52_8", Kind.NUMERAL),
+        (r"\left( 3, \frac{\pi}{2} \right)", Kind.TUPLE),
+        ("1,-2", Kind.LIST),
+        (r"(0,9) \cup (9,36)", Kind.INTERVAL),
+        (r"(-\infty, 0]", Kind.INTERVAL),
+        (r"x \in [-2,7]", Kind.INTERVAL),
+        (r"\begin{pmatrix} 1/5 \\ -18/5 \end{pmatrix}", Kind.MATRIX),
+        (r"\text{(C)}", Kind.CHOICE),
+        (r"\text{east}", Kind.TEXT),
+    ],
+)
+def test_kinds_of_gold(text: str, kind: Kind) -> None:
+    assert recognise(text).kind is kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "5m",
+        "1 2",
+        "5 cm",
+        r"\cot x",
+        r"1 \pm \sqrt{19}",
+        "f(x)",
+        "a/bc",
+        "[1,2]x",
+        "1,000,2",
+        "[0,1]",
+        "2^{x}",
+        r"\frac{1}{0}",
+        "A",
+        "e",
+        "(2,1]",
+        "9" * 500,
+        "(3,3]",
+        "(0,2]\\cup(2,3)",
+        "89_8",
+        r"\text{no}",
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_not_recognised(text: str) -> None:
+    assert recognise(text).kind is Kind.UNKNOWN
+
+
+def test_a_point_and_an_interval_look_alike() -> None:
+    assert recognise("(2,4)").kind is Kind.TUPLE  # every rewriting of tuples holds for the interval, too
+    assert recognise("(5,2)").kind is Kind.TUPLE
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (r"\sqrt{12}", r"2\sqrt3"),
+        (r"\frac{6}{\sqrt{3}}", r"2\sqrt{3}"),
+        (r"(1+\sqrt2)(1-\sqrt2)", "-1"),
+        ("(2+3i)(2-3i)", "13"),
+        ("(a+5)(b+2)", "ab+2a+5b+10"),
+        (r"\frac{\pi}{2}", r"0.5\pi"),
+        ("(x+1)^3", "x^3+3x^2+3x+1"),
+        ("x^10", "x*0"),
+    ],
+)
+def test_exact_reading(one: str, two: str) -> None:
+    expected = one != "x^10"  # without braces the exponent is one digit: x^1 0 can be read in two ways
+    assert (read_expression(one) == read_expression(two) is not None) is expected
+
+
+def test_decimals_of_constants() -> None:
+    value = read_expression(r"\frac{\pi}{2}")
+    assert value is not None
+    assert value.decimal(20) == Decimal("1.5707963267948966192")
+    assert square_root(2).decimal(12) == Decimal("1.41421356237")
+    assert terminating_decimal(Fraction(-1, 8)) == "-0.125"
+    assert terminating_decimal(Fraction(1, 3)) is None
+
+
+_VALUES = st.lists(
+    st.tuples(
+        st.fractions(-9, 9, max_denominator=9), st.sampled_from([1, 2, 3, 5, 6]), st.sampled_from(["", "x", "y", "i"])
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_VALUES)
+def test_what_is_written_reads_back(terms: list[tuple[Fraction, int, str]]) -> None:
+    total = Expression.constant(0)
+    for coefficient, radicand, name in terms:
+        factor = symbol(name) if name else Expression.constant(1)
+        total = total + Expression.constant(coefficient) * square_root(radicand) * factor
+    for backwards in (False, True):
+        assert read_expression(write(total, backwards=backwards)) == total
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(-(10**12), 10**12))
+def test_labels_of_integers_against_independent_arithmetic(number: int) -> None:
+    gold = recognise(str(number))
+    for transformation in TRANSFORMATIONS.values():
+        for answer in transformation(gold):
+            assert (value_of(answer) == number) is (transformation.label is Label.CORRECT), (
+                transformation.name,
+                answer,
+            )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.fractions(-50, 50, max_denominator=60).filter(lambda value: value.denominator > 1))
+def test_labels_of_fractions_against_independent_arithmetic(number: Fraction) -> None:
+    sign = "-" if number < 0 else ""
+    gold = recognise(f"{sign}\\frac{{{abs(number.numerator)}}}{{{number.denominator}}}")
+    for transformation in TRANSFORMATIONS.values():
+        if transformation.name in ("mixed-number", "typography", "percent-of-small", "unevaluated"):
+            continue  # notations the reference does not read
+        for answer in transformation(gold):
+            assert (value_of(answer) == number) is (transformation.label is Label.CORRECT), (
+                transformation.name,
+                answer,
+            )
+
+
+@pytest.mark.parametrize("text", [r"1+2\sqrt{3}", "6r^2-4r-24", "6-5i", r"\frac{11+9a}{20}", r"18+2\pi"])
+def test_labels_of_expressions(text: str) -> None:
+    gold = recognise(text)
+    for name in (
+        "rewritten-terms",
+        "other-coefficient",
+        "one-sign-flipped",
+        "term-dropped",
+        "other-variable",
+        "root-dropped",
+    ):
+        for answer in TRANSFORMATIONS[name](gold):
+            value = read_expression(answer)
+            if value is not None:
+                assert (value == gold.value) is (name == "rewritten-terms"), (name, answer)
+
+
+def test_rewritings_by_hand() -> None:
+    def made(name: str, gold: str) -> list[str]:
+        return TRANSFORMATIONS[name](recognise(gold))
+
+    assert made("mixed-number", r"\frac{7}{2}") == [r"3\frac{1}{2}", "3 1/2"]
+    assert made("grouped-thousands", "58500") == ["58,500", "58{,}500", r"58\,500", "58500"]
+    assert made("other-base", "52_8") == ["42", "52_{10}", "52_{9}", "520_{8}"]
+    assert made("radians", r"90^\circ") == [r"\frac{1}{2} \pi"]
+    assert made("inequality", "(3,4]") == [r"3<x\le 4"]
+    assert made("other-end", "(3,4]") == ["[3,4]", "(2,4]", "(3,4)", "(3,5]"]
+    assert made("other-end", r"(-\infty,0]") == [r"(-\infty,0)", r"(-\infty,1]"]
+    assert made("reordered", "3, 5, 7") == ["7, 5, 3", r"\{7, 5, 3\}", "7, 5 and 3"]
+    assert made("percent-sign", "0") == []
+    assert made("other-brackets", "(1,2)") == ["[1, 2]", r"\{1, 2\}", "1, 2", "(1, 2]"]
+    assert made("other-brackets", "(1,1)") == ["[1, 1]", r"\{1, 1\}", "1, 1"]
+    assert made("other-unit", r"5\text{ cm}") == [r"5\text{ m}"]
+    assert made("itself", "what is this?") == ["what is this?"]
+    assert made("typography", "what is this?") == []
+
+
+def test_arithmetic_of_the_prompt_restates_it() -> None:
+    prompt = r"Simplify $\binom{31}{28}$, $513^2-487^2$, $5$, $-4$, $2.5\times10^3$, $x+1$ and $5^\circ$."
+    assert restated_formulas(recognise("4495"), prompt) == [r"\binom{31}{28}", "513^2-487^2"]
+    assert restated_formulas(recognise(r"\sqrt{2}"), r"Is $\sqrt{2}$ more than $1+x$?") == ["1+x"]
+    assert restated_formulas(recognise(r"\text{east}"), prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "prompt", "doubtful"),
+    [
+        ("3/20", "0.15", r"Write $\frac{3}{20}$ as a decimal.", True),
+        ("4+1", "5", "Add $4 + 1$.", True),
+        ("-24-4r+6r^2", "6r^2-4r-24", "Rewrite $6r^2 - 4r - 24$.", True),
+        ("5", "5", "Is it $5$?", False),
+        ("10/2", "5", "Halve $12/2$.", False),
+    ],
+)
+def test_nothing_is_claimed_of_answers_that_may_restate_the_prompt(
+    answer: str, gold: str, prompt: str, doubtful: bool
+) -> None:
+    assert restates(answer, recognise(gold), prompt) is doubtful
