@@ -86,7 +86,10 @@ def real_set(node: Node) -> RealSet:
     if isinstance(node, SetOf):
         return _union([RealSet((Piece(end, True, end, True),)) for end in map(_end, node.items)])
     if isinstance(node, Bracketed) and len(node.items) == 2 and node.opening in "([" and node.closing in ")]":
-        return _interval(_end(node.items[0]), node.opening == "[", _end(node.items[1]), node.closing == "]")
+        written = _interval(_end(node.items[0]), node.opening == "[", _end(node.items[1]), node.closing == "]")
+        if not written.pieces:  # nobody writes the empty set like this: (1,1) is a pair
+            raise NoSetError("an interval that holds nothing")
+        return written
     if isinstance(node, SetOperation):
         return _operation(node.kind, real_set(node.left), real_set(node.right))
     if isinstance(node, Relation):
