@@ -118,7 +118,8 @@ def throughput(name: str, pairs: list[tuple[str, str]]) -> float:
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         wall, processor = pool.map(run, [(name, pairs)])[0]
-    halves = [(name, pairs[::2]), (name, pairs[1::2])]
+    middle = len(pairs) // 2
+    halves = [(name, pairs[:middle]), (name, pairs[middle:])]
     with context.Pool(2) as pool:
         both = max(seconds for seconds, _ in pool.map(run, halves, chunksize=1))
     print(

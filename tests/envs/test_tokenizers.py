@@ -113,7 +113,8 @@ def test_chats_go_through_the_tokenizers_template() -> None:
 def test_every_generated_prompt_fits_whatever_the_tokenizer_adds(name: str, tokenizer: Any) -> None:
     env = environment_class(f"rlvr/{name}-v0")(tokenizer=tokenizer)
     for index in range(50):
-        env.reset(options={"problem": index})
+        _, info = env.reset(options={"problem": index})
+        assert info["problem_index"] == index
 
 
 def test_characters() -> None:
