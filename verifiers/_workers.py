@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import IO, Any
 
 START_DEADLINE_S = 60.0
@@ -150,8 +151,9 @@ class Worker:
         """A copy, or what is unpickled elsewhere, starts a process of its own."""
         return functools.partial(type(self), memory_mib=self._memory_mib), (self._module,)
 
-    def __del__(self) -> None:
-        if hasattr(self, "_process"):  # else it was never built
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At the interpreter's end the process sees that its parent is gone; a half-built object has none.
+        if hasattr(self, "_process") and not finalizing():
             self._kill()
 
 

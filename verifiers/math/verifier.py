@@ -15,7 +15,7 @@ from verifiers.errors import InvalidArgumentError
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
 from verifiers.math.extract import Extraction, boxes, extraction_named
-from verifiers.math.forms import choice_letter, expand_signs, label
+from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
 from verifiers.math.prompt import occurs_in
 from verifiers.math.rules import Rules
@@ -271,8 +271,7 @@ class MathVerifier:
         except UndecidedError as error:
             return Finding(Outcome.INCORRECT, f"not shown to be equal: {error}", comparer.values.tier)
         except AlgebraTimeoutError as error:
-            outcome = Outcome.VERIFIER_ERROR if error.gold_alone else Outcome.TIMEOUT
-            return Finding(outcome, str(error), Tier.SYMPY)
+            return self._blame(gold.tree, error)
         except AlgebraBrokenError as error:
             return Finding(Outcome.VERIFIER_ERROR, str(error), Tier.SYMPY)
         if not same:
@@ -283,6 +282,14 @@ class MathVerifier:
             if objection
             else Finding(Outcome.CORRECT, "equal", comparer.values.tier)
         )
+
+    def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Finding:
+        """Say whose fault it is that the comparison took too long: the verifier's only if the gold by itself does."""
+        try:
+            ours = any(self._algebra.takes_too_long(part) for part in items(gold))
+        except AlgebraBrokenError as broken:
+            return Finding(Outcome.VERIFIER_ERROR, str(broken), Tier.SYMPY)
+        return Finding(Outcome.VERIFIER_ERROR if ours else Outcome.TIMEOUT, str(error), Tier.SYMPY)
 
     def _readings(self, gold: Read, answer: Read, choices: Mapping[str, Node]) -> list[Node]:
         """The answer's tree, and what else its text can mean beside this gold."""
