@@ -116,7 +116,7 @@ class Learner:
 
         Returns:
             Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
-            or that has nothing to learn from, changes nothing and has `skipped` 1.
+            or that has nothing to learn from, changes no weight and has `skipped` 1.
         """
         if not batch.loss_mask.any():
             return {"skipped": 1.0}

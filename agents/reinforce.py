@@ -4,6 +4,8 @@ The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], esti
 the discounted reward from token t on (the causal form; the paper credits every decision with the whole return) and b a
 baseline that does not depend on the episode's own tokens.
 
+With a discount below 1 the factor discount^t of that gradient is left out, as is usual.
+
 Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch-mean
 baseline includes the episode itself, which scales the gradient by (n - 1) / n and leaves its direction unbiased.
 """
