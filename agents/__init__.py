@@ -12,39 +12,101 @@ import rlvr_envs  # noqa: F401 - registers the ids, and checks whose `verifiers`
 from verifiers import missing_dependency
 
 if TYPE_CHECKING:
-    from agents.agent import Agent, AgentConfig
+    from agents.a2c import A2C, A2CConfig
+    from agents.agent import Agent
     from agents.batch import Batch, make_batch
+    from agents.cispo import CISPO, CISPOConfig
+    from agents.config import AgentConfig
+    from agents.critic import Critic, CriticConfig
+    from agents.dapo import DAPO, DAPOConfig
+    from agents.dr_grpo import DrGRPO, DrGRPOConfig
     from agents.evaluation import Evaluation, evaluate
+    from agents.gdpo import GDPO, GDPOConfig
     from agents.grpo import GRPO, GRPOConfig
+    from agents.gspo import GSPO, GSPOConfig
+    from agents.importance import Correction
+    from agents.kl import KLEstimator
     from agents.learner import Learner, LearnerConfig
+    from agents.losses import Aggregation
+    from agents.maxrl import MaxRL, MaxRLConfig
     from agents.models import load_model, load_policy, save_model, tiny_model
-    from agents.policy import CausalLMPolicy
+    from agents.npg import NPG, NPGConfig
+    from agents.opo import OPO, OPOConfig
+    from agents.pass_at_k import PassAtK, PassAtKConfig
+    from agents.policy import CausalLMPolicy, TokenOutputs
+    from agents.ppo import PPO, PPOConfig
+    from agents.reference import ReferencePolicy
     from agents.reinforce import Reinforce, ReinforceConfig
+    from agents.reinforce_plus_plus import ReinforcePlusPlus, ReinforcePlusPlusConfig
+    from agents.remax import ReMax, ReMaxConfig
+    from agents.rloo import RLOO, RLOOConfig
     from agents.rollouts import Episode, rollout
     from agents.run import Run
+    from agents.schedules import Schedule
     from agents.supervised import SupervisedConfig, train_supervised
+    from agents.trpo import TRPO, TRPOConfig
+    from agents.truncation import Truncation
     from agents.types import Action, Policy, Trajectory
 
 __distribution__ = "rlvr-envs"
 
 _HOMES = {
-    "GRPO": "grpo",
+    "A2C": "a2c",
+    "A2CConfig": "a2c",
     "Action": "types",
     "Agent": "agent",
-    "AgentConfig": "agent",
+    "AgentConfig": "config",
+    "Aggregation": "losses",
     "Batch": "batch",
+    "CISPO": "cispo",
+    "CISPOConfig": "cispo",
     "CausalLMPolicy": "policy",
+    "Correction": "importance",
+    "Critic": "critic",
+    "CriticConfig": "critic",
+    "DAPO": "dapo",
+    "DAPOConfig": "dapo",
+    "DrGRPO": "dr_grpo",
+    "DrGRPOConfig": "dr_grpo",
     "Episode": "rollouts",
     "Evaluation": "evaluation",
+    "GDPO": "gdpo",
+    "GDPOConfig": "gdpo",
+    "GRPO": "grpo",
     "GRPOConfig": "grpo",
+    "GSPO": "gspo",
+    "GSPOConfig": "gspo",
+    "KLEstimator": "kl",
     "Learner": "learner",
     "LearnerConfig": "learner",
+    "MaxRL": "maxrl",
+    "MaxRLConfig": "maxrl",
+    "NPG": "npg",
+    "NPGConfig": "npg",
+    "OPO": "opo",
+    "OPOConfig": "opo",
+    "PPO": "ppo",
+    "PPOConfig": "ppo",
+    "PassAtK": "pass_at_k",
+    "PassAtKConfig": "pass_at_k",
     "Policy": "types",
+    "RLOO": "rloo",
+    "RLOOConfig": "rloo",
+    "ReMax": "remax",
+    "ReMaxConfig": "remax",
+    "ReferencePolicy": "reference",
     "Reinforce": "reinforce",
     "ReinforceConfig": "reinforce",
+    "ReinforcePlusPlus": "reinforce_plus_plus",
+    "ReinforcePlusPlusConfig": "reinforce_plus_plus",
     "Run": "run",
+    "Schedule": "schedules",
     "SupervisedConfig": "supervised",
+    "TRPO": "trpo",
+    "TRPOConfig": "trpo",
+    "TokenOutputs": "policy",
     "Trajectory": "types",
+    "Truncation": "truncation",
     "evaluate": "evaluation",
     "load_model": "models",
     "load_policy": "models",
@@ -56,23 +118,62 @@ _HOMES = {
 }
 
 __all__ = [
+    "A2C",
+    "CISPO",
+    "DAPO",
+    "GDPO",
     "GRPO",
+    "GSPO",
+    "NPG",
+    "OPO",
+    "PPO",
+    "RLOO",
+    "TRPO",
+    "A2CConfig",
     "Action",
     "Agent",
     "AgentConfig",
+    "Aggregation",
     "Batch",
+    "CISPOConfig",
     "CausalLMPolicy",
+    "Correction",
+    "Critic",
+    "CriticConfig",
+    "DAPOConfig",
+    "DrGRPO",
+    "DrGRPOConfig",
     "Episode",
     "Evaluation",
+    "GDPOConfig",
     "GRPOConfig",
+    "GSPOConfig",
+    "KLEstimator",
     "Learner",
     "LearnerConfig",
+    "MaxRL",
+    "MaxRLConfig",
+    "NPGConfig",
+    "OPOConfig",
+    "PPOConfig",
+    "PassAtK",
+    "PassAtKConfig",
     "Policy",
+    "RLOOConfig",
+    "ReMax",
+    "ReMaxConfig",
+    "ReferencePolicy",
     "Reinforce",
     "ReinforceConfig",
+    "ReinforcePlusPlus",
+    "ReinforcePlusPlusConfig",
     "Run",
+    "Schedule",
     "SupervisedConfig",
+    "TRPOConfig",
+    "TokenOutputs",
     "Trajectory",
+    "Truncation",
     "evaluate",
     "load_model",
     "load_policy",

@@ -1,14 +1,29 @@
 """Advantages: pure functions from rewards to the weight of each token or completion.
 
-Axes: b completions, t tokens. `valid` is False where the verifier broke: such completions take no part in any baseline
-and get advantage 0. Everything is computed in float64.
+Axes: b completions, t tokens, k components of the reward. Everything is computed in float64.
+
+`mask` marks the policy's own tokens: False on the prompt, on tokens of the environment, on padding, and everywhere in a
+completion whose verifier broke. `valid` is False for such a completion: its score (NaN) takes part in no baseline, and its
+advantage is 0. `groups` labels the completions of one problem, with any integers. In a group whose valid scores are all
+equal, or that has one valid member, every advantage relative to the group is exactly 0: there is nothing to compare, and a
+rounding error divided by a standard deviation that is another one would be noise of the size of a signal.
+
+A function of scores gives one number for each completion, which holds for all of its tokens; `losses.token_weights` says
+what is averaged over what.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from verifiers import InvalidArgumentError
+
+# Baselines that need no group
 
 
 def returns_to_go(
@@ -38,13 +53,32 @@ def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) 
     return counted.mean() if len(counted) else counted.sum()
 
 
+def moving_average(baseline: float, scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"], decay: float) -> float:
+    """The next baseline: b' = decay * b + (1 - decay) * mean(R), an exponential moving average of the batches' means.
+
+    The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). Score a batch with the baseline from
+    before its update: that one does not depend on the batch, so the gradient stays unbiased. The mean is over the valid
+    completions; without any, the baseline stays.
+
+    Raises:
+        InvalidArgumentError: If `decay` is outside [0, 1].
+    """
+    if not 0 <= decay <= 1:
+        raise InvalidArgumentError(f"decay is the weight of the old baseline, from 0 to 1; got {decay}")
+    if not valid.any():
+        return baseline
+    return decay * baseline + (1 - decay) * float(batch_mean_baseline(scores, valid))
+
+
+# Baselines and scales from the group
+
+
 def group_mean(
     scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
     """For each completion the mean score of its group, over the group's valid completions; 0 if there are none."""
-    _, index = groups.unique(return_inverse=True)
-    counts = _group_sum(valid.double(), index)
-    return (_group_sum(torch.where(valid, scores.double(), 0.0), index) / counts.clamp(min=1))[index]
+    total = _group_sum(torch.where(valid, scores.double(), 0.0), groups)
+    return total / _group_sum(valid.double(), groups).clamp(min=1)
 
 
 def group_centered(
@@ -64,26 +98,381 @@ def group_z_score(
     completion, every advantage is exactly 0: rounding would otherwise leave a standard deviation that is small and not
     zero, and divide noise by it.
     """
-    _, index = groups.unique(return_inverse=True)
     centered = group_centered(scores, groups, valid)
-    others = (_group_sum(valid.double(), index) - 1).clamp(min=1)
-    std = (_group_sum(centered**2, index) / others).sqrt()[index]
+    others = (_group_sum(valid.double(), groups) - 1).clamp(min=1)
+    std = (_group_sum(centered**2, groups) / others).sqrt()
     return torch.where(std > 0, centered / (std + epsilon), 0.0)
 
 
-def _group_sum(values: Tensor, index: Tensor) -> Tensor:
-    sums = torch.zeros(int(index.max()) + 1, dtype=torch.float64, device=values.device)
-    return sums.index_add(0, index, values)
+def leave_one_out(
+    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
+) -> Float[Tensor, " b"]:
+    """A_i = R_i - mean(R of the others in the group): RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740).
+
+    Equal to n / (n - 1) * `group_centered` with n valid members. The baseline does not contain the completion's own score,
+    so the gradient is unbiased at every group size.
+    """
+    count = _group_sum(valid.double(), groups)
+    return group_centered(scores, groups, valid) * (count / (count - 1).clamp(min=1))
+
+
+def group_centered_batch_std(
+    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"], epsilon: float = 1e-4
+) -> Float[Tensor, " b"]:
+    """A_i = (R_i - mean of the group) / (std of the batch + epsilon): Lite PPO (Liu et al. 2025, arXiv:2508.08221).
+
+    The unbiased standard deviation is that of the raw scores of all valid completions, not of the centred ones, so it also
+    holds the spread between problems.
+    """
+    centered = group_centered(scores, groups, valid)
+    return torch.where(centered != 0, centered / (_std(scores.double()[valid]) + epsilon), 0.0)
+
+
+def length_weighted(
+    scores: Float[Tensor, " b"],
+    lengths: Int[Tensor, " b"],
+    groups: Int[Tensor, " b"],
+    valid: Bool[Tensor, " b"],
+) -> Float[Tensor, " b"]:
+    """A_i = R_i - sum_j T_j R_j / sum_j T_j over the group: OPO (Hao et al. 2025, arXiv:2505.23585).
+
+    The constant baseline of least variance is E[|g|^2 R] / E[|g|^2] with g the completion's score function; where the
+    gradients of tokens are orthogonal and of one norm, |g|^2 is proportional to the length T. In a group whose valid
+    lengths are all 0 there are no tokens to learn from: 0.
+
+    Args:
+        scores: f[b].
+        lengths: i[b], the number of the policy's own tokens.
+        groups: i[b].
+        valid: bool[b].
+
+    Raises:
+        InvalidArgumentError: If a length is negative.
+    """
+    if (lengths < 0).any():
+        raise InvalidArgumentError(
+            f"a completion's length is a number of tokens, so not negative; got {int(lengths.min())}"
+        )
+    # Relative to the mean, which cancels: scores far from 0 lose no digits.
+    centered = group_centered(scores, groups, valid)
+    tokens = torch.where(valid, lengths.double(), 0.0)
+    total = _group_sum(tokens, groups)
+    baseline = _group_sum(tokens * centered, groups) / total.clamp(min=1)
+    return torch.where(valid & (total > 0), centered - baseline, 0.0)
+
+
+def multi_reward(
+    components: Float[Tensor, "b k"],
+    weights: Float[Tensor, " k"],
+    groups: Int[Tensor, " b"],
+    valid: Bool[Tensor, " b"],
+    epsilon: float = 1e-4,
+) -> Float[Tensor, " b"]:
+    """A_i = (S_i - mean(S)) / (std(S) + epsilon) over the batch, S_i = sum_k w_k z_ik: GDPO (arXiv:2601.05242).
+
+    z_ik is the `group_z_score` of component k alone, so a component with a wide range does not drown the others, and
+    completions with the same sum from different components stay apart. Both standard deviations are unbiased. Where the
+    sums of the valid completions have no spread, and in a group of which no component varies, A is exactly 0.
+    """
+    columns = [group_z_score(component, groups, valid, epsilon) for component in components.unbind(1)]
+    sums = torch.stack(columns, dim=1) @ weights.double()
+    counted = sums[valid]
+    if not _varies(counted):
+        return torch.zeros_like(sums)
+    informative = torch.stack([_group_varies(c, groups, valid) for c in components.unbind(1)]).any(0)
+    return torch.where(valid & informative, (sums - counted.mean()) / (_std(counted) + epsilon), 0.0)
+
+
+def maximum_likelihood(
+    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
+) -> Float[Tensor, " b"]:
+    """A_i = (R_i - mean) / mean within the group, 0 where the mean is 0: MaxRL (arXiv:2602.02710).
+
+    For binary scores with success probability p: log p = -sum_j (1 - p)^j / j, so grad log p = sum_j (1 - p)^(j-1) grad p,
+    of which the plain policy gradient is the first term. The mean of A_i grad log pi(y_i) over a group of n is unbiased for
+    the first n - 1 terms. (The paper's estimator without the baseline has n: a group without any success, which gets 0
+    here, is missed by the baseline.)
+
+    Raises:
+        InvalidArgumentError: If a valid score is negative; dividing by a mean near or below 0 has no meaning.
+    """
+    if (scores[valid] < 0).any():
+        lowest = float(scores[valid].min())
+        raise InvalidArgumentError(
+            f"maximum_likelihood needs scores of at least 0 (1 for a success, 0 for a failure); got {lowest}. "
+            "Shift the scores or choose another advantage."
+        )
+    mean = group_mean(scores, groups, valid)
+    return torch.where(mean > 0, group_centered(scores, groups, valid) / mean, 0.0)
+
+
+# Objectives of the best of several completions
+
+
+def pass_at_k(
+    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"], k: int
+) -> Float[Tensor, " b"]:
+    """A_i = k (f_i - b_i), for E[max of k scores]: pass@k for binary scores.
+
+    f_i is the mean of the maximum over all subsets of k valid members of the group that contain i, b_i the same over the
+    subsets that do not: its leave-one-out baseline (Walder & Karkhanis 2025, arXiv:2505.15201, which states the weights of
+    the sum, k / n times f_i - b_i). The mean of A_i grad log pi(y_i) over the group is an unbiased gradient; k = 1 gives
+    `leave_one_out`. Exact, in O(n log n) for each group.
+
+    A group of which too few members are valid (fewer than k + 1, because verifiers broke) gets 0.
+
+    Raises:
+        InvalidArgumentError: If k is not positive, or a group has fewer than k + 1 completions, valid or not.
+    """
+    if k < 1:
+        raise InvalidArgumentError(f"k is the number of completions of which the best counts, at least 1; got {k}")
+    labels, sizes = groups.unique(return_counts=True)
+    if len(sizes) and int(sizes.min()) <= k:
+        smallest = int(sizes.argmin())
+        raise InvalidArgumentError(
+            f"pass@{k} compares subsets with and without each completion, so it needs groups of at least {k + 1}; "
+            f"group {int(labels[smallest])} has {int(sizes[smallest])}. Lower k or generate more completions."
+        )
+    centered = group_centered(scores, groups, valid)  # a shift of all scores cancels in f_i - b_i
+    advantages = torch.zeros_like(centered)
+    for members in _members_by_size(groups, valid):
+        if members.shape[1] > k:
+            advantages[members] = _pass_at_k(centered[members], k)
+    return advantages
+
+
+def best_minus_second(
+    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
+) -> Float[Tensor, " b"]:
+    """A_i = max(R) - max(R of the others) in the group: the best gets its lead over the second best, all others 0.
+
+    The leave-one-out form of E[max of the whole group] (Tang et al. 2025, arXiv:2503.19595): the *sum* of
+    A_i grad log pi(y_i) over the group is its unbiased gradient, and the mean that of 1/n of it. Where two share the first
+    place, all get 0.
+    """
+    advantages = torch.zeros_like(scores, dtype=torch.float64)
+    for members in _members_by_size(groups, valid):
+        if members.shape[1] > 1:
+            best = scores.double()[members].topk(2, dim=1)
+            lead = best.values[:, 0] - best.values[:, 1]
+            advantages[members.gather(1, best.indices[:, :1])[:, 0]] = lead
+    return advantages
+
+
+# Advantages of tokens, from a value function
+
+
+def gae(
+    rewards: Float[Tensor, "b t"],
+    values: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    *,
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+    bootstrap: Float[Tensor, " b"] | None = None,
+) -> Float[Tensor, "b t"]:
+    """Generalised advantage estimation: A_t = d_t + discount * trace_decay * A_(t+1), d_t = r_t + discount * V_(t+1) - V_t.
+
+    Schulman et al. 2016, arXiv:1506.02438, equation 16; `trace_decay` is the paper's lambda. At 1 it is `returns_to_go` - V
+    (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: tokens off the mask carry the value and
+    the advantage on. As in `returns_to_go`, a reward that was paid there counts for the decision before it, one discount
+    step later.
+
+    Args:
+        rewards: f[b t].
+        values: f[b t], V of the state before each token; not used off the mask.
+        mask: bool[b t], the policy's own tokens.
+        discount: From one token to the next.
+        trace_decay: How fast the weight of later TD errors falls.
+        bootstrap: f[b], V of the state after the last token: 0 where the episode terminated, a value where it was
+            truncated and is to count as going on. None is 0 for all.
+
+    Returns:
+        f64; 0 off the mask. The target of the value function is A + V, before `whiten`.
+    """
+    paid, states, alive = _decisions(rewards, values, mask, discount, bootstrap)
+    errors = paid + discount * states[:, 1:] - states[:, :-1]
+    advantages = torch.zeros_like(errors)
+    later = torch.zeros(len(errors), dtype=torch.float64, device=errors.device)
+    for t in range(errors.shape[1] - 1, -1, -1):
+        later = torch.where(alive[:, t], errors[:, t] + discount * trace_decay * later, 0.0)
+        advantages[:, t] = later
+    return _at_tokens(advantages, mask)
+
+
+def n_step(
+    rewards: Float[Tensor, "b t"],
+    values: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    n: int,
+    *,
+    discount: float = 1.0,
+    bootstrap: Float[Tensor, " b"] | None = None,
+) -> Float[Tensor, "b t"]:
+    """A_t = sum over k < n of discount^k r_(t+k) + discount^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
+
+    Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; where
+    fewer than n are left the sum ends with `bootstrap`. n = 1 is `gae` with trace decay 0; any n from the length on is `gae`
+    with trace decay 1. Arguments, rewards off the mask and result as in `gae`.
+
+    Raises:
+        InvalidArgumentError: If n is not positive.
+    """
+    if n < 1:
+        raise InvalidArgumentError(
+            f"n is the number of rewards before the value function takes over, at least 1; got {n}"
+        )
+    paid, states, alive = _decisions(rewards, values, mask, discount, bootstrap)
+    targets = states
+    for _ in range(min(n, paid.shape[1])):  # each pass is one Bellman backup of all tokens at once
+        backup = torch.where(alive, paid + discount * targets[:, 1:], states[:, :-1])
+        targets = torch.cat([backup, states[:, -1:]], dim=1)
+    return _at_tokens((targets - states)[:, :-1], mask)
+
+
+def whiten(advantages: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], *, center: bool = True) -> Float[Tensor, "b t"]:
+    """(A - mean) / sqrt(var + 1e-8) over all masked tokens of the batch: REINFORCE++ (Hu et al. 2025, arXiv:2501.03262), PPO.
+
+    The variance is unbiased. Each token weighs the same, so long completions dominate the mean. With `center=False` the mean
+    is not subtracted, only the scale changes. Without any spread the result is exactly 0 if centred, and unchanged if not.
+
+    Returns:
+        f64; 0 off the mask.
+    """
+    exact = advantages.double()
+    counted = exact[mask]
+    if not _varies(counted):
+        return torch.zeros_like(exact) if center else torch.where(mask, exact, 0.0)
+    shifted = exact - counted.mean() if center else exact
+    return torch.where(mask, shifted / (counted.var() + 1e-8).sqrt(), 0.0)
+
+
+# Rewards that depend on the length
+
+
+def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: int) -> Float[Tensor, " b"]:
+    """0 up to max_tokens - margin, then falling linearly to -1 at max_tokens and beyond: DAPO (arXiv:2503.14476, equation 13).
+
+    To be added to the score, so that length is discouraged before it is cut off.
+
+    Args:
+        lengths: i[b], the number of the policy's own tokens.
+        max_tokens: The budget of a completion (the paper's L_max).
+        margin: Over how many tokens the penalty grows (the paper's L_cache).
+
+    Raises:
+        InvalidArgumentError: If the margin is not between 1 and max_tokens.
+    """
+    if not 1 <= margin <= max_tokens:
+        raise InvalidArgumentError(
+            f"the penalty grows over 1 to max_tokens = {max_tokens} tokens; got margin = {margin}"
+        )
+    return ((max_tokens - margin - lengths).double() / margin).clamp(-1, 0)
+
+
+# Groups
+
+
+def _group_sum(values: Tensor, groups: Tensor) -> Tensor:
+    """For each completion the sum of the values of its group."""
+    _, index = groups.unique(return_inverse=True)
+    return torch.zeros_like(values).index_add(0, index, values)[index]
 
 
 def _group_varies(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
     """For each completion whether its group has two valid scores that differ."""
     _, index = groups.unique(return_inverse=True)
-    count = int(index.max()) + 1
-    highest = torch.full((count,), -torch.inf, dtype=torch.float64, device=scores.device)
+    highest = torch.full_like(scores, -torch.inf, dtype=torch.float64)
     lowest = -highest
     kept = index[valid]
     values = scores.double()[valid]
     highest = highest.scatter_reduce(0, kept, values, "amax")
     lowest = lowest.scatter_reduce(0, kept, values, "amin")
     return (highest > lowest)[index]
+
+
+def _members_by_size(groups: Tensor, valid: Tensor) -> Iterator[Tensor]:
+    """For each number n of valid members that occurs, the rows i64[m n] of the m groups with that many."""
+    rows = valid.nonzero()[:, 0]
+    rows = rows[groups[rows].argsort(stable=True)]
+    _, index, counts = groups[rows].unique(return_inverse=True, return_counts=True)
+    sizes = counts[index]
+    for size in sizes.unique().tolist():
+        yield rows[sizes == size].reshape(-1, size)
+
+
+def _varies(values: Tensor) -> bool:
+    return len(values) > 1 and bool(values.max() > values.min())
+
+
+def _std(values: Tensor) -> Tensor:
+    """The unbiased standard deviation; 0 of fewer than two values."""
+    return values.std() if len(values) > 1 else torch.zeros_like(values.sum())
+
+
+def _pass_at_k(scores: Tensor, k: int) -> Tensor:
+    """`pass_at_k` of m groups of n > k valid scores each, f64[m n].
+
+    In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: those whose others lie
+    below it. Among the subsets that contain i < j one place below j is taken, among those without i one is missing.
+    """
+    size = scores.shape[1]
+    ordered, order = scores.sort(dim=1)
+    with_i, without_i = math.comb(size - 1, k - 1), math.comb(size - 1, k)
+
+    def weighted(counts: list[int], total: int) -> Tensor:
+        # Python divides integers of any size with one rounding, where binomials of large groups overflow float64.
+        return ordered * ordered.new_tensor([count / total for count in counts])
+
+    ranks = range(size)
+    own = weighted([math.comb(j, k - 1) for j in ranks], with_i)
+    above = weighted([_choose(j - 1, k - 2) for j in ranks], with_i)
+    lower = weighted([math.comb(j, k - 1) for j in ranks], without_i)
+    upper = weighted([_choose(j - 1, k - 1) for j in ranks], without_i)
+    best_with = own + _sum_after(above)
+    best_without = _sum_before(lower) + _sum_after(upper)
+    return torch.empty_like(ordered).scatter(1, order, k * (best_with - best_without))
+
+
+def _choose(n: int, k: int) -> int:
+    return math.comb(n, k) if n >= 0 and k >= 0 else 0
+
+
+def _sum_before(values: Tensor) -> Tensor:
+    return torch.nn.functional.pad(values.cumsum(1)[:, :-1], (1, 0))
+
+
+def _sum_after(values: Tensor) -> Tensor:
+    return _sum_before(values.flip(1)).flip(1)
+
+
+# Decisions: a completion's own tokens moved together, so that decision d + 1 follows d whatever lies between
+
+
+def _decision_index(mask: Tensor) -> Tensor:
+    """i64[b t]: the number of decisions made up to and including each token."""
+    return mask.long().cumsum(1)
+
+
+def _decisions(
+    rewards: Tensor, values: Tensor, mask: Tensor, discount: float, bootstrap: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What comes with each decision: its reward f64[b t], V before it f64[b t+1], whether there is one bool[b t].
+
+    The value after the last decision is the bootstrap. Rewards off the mask belong to the decision before them.
+    """
+    index = _decision_index(mask)
+    counts = mask.sum(1, keepdim=True)
+    room = torch.zeros(len(mask), mask.shape[1] + 1, dtype=torch.float64, device=rewards.device)
+    due = torch.where(mask, rewards.double(), discount * rewards.double())
+    paid = room.scatter_add(1, index, due)[:, 1:]
+    before = room.scatter_add(1, index, torch.where(mask, values.double(), 0.0))[:, 1:]
+    after = torch.zeros_like(counts, dtype=torch.float64) if bootstrap is None else bootstrap.double()[:, None]
+    states = torch.cat([before, room[:, :1]], dim=1).scatter(1, counts, after)
+    alive = torch.arange(mask.shape[1], device=mask.device) < counts
+    return paid, states, alive
+
+
+def _at_tokens(decisions: Tensor, mask: Tensor) -> Tensor:
+    """Move f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
+    return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)

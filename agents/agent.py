@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,61 +16,35 @@ from torch import Tensor
 
 from agents.batch import Batch, make_batch
 from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.config import AgentConfig
+from agents.critic import make_critic
 from agents.evaluation import Evaluation, evaluate
+from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
-from agents.learner import Learner, LearnerConfig
-from agents.losses import Aggregation
-from agents.policy import CausalLMPolicy
+from agents.kl import AdaptiveKLController, kl_estimate
+from agents.learner import Learner
+from agents.metrics import advantage_metrics, explained_variance, merge, summarize
+from agents.passes import state_values, token_logprobs
+from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import episodes_of_step
+from agents.reference import ReferencePolicy
 from agents.rollouts import rollout
 from agents.run import Run
+from agents.sampling import mix
+from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Trajectory
 from rlvr_envs import Observation, Tokenizer
-from verifiers import InvalidArgumentError, Outcome, unknown_name
+from verifiers import InvalidArgumentError
 
 Callback = Callable[[int, Mapping[str, float]], None]
 """Called after each step with its number, the first being 1, and its metrics."""
 
 
-@dataclass(frozen=True)
-class AgentConfig:
-    """What every agent is told.
-
-    Raises:
-        InvalidArgumentError: If a value is out of range.
-    """
-
-    problems_per_step: int = 16
-    """Different problems in the batch of one step."""
-    group_size: int = 8
-    """Completions for each problem."""
-    epochs: int = 1
-    """Optimiser steps on each batch."""
-    aggregation: Aggregation = Aggregation.TOKEN_MEAN
-    """How the losses of tokens become one."""
-    max_tokens: int | None = None
-    """The constant length that `Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM` divides by."""
-    seed: int = 0
-    """Decides the order of problems and the sampling."""
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
-
-    def __post_init__(self) -> None:
-        for name in ("problems_per_step", "group_size", "epochs"):
-            if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
-        object.__setattr__(self, "aggregation", _aggregation(self.aggregation))
-        if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
-            raise InvalidArgumentError(f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length")
-
-
-def _aggregation(value: str) -> Aggregation:
-    if value not in list(Aggregation):
-        raise unknown_name("aggregation", value, [str(each) for each in Aggregation])
-    return Aggregation(value)
-
-
 class Agent(abc.ABC):
     """Owns a policy and improves it from its own episodes.
+
+    An agent is a choice of advantages and of a loss; everything else is here. A new one needs `name`, `advantages` and
+    `loss`, and no more.
 
     Args:
         policy: Who acts and learns.
@@ -82,11 +56,24 @@ class Agent(abc.ABC):
     def __init__(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
         self.policy = policy
         self.config = config
-        self.learner = Learner(policy, config.learner)
+        self.critic = None if config.critic is None else make_critic(policy, config.critic)
+        self.learner = Learner(policy, config.learner, self.critic, config.critic)
+        self.reference = ReferencePolicy(policy) if config.needs_reference else None
+        self.kl_controller = (
+            None
+            if config.kl_target is None
+            else AdaptiveKLController(config.kl_coefficient, config.kl_target, config.kl_horizon)
+        )
         self.steps = 0
         """Training steps done, each with one batch of episodes."""
+        self.rounds = 0
+        """Rounds of problems drawn; more than steps where a step takes several."""
+        self.tokens = 0
+        """Tokens that the policy chose in all steps."""
         self.tokenizer: Tokenizer | None = None
         """What the tokens mean, as the environment says; saved with the model."""
+
+    # What differs
 
     @abc.abstractmethod
     def advantages(self, batch: Batch) -> Tensor:
@@ -95,6 +82,20 @@ class Agent(abc.ABC):
     @abc.abstractmethod
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """Give the loss f[b t] of each token; the batch is cut to the same t positions."""
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """What the critic's values should be, f64[b l]; None for an agent without one."""
+        return None
+
+    def finish(self, batch: Batch) -> None:  # noqa: B027 - most agents have nothing to note
+        """Take note of a batch after its update, as a moving average does."""
+
+    @property
+    def clip_range(self) -> tuple[float, float] | None:
+        """The ratios within which the loss is not clipped, for the metrics; None if it never is."""
+        return None
+
+    # Acting and learning
 
     def act(self, observation: Observation) -> Action:
         """Choose tokens; see `Policy.act`."""
@@ -136,39 +137,157 @@ class Agent(abc.ABC):
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
-        config = self.config
-        episodes = episodes_of_step(env, self.steps, config.problems_per_step, config.group_size, config.seed)
-        trajectories = rollout(env, self.policy, episodes)
+        trajectories, rounds = self.collect(env, self.rounds)
         rolled_out = time.perf_counter()
-        # An interrupt waits until the step is complete: weights, count and metrics.
+        # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
             metrics = summarize(trajectories) | self.update(trajectories)
             self.steps += 1
+            self.rounds += rounds
             now = time.perf_counter()
             tokens = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories)
+            self.tokens += tokens
             metrics |= {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
-            metrics["tokens_per_s"] = tokens / (now - started)
+            metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": tokens / (now - started)}
             if run is not None:
                 run.log(self.steps, metrics)
         return metrics
 
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Play the episodes of one step, and say how many rounds of problems they took."""
+        return rollout(env, self.policy, self.episodes(env, first_round)), 1
+
+    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Any]:
+        """The episodes of round `number`: a pure function of it and the seed."""
+        config = self.config
+        return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
+
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from trajectories and give the metrics of the last optimiser step.
+        """Learn from trajectories and give the metrics; see `agents.metrics`.
 
         A batch in which every verifier broke changes nothing.
         """
-        batch = make_batch(trajectories)
+        batch = self.prepare(make_batch(trajectories))
         advantages = self.advantages(batch)
-        metrics: dict[str, float] = {}
-        for _ in range(self.config.epochs):
-            metrics = self.learner.step(
-                batch,
-                advantages,
-                self.loss,
-                aggregation=self.config.aggregation,
-                max_tokens=self.config.max_tokens,
-            )
+        batch = dataclasses.replace(batch, value_targets=self.value_targets(batch))
+        metrics = advantage_metrics(batch, advantages)
+        if batch.values is not None and batch.value_targets is not None:
+            metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)
+        metrics |= self.optimize(batch, advantages)
+        self._after_update(batch, metrics)
         return metrics
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Add to a batch what the advantages and the loss need of the policy, the reference and the critic as they are."""
+        config, size = self.config, self.config.learner.micro_batch_size
+        batch = apply_truncation(
+            batch,
+            config.truncation,
+            reward=config.truncation_reward,
+            max_tokens=config.max_tokens,
+            margin=config.overlong_margin,
+        )
+        if config.importance_correction is not Correction.NONE:
+            old = token_logprobs(self.policy, batch, size)
+            weights = importance_weights(
+                old, batch.logprobs, batch.loss_mask, config.importance_correction, cap=config.importance_cap
+            )
+            batch = dataclasses.replace(batch, old_logprobs=old, importance=weights)
+        if self.reference is not None:
+            with self.reference.switched_on():
+                found = token_logprobs(self.reference.policy, batch, size)
+            batch = dataclasses.replace(batch, reference_logprobs=found)
+            if config.kl_placement == "reward":
+                batch = batch.with_rewards(batch.rewards - self.kl_coefficient() * self._kl(batch, batch.old))
+        if self.critic is not None:
+            values, last = state_values(self.policy, self.critic, batch, size)
+            bootstraps = config.truncation is Truncation.BOOTSTRAP
+            kept = torch.where(batch.truncated & batch.valid & bootstraps, last, 0.0)
+            batch = dataclasses.replace(batch, values=values, bootstrap=kept)
+        return batch
+
+    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """Make the optimiser steps of one batch: `epochs` passes over it, each in `minibatches` parts."""
+        config = self.config
+        keep = self._rows_with_gradient(advantages)
+        steps = []
+        for rows in self._minibatches(len(batch)):
+            part = batch.rows(rows)
+            steps.append(
+                self.learner.step(
+                    part,
+                    advantages[rows, : part.tokens.shape[1]],
+                    self.terms,
+                    aggregation=config.aggregation,
+                    max_tokens=config.max_tokens,
+                    clip_range=self.clip_range,
+                    keep=None if keep is None else keep[rows],
+                )
+            )
+        return merge(steps)
+
+    def _rows_with_gradient(self, advantages: Tensor) -> Tensor | None:
+        """The completions bool[b] whose loss has a gradient; None for all, where the loss has terms without advantages."""
+        alone = self.critic is None and not self._kl_in_loss and self.entropy_coefficient() == 0
+        return (advantages != 0).any(dim=1) if alone and self.config.learner.skip_zero_advantages else None
+
+    def _minibatches(self, rows: int) -> list[Tensor]:
+        """Row indices of each optimiser step; in a random order where an epoch takes several."""
+        config = self.config
+        if config.minibatches == 1:
+            return [torch.arange(rows)] * config.epochs
+        if rows < config.minibatches:
+            raise InvalidArgumentError(f"{rows} completions can't be split into minibatches={config.minibatches}")
+        origin = mix(mix(np.array([config.seed % 2**64], dtype=np.uint64)) ^ np.uint64(self.steps))
+        generator = np.random.Generator(np.random.PCG64(int(origin[0])))
+        orders = [generator.permutation(rows) for _ in range(config.epochs)]
+        parts = [part for order in orders for part in np.array_split(order, config.minibatches)]
+        return [torch.from_numpy(np.sort(part)) for part in parts]
+
+    def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
+        """Everything that is added up to the loss f[b t] of each token."""
+        loss = self.loss(batch, outputs.logprobs, advantages)
+        terms = {"policy": loss if batch.importance is None else batch.importance * loss}
+        if self._kl_in_loss:
+            terms["kl"] = self.kl_coefficient() * self._kl(batch, outputs.logprobs)
+        coefficient = self.entropy_coefficient()
+        if coefficient != 0:
+            terms["entropy"] = -coefficient * outputs.entropy
+        return terms
+
+    # The regularisers
+
+    @property
+    def _kl_in_loss(self) -> bool:
+        return self.reference is not None and self.config.kl_placement == "loss"
+
+    def _kl(self, batch: Batch, logprobs: Tensor) -> Tensor:
+        """The estimate f[b t] of the divergence from the reference at each token, 0 off the loss mask."""
+        assert batch.reference_logprobs is not None
+        found = kl_estimate(self.config.kl_estimator, logprobs, batch.reference_logprobs, batch.old)
+        return torch.where(batch.loss_mask, found, 0.0)
+
+    def kl_coefficient(self) -> float:
+        """The weight of the KL term at this step."""
+        return self.config.kl_schedule()(self.steps) if self.kl_controller is None else self.kl_controller.coefficient
+
+    def entropy_coefficient(self) -> float:
+        """The weight of the entropy bonus at this step."""
+        return self.config.entropy_schedule()(self.steps)
+
+    def _after_update(self, batch: Batch, metrics: dict[str, float]) -> None:
+        config = self.config
+        self.finish(batch)
+        if self.reference is not None:
+            metrics["kl_coefficient"] = self.kl_coefficient()
+            if config.reference_sync_every and (self.steps + 1) % config.reference_sync_every == 0:
+                self.reference.sync(self.policy, config.reference_sync_mix)
+        if self.kl_controller is not None and "kl" in metrics:
+            self.kl_controller.update(metrics["kl"], len(batch))
+        if config.entropy_coefficient or config.entropy_coefficient_end:
+            metrics["entropy_coefficient"] = self.entropy_coefficient()
+
+    # Scoring and keeping
 
     def evaluate(
         self, env: VectorEnv[Any, Any, Any], *, problems: int | None = None, samples: int = 1, greedy: bool = False
@@ -188,35 +307,31 @@ class Agent(abc.ABC):
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent.
         """
         state = load_checkpoint(folder, self.policy.model, agent=self.name)
-        self.steps = state["steps"]
+        self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
         self.learner.load_state_dict(state["learner"])
+        if self.reference is not None:
+            self.reference.load_state_dict(state["reference"])
+        if self.kl_controller is not None:
+            self.kl_controller.coefficient = state["kl_coefficient"]
+        self.load_own_state(state["own"])
         torch.set_rng_state(state["torch_rng"])
+
+    def own_state(self) -> dict[str, Any]:
+        """What one kind of agent carries from step to step beside what all do: tensors and plain data."""
+        return {}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most agents carry nothing
+        """Go on from a state of `own_state`."""
 
     def _state(self) -> dict[str, Any]:
         return {
             "agent": self.name,
             "steps": self.steps,
+            "rounds": self.rounds,
+            "tokens": self.tokens,
             "learner": self.learner.state_dict(),
+            "reference": None if self.reference is None else self.reference.state_dict(),
+            "kl_coefficient": None if self.kl_controller is None else self.kl_controller.coefficient,
+            "own": self.own_state(),
             "torch_rng": torch.get_rng_state(),
         }
-
-
-def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What a batch of episodes looks like: reward, lengths, outcomes; broken verifiers are counted and left out of means."""
-    valid = [trajectory for trajectory in trajectories if not trajectory.broken]
-    scores = np.array([trajectory.score for trajectory in valid])
-    lengths = np.array([int(trajectory.policy_mask.sum()) for trajectory in trajectories])
-    outcomes = [trajectory.verdict.outcome for trajectory in trajectories if trajectory.verdict is not None]
-    groups: dict[int, list[float]] = {}
-    for trajectory in valid:
-        groups.setdefault(trajectory.group, []).append(trajectory.score)
-    flat = [max(group) == min(group) for group in groups.values()]
-    return {
-        "reward": float(scores.mean()) if len(valid) else float("nan"),
-        "reward_std": float(scores.std(ddof=1)) if len(valid) > 1 else 0.0,
-        "groups_without_spread": float(np.mean(flat)) if flat else 0.0,
-        "completion_tokens": float(lengths.mean()),
-        "truncated": float(np.mean([trajectory.truncated for trajectory in trajectories])),
-        "no_answer": sum(outcome is Outcome.NO_ANSWER for outcome in outcomes) / len(trajectories),
-        "verifier_errors": float(len(trajectories) - len(valid)),
-    }

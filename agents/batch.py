@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,27 @@ from torch import Tensor
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
+_PER_TOKEN: dict[str, Any] = {"per": "token"}
+_PER_BATCH: dict[str, Any] = {"per": "batch"}
+
 
 @dataclass(frozen=True)
 class Batch:
     """b trajectories of up to l tokens, padded on the right with 0; lengths decide what is padding.
 
-    Index t of every per-token tensor belongs to token t itself, the prompt's tokens included.
+    Index t of every per-token tensor belongs to token t itself, the prompt's tokens included; values are those of the state
+    before it. `make_batch` fills the first block of fields, an agent the second, as far as it needs them.
     """
 
-    tokens: Tensor
+    tokens: Tensor = field(metadata=_PER_TOKEN)
     """i64[b l]."""
     lengths: Tensor
     """i64[b]."""
-    loss_mask: Tensor
+    loss_mask: Tensor = field(metadata=_PER_TOKEN)
     """bool[b l], the padded policy mask; False throughout for trajectories whose verifier broke."""
-    logprobs: Tensor
+    logprobs: Tensor = field(metadata=_PER_TOKEN)
     """f32[b l], of the policy that sampled."""
-    rewards: Tensor
+    rewards: Tensor = field(metadata=_PER_TOKEN)
     """f64[b l]; 0 throughout for trajectories whose verifier broke."""
     scores: Tensor
     """f64[b], the returns; NaN where the verifier broke."""
@@ -38,28 +43,60 @@ class Batch:
     """bool[b], False where the verifier broke."""
     groups: Tensor
     """i64[b]."""
-    legal: Tensor | None = None
+    truncated: Tensor
+    """bool[b], True where the budget ran out."""
+    baselines: Tensor
+    """f64[b], what to compare the score with, such as a greedy completion's score; NaN where nothing was given."""
+    legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
+    components: Tensor | None = None
+    """f64[b k], the parts of a composed score; NaN where the verifier broke."""
+    component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
+    component_weights: Tensor | None = field(default=None, metadata=_PER_BATCH)
+    """f64[k], the weight of each part in the score."""
+
+    old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f32[b l], of the weights before this batch's update where those are not the ones that sampled; see `old`."""
+    importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f64[b l], the weight of each token for having been sampled by another distribution."""
+    reference_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f32[b l], of the reference policy."""
+    values: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f64[b l], the critic's before this batch's update."""
+    bootstrap: Tensor | None = None
+    """f64[b], the value of the state after the last token; 0 where the episode is worth nothing beyond its end."""
+    value_targets: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f64[b l], what the critic's values should be."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def old(self) -> Tensor:
+        """f32[b l], the log-probabilities that ratios are taken to: those before the update."""
+        return self.logprobs if self.old_logprobs is None else self.old_logprobs
+
     def rows(self, indices: Tensor) -> Batch:
         """Take some trajectories, cut to the longest of them."""
         width = int(self.lengths[indices].max())
-        parts: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            parts[field.name] = (
-                value if value is None else value[indices][:, :width] if value.ndim > 1 else value[indices]
-            )
-        return Batch(**parts)
+        return self._map(lambda value: value[indices][:, :width], lambda value: value[indices])
+
+    def positions_from(self, first: int) -> Batch:
+        """Cut what there is for each token to positions `first` and later."""
+        return self._map(lambda value: value[:, first:], lambda value: value)
 
     def to(self, device: torch.device) -> Batch:
         """Move to a device."""
-        moved: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        moved = {name: value if value is None else value.to(device) for name, value in moved.items()}
-        return Batch(**moved)
+        return self._map(lambda value: value.to(device), lambda value: value.to(device))
+
+    def _map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
+        parts: dict[str, Any] = {}
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Tensor) and each.metadata.get("per") != "batch":
+                value = per_token(value) if each.metadata.get("per") == "token" else per_row(value)
+            parts[each.name] = value
+        return Batch(**parts)
 
     @property
     def first(self) -> int:
@@ -73,6 +110,11 @@ class Batch:
             return None
         bits = np.unpackbits(self.legal[:, first:].cpu().numpy(), axis=-1, count=vocab_size).astype(bool)
         return torch.from_numpy(bits).to(self.tokens.device) | ~self.loss_mask[:, first:, None]
+
+    def with_rewards(self, rewards: Tensor) -> Batch:
+        """Pay other rewards f64[b l]; the scores become their sums."""
+        scores = torch.where(self.valid, rewards.sum(dim=1), torch.nan)
+        return dataclasses.replace(self, rewards=rewards, scores=scores)
 
 
 def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
@@ -97,8 +139,26 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         scores=torch.tensor([trajectory.score for trajectory in trajectories], dtype=torch.float64),
         valid=torch.tensor(valid),
         groups=torch.tensor([trajectory.group for trajectory in trajectories]),
+        truncated=torch.tensor([trajectory.truncated for trajectory in trajectories]),
+        baselines=torch.tensor([trajectory.baseline for trajectory in trajectories], dtype=torch.float64),
         legal=_legal_masks(trajectories),
+        **_components(trajectories),
     )
+
+
+def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """The parts of composed scores, where all valid trajectories have the same."""
+    valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.broken]
+    names = tuple(valid[0]) if valid else ()
+    if not names or any(tuple(parts) != names for parts in valid):
+        return {}
+    missing = dict.fromkeys(names, (math.nan, 0.0))
+    parts = [missing if trajectory.broken else trajectory.reward_parts for trajectory in trajectories]
+    return {
+        "components": torch.tensor([[part[name][0] for name in names] for part in parts], dtype=torch.float64),
+        "component_names": names,
+        "component_weights": torch.tensor([valid[0][name][1] for name in names], dtype=torch.float64),
+    }
 
 
 def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:

@@ -63,7 +63,12 @@ def _run(name: str, arguments: list[str]) -> int:
         if error.name in ("torch", "transformers", "jaxtyping"):
             raise missing_dependency(error.name, "train", f"rlvr {name}") from error
         raise
-    style = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes, tyro.conf.EnumChoicesFromValues)
+    style = (
+        tyro.conf.AvoidSubcommands,
+        tyro.conf.OmitSubcommandPrefixes,
+        tyro.conf.OmitArgPrefixes,
+        tyro.conf.EnumChoicesFromValues,
+    )
     command = tyro.cli(kind, args=arguments, prog=f"rlvr {name}", config=style)
     code: int = command.run(Console())
     return code

@@ -3,31 +3,37 @@
 For each problem a group of completions is sampled. The advantage of every token of a completion is its score's z-score
 within the group; the loss is PPO's clipped surrogate, with no critic.
 
-Departures from the paper: no KL term and no reference policy; the losses are averaged over all tokens of the step and not
-first over each completion's (arXiv:2503.20783 shows that this favours short right and long wrong completions; set
-`aggregation="sequence-mean-token-mean"` for the paper's form); groups whose scores are all equal get exactly 0.
+Departures from the paper: the losses are averaged over all tokens of the step and not first over each completion's
+(arXiv:2503.20783 shows that this favours short right and long wrong completions; set
+`aggregation="sequence-mean-token-mean"` for the paper's form); groups whose scores are all equal get exactly 0; and no KL term
+unless `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the other
+direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor
 
-from agents.advantages import group_centered, group_z_score
-from agents.agent import Agent, AgentConfig
+from agents.advantages import group_centered, group_centered_batch_std, group_z_score
+from agents.agent import Agent
 from agents.batch import Batch
+from agents.checks import require_choice, require_clip, require_groups
+from agents.config import AgentConfig
 from agents.losses import clipped_surrogate
-from verifiers import InvalidArgumentError, unknown_name
+
+Scale = Literal["group-std", "batch-std", "none"]
+_RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
 
 
 @dataclass(frozen=True)
 class GRPOConfig(AgentConfig):
     """Settings of GRPO."""
 
-    scale: Literal["group-std", "none"] = "group-std"
-    """Divide by the group's standard deviation, or not (Dr. GRPO)."""
+    scale: Scale = "group-std"
+    """Divide by the group's standard deviation, by that of the batch (arXiv:2508.08221), or not (Dr. GRPO)."""
     clip_low: float = 0.2
     """The ratio to the sampling policy counts from 1 - `clip_low`"""
     clip_high: float = 0.2
@@ -35,16 +41,9 @@ class GRPOConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.scale not in ("group-std", "none"):
-            raise unknown_name("scale", self.scale, ["group-std", "none"])
-        if self.group_size < 2:
-            raise InvalidArgumentError(
-                f"group_size is at least 2, since scores are compared in groups; got {self.group_size}"
-            )
-        if not (0 <= self.clip_low <= 1 and self.clip_high >= 0):
-            raise InvalidArgumentError(
-                f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={self.clip_low}, clip_high={self.clip_high}"
-            )
+        require_choice("scale", self.scale, get_args(Scale))
+        require_groups(self.group_size)
+        require_clip(self.clip_low, self.clip_high)
 
 
 class GRPO(Agent):
@@ -55,9 +54,17 @@ class GRPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """The score relative to the group, the same for every token of a completion."""
-        relative = group_z_score if self.config.scale == "group-std" else group_centered
-        return relative(batch.scores, batch.groups, batch.valid)[:, None].expand(batch.tokens.shape)
+        return self.relative_scores(batch)[:, None].expand(batch.tokens.shape)
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The advantage f64[b] of each completion."""
+        return _RELATIVE[self.config.scale](batch.scores, batch.groups, batch.valid)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """PPO's clipped surrogate."""
-        return clipped_surrogate(logprobs, batch.logprobs, advantages, self.config.clip_low, self.config.clip_high)
+        return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+    @property
+    def clip_range(self) -> tuple[float, float] | None:
+        """The ratios within which the surrogate is not clipped."""
+        return 1 - self.config.clip_low, 1 + self.config.clip_high

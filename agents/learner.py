@@ -1,24 +1,26 @@
-"""`Learner`: from a loss to new weights. Micro-batches, gradient clipping and the schedule exist here once."""
+"""`Learner`: from losses to new weights. Micro-batches, gradient clipping and the schedule exist here once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.losses import Aggregation, token_weights
-from agents.policy import CausalLMPolicy
-from verifiers import InvalidArgumentError, unknown_name
+from agents.critic import Critic, CriticConfig
+from agents.losses import Aggregation, squared_value_error, token_weights
+from agents.metrics import pass_metrics, pass_sums
+from agents.passes import micro_batches
+from agents.policy import CausalLMPolicy, TokenOutputs
+from agents.schedules import Schedule, Shape
+from verifiers import InvalidArgumentError
 
-TokenLoss = Callable[[Batch, Tensor, Tensor], Tensor]
-"""(micro-batch, log-probabilities f32[b t], advantages f64[b t]) -> loss f[b t] of each token."""
-
-SCHEDULES = ("constant", "linear", "cosine")
+TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
+"""(micro-batch, what the policy says of its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
 
 
 @dataclass(frozen=True)
@@ -34,64 +36,71 @@ class LearnerConfig:
     beta1: float = 0.9
     beta2: float = 0.999
     max_grad_norm: float = 1.0
-    """Gradients are scaled down to this global norm."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """Of the learning rate, from its full value to 0 at `schedule_steps`."""
+    """Gradients are scaled down to this global norm; those of a critic's own weights to the same, by themselves."""
+    schedule: Shape = "constant"
+    """Of the learning rates, from their full value to 0 at `schedule_steps`."""
     warmup_steps: int = 0
     schedule_steps: int | None = None
     """Optimiser steps of a whole run; needed unless the schedule is constant."""
     micro_batch_size: int = 64
     """Completions in one forward and backward pass; has no effect on the result beyond rounding."""
+    skip_zero_advantages: bool = True
+    """Leave completions out of the passes whose loss has gradient 0 because their advantages are 0, as in groups without
+    spread; they still count in every mean of the loss. Changes no gradient; `entropy` and the ratios are those of the rest."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
             if not getattr(self, name) > 0:
                 raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
-        for name in ("weight_decay", "warmup_steps"):
-            if not getattr(self, name) >= 0:
-                raise InvalidArgumentError(f"{name} is at least 0, got {getattr(self, name)}")
+        if not self.weight_decay >= 0:
+            raise InvalidArgumentError(f"weight_decay is at least 0, got {self.weight_decay}")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
-        if self.schedule not in SCHEDULES:
-            raise unknown_name("schedule", self.schedule, SCHEDULES)
-        if self.schedule != "constant" and self.schedule_steps is None:
-            raise InvalidArgumentError(f"the {self.schedule} schedule needs schedule_steps")
+        self.rate_schedule()  # raises on what does not fit
+
+    def rate_schedule(self) -> Schedule:
+        """The learning rate over optimiser steps."""
+        return Schedule(self.learning_rate, 0.0, self.schedule, self.schedule_steps, self.warmup_steps)
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state."""
-        warm = min(1.0, (step + 1) / (self.warmup_steps + 1))
-        if self.schedule == "constant" or self.schedule_steps is None:
-            return self.learning_rate * warm
-        progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.schedule_steps - self.warmup_steps))
-        left = 1 - progress if self.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
-        return self.learning_rate * warm * left
+        return self.rate_schedule()(step)
 
 
 class Learner:
-    """Updates a policy's weights with AdamW.
+    """Updates the weights of a policy, and of its critic if it has one, with AdamW.
 
     Args:
         policy: Whose weights learn.
         config: How.
+        critic: Who learns values beside it.
+        critic_config: How.
 
     Raises:
         InvalidArgumentError: If the policy's temperature is 0.
     """
 
-    def __init__(self, policy: CausalLMPolicy, config: LearnerConfig) -> None:
+    def __init__(
+        self,
+        policy: CausalLMPolicy,
+        config: LearnerConfig,
+        critic: Critic | None = None,
+        critic_config: CriticConfig | None = None,
+    ) -> None:
         if policy.temperature == 0:
             raise InvalidArgumentError("a policy at temperature 0 has no distribution to learn: give it one above 0")
         self.policy = policy
         self.config = config
+        self.critic = critic
+        self.critic_config = critic_config or CriticConfig()
         self.steps = 0
         """Optimiser steps done."""
-        self.optimizer = torch.optim.AdamW(
-            policy.parameters(),
-            lr=config.learning_rate,
-            betas=(config.beta1, config.beta2),
-            weight_decay=config.weight_decay,
-        )
+        groups: list[dict[str, Any]] = [{"params": policy.parameters(), "lr": config.learning_rate}]
+        if critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": self.critic_config.critic_learning_rate})
+        self._full_rates = [group["lr"] for group in groups]
+        self.optimizer = torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay)
 
     def step(
         self,
@@ -101,11 +110,14 @@ class Learner:
         *,
         aggregation: Aggregation,
         max_tokens: int | None = None,
+        clip_range: tuple[float, float] | None = None,
+        keep: Tensor | None = None,
     ) -> dict[str, float]:
         """Make one optimiser step.
 
         The weights of tokens come from the whole batch, so the gradient does not depend on micro-batches. A completion
-        whose advantages are all 0 and which adds nothing to the gradient still counts in the denominators.
+        whose advantages are all 0 and which adds nothing to the gradient still counts in the denominators. The values of
+        a critic are fitted to `batch.value_targets` by the mean over all tokens, whatever the aggregation.
 
         Args:
             batch: b completions.
@@ -113,6 +125,8 @@ class Learner:
             loss: The loss of each token.
             aggregation: What is averaged over what.
             max_tokens: See `token_weights`.
+            clip_range: The ratios within which the loss is not clipped, for the metrics.
+            keep: bool[b], the completions whose loss may have a gradient; None for all.
 
         Returns:
             Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
@@ -123,92 +137,118 @@ class Learner:
         weights = token_weights(
             batch.loss_mask, aggregation, num_completions=int(batch.valid.sum()), max_tokens=max_tokens
         )
+        num_tokens = int(batch.loss_mask.sum())
         self.optimizer.zero_grad(set_to_none=True)
-        sums: dict[str, float] = {}
-        for rows in self._micro_batches(batch):
+        parts: list[dict[str, float]] = []
+        for rows in micro_batches(batch, self.config.micro_batch_size, keep):
             part = batch.rows(rows)
             width = part.tokens.shape[1]
-            for name, value in self._backward(part, advantages[rows, :width], weights[rows, :width], loss).items():
-                sums[name] = (
-                    _larger(sums.get(name, 0.0), value) if name.startswith("max_") else sums.get(name, 0.0) + value
-                )
-        return _averages(sums) | self._update()
+            parts.append(
+                self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clip_range)
+            )
+        return {"tokens": float(num_tokens), **pass_metrics(parts), **self._update()}
 
-    def _micro_batches(self, batch: Batch) -> Iterator[Tensor]:
-        """Rows of similar length go together, for little padding; rows without a token to learn are left out."""
-        order = batch.lengths.argsort(descending=True, stable=True).cpu()
-        order = order[batch.loss_mask.any(dim=1).cpu()[order]]
-        yield from order.split(self.config.micro_batch_size)
-
-    def _backward(self, part: Batch, advantages: Tensor, weights: Tensor, loss: TokenLoss) -> dict[str, float]:
+    def _backward(
+        self,
+        part: Batch,
+        advantages: Tensor,
+        weights: Tensor,
+        num_tokens: int,
+        loss: TokenLoss,
+        clip_range: tuple[float, float] | None,
+    ) -> dict[str, float]:
         part = part.to(self.policy.model.device)
         first = part.first
         legal = part.legal_tokens(first, self.policy.vocab_size)
-        logprobs, entropy = self.policy.logprobs_and_entropy(part.tokens, first, legal)
-        tail = _from(part, first)
+        reads = self.critic is not None and self.critic.reads_policy
+        outputs = self.policy.forward(part.tokens, first, legal, with_states=reads)
+        tail = part.positions_from(first)
         mask = tail.loss_mask
         # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
-        logprobs = torch.where(mask, logprobs, 0.0)
-        per_token = loss(tail, logprobs, advantages[:, first:].to(logprobs.device))
-        total = (torch.where(mask, per_token, 0.0).double() * weights[:, first:].to(logprobs.device)).sum()
-        total.backward()
+        outputs = TokenOutputs(
+            torch.where(mask, outputs.logprobs, 0.0), torch.where(mask, outputs.entropy, 0.0), outputs.states
+        )
+        advantages = advantages[:, first:].to(mask.device)
+        scale = weights[:, first:].to(mask.device)
+        terms = {
+            name: (torch.where(mask, term, 0.0).double() * scale).sum()
+            for name, term in loss(tail, outputs, advantages).items()
+        }
+        sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if len(terms) > 1 else {}
+        total = torch.stack(list(terms.values())).sum()
+        if self.critic is not None and tail.value_targets is not None:
+            values = self.critic.values(part.tokens, first, outputs.states)[:, :-1]
+            error = self._value_error(tail, values)
+            total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
+            sums["loss/value"] = float(error.detach().sum()) / num_tokens
+        if total.requires_grad:
+            total.backward()
         with torch.no_grad():
-            difference = torch.where(mask, logprobs - tail.logprobs, 0.0).double()
-            return {
-                "loss": float(total),
-                "tokens": float(mask.sum()),
-                "entropy_sum": float(torch.where(mask, entropy, 0.0).sum()),
-                "k3_sum": float((difference.expm1() - difference).sum()),
-                "max_abs_logprob_difference": float(difference.abs().max()),
-            }
+            return {"loss": float(total), **sums, **pass_sums(tail, outputs, advantages, clip_range)}
+
+    def _value_error(self, tail: Batch, values: Tensor) -> Tensor:
+        """The error f64[b t] of the critic's values, 0 off the mask."""
+        assert tail.value_targets is not None
+        clip = self.critic_config.value_clip
+        old = None if clip is None else tail.values
+        error = squared_value_error(values.double(), tail.value_targets, old, clip)
+        return torch.where(tail.loss_mask, error, 0.0)
+
+    def fit_critic(self, batch: Batch) -> float:
+        """Make one optimiser step of the critic's own weights alone, and give its mean error before it."""
+        assert self.critic is not None
+        self.optimizer.zero_grad(set_to_none=True)
+        num_tokens = int(batch.loss_mask.sum())
+        total = 0.0
+        for rows in micro_batches(batch, self.config.micro_batch_size):
+            part = batch.rows(rows).to(self.policy.model.device)
+            first = part.first
+            states = None
+            if self.critic.reads_policy:
+                with torch.no_grad():
+                    states = self.policy.forward(part.tokens, first, with_states=True).states
+            values = self.critic.values(part.tokens, first, states)[:, :-1]
+            error = self._value_error(part.positions_from(first), values).sum() / num_tokens
+            error.backward()
+            total += float(error.detach())
+        if math.isfinite(_clip(list(self.critic.parameters()), self.config.max_grad_norm)):
+            self.optimizer.step()
+        return total
 
     def _update(self) -> dict[str, float]:
         rate = self.config.learning_rate_at(self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.config.max_grad_norm))
-        finite = math.isfinite(norm)
+        for group, full in zip(self.optimizer.param_groups, self._full_rates, strict=True):
+            group["lr"] = full * rate / self.config.learning_rate
+        norm = _clip(self.policy.parameters(), self.config.max_grad_norm)
+        metrics = {"grad_norm": norm, "learning_rate": rate}
+        if self.critic is not None:
+            metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
+        finite = all(map(math.isfinite, (norm, metrics.get("grad_norm/critic", 0.0))))
         if finite:
             self.optimizer.step()
         self.steps += 1
         self.policy.weights_changed()
-        return {"grad_norm": norm, "learning_rate": rate, "skipped": float(not finite)}
+        return {**metrics, "skipped": float(not finite)}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on, beside the weights."""
-        return {"steps": self.steps, "version": self.policy.version, "optimizer": self.optimizer.state_dict()}
+        """All that the next step depends on, beside the policy's weights."""
+        return {
+            "steps": self.steps,
+            "version": self.policy.version,
+            "optimizer": self.optimizer.state_dict(),
+            "critic": None if self.critic is None else self.critic.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state of `state_dict`."""
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.critic is not None:
+            self.critic.load_state_dict(state["critic"])
         self.steps = state["steps"]
         self.policy.weights_changed()
         self.policy.version = state["version"]
 
 
-def _from(batch: Batch, first: int) -> Batch:
-    """Cut the per-token tensors to positions `first` and later."""
-    parts: Sequence[str] = ("tokens", "loss_mask", "logprobs", "rewards")
-    return Batch(
-        **{name: getattr(batch, name)[:, first:] for name in parts},
-        lengths=batch.lengths,
-        scores=batch.scores,
-        valid=batch.valid,
-        groups=batch.groups,
-    )
-
-
-def _larger(one: float, other: float) -> float:
-    """The larger number, or NaN if either is."""
-    return other if math.isnan(other) else one if math.isnan(one) else max(one, other)
-
-
-def _averages(sums: dict[str, float]) -> dict[str, float]:
-    tokens = max(sums.get("tokens", 0.0), 1.0)
-    return {
-        "loss": sums.get("loss", 0.0),
-        "tokens": sums.get("tokens", 0.0),
-        "entropy": sums.get("entropy_sum", 0.0) / tokens,
-        "kl_behaviour": sums.get("k3_sum", 0.0) / tokens,
-        "max_abs_logprob_difference": sums.get("max_abs_logprob_difference", 0.0),
-    }
+def _clip(parameters: Sequence[torch.nn.Parameter], norm: float) -> float:
+    """Scale gradients down to a global norm, and give the norm they had."""
+    return float(torch.nn.utils.clip_grad_norm_(parameters, norm))

@@ -2,7 +2,11 @@
 
 Axes: b completions, t tokens. Each policy loss gives one value for each token; `token_weights` says how they are summed, so
 that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
-their order nor padding changes the gradient.
+their order nor padding changes the gradient. Off the mask a loss is any finite number, which its weight of 0 removes.
+
+Log-probabilities are natural logs under the distribution that was sampled from. `logprobs` is that of the policy that
+learns, with gradient; `old_logprobs` is that of the policy before the first optimiser step on these samples. It and the
+advantages are constants. sg is "stop gradient".
 """
 
 from __future__ import annotations
@@ -27,14 +31,104 @@ def clipped_surrogate(
     advantages: Float[Tensor, "b t"],
     clip_low: float = 0.2,
     clip_high: float = 0.2,
+    dual_clip: float | None = None,
 ) -> Float[Tensor, "b t"]:
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = pi / pi_old: PPO (Schulman et al. 2017, equation 7).
 
     At r = 1 its gradient is that of `policy_gradient`. The clip bounds may differ (DAPO, Yu et al. 2025, equation 8).
+
+    For A < 0 the minimum has no bound as r grows. With `dual_clip` c the objective is at least c A there, so the loss at
+    most -c A, with gradient 0 from r = c on (Ye et al. 2020, arXiv:1912.09729, with c = 3).
+
+    Raises:
+        InvalidArgumentError: If `dual_clip` is not above 1; at 1 and below it would cut off what PPO learns from.
     """
-    # exp overflows beyond 88 in float32; there the ratio is clipped or the sample useless anyway.
-    ratio = (logprobs - old_logprobs).clamp(-20, 20).exp()
-    return -torch.minimum(ratio * advantages, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages)
+    if dual_clip is not None and not dual_clip > 1:
+        raise InvalidArgumentError(
+            f"dual_clip bounds the ratio from above where A < 0, so it is above 1; got {dual_clip}"
+        )
+    objective = _clipped_objective(_ratio(logprobs - old_logprobs), advantages, clip_low, clip_high)
+    if dual_clip is not None:
+        objective = torch.where(advantages < 0, torch.maximum(objective, dual_clip * advantages), objective)
+    return -objective
+
+
+def sequence_clipped_surrogate(
+    logprobs: Float[Tensor, "b t"],
+    old_logprobs: Float[Tensor, "b t"],
+    advantages: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    clip_low: float = 3e-4,
+    clip_high: float = 4e-4,
+) -> Float[Tensor, "b t"]:
+    """`clipped_surrogate` with one ratio for all tokens of a completion: GSPO (Zheng et al. 2025, arXiv:2507.18071).
+
+    s_i = exp(mean over the completion's masked tokens of log pi - log pi_old), the geometric mean of its tokens' ratios. Each
+    token carries s_it = sg(s_i) * pi_t / sg(pi_t) (the paper's GSPO-token form): the value is s_i, and the gradient reaches
+    each token's own log-probability, so advantages may differ between tokens. With one advantage for a completion and
+    `Aggregation.SEQUENCE_MEAN_TOKEN_MEAN`, the paper's, value and gradient are those of GSPO, and a completion is clipped as
+    a whole. The default bounds are the paper's: a ratio of means stays near 1.
+
+    Where s_i = 1 its gradient is that of `policy_gradient`.
+    """
+    differences = torch.where(mask, (logprobs - old_logprobs).detach(), 0.0)
+    sequence = differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
+    ratio = _ratio(sequence) * (logprobs - logprobs.detach()).exp()
+    return -_clipped_objective(ratio, advantages, clip_low, clip_high)
+
+
+def cispo(
+    logprobs: Float[Tensor, "b t"],
+    old_logprobs: Float[Tensor, "b t"],
+    advantages: Float[Tensor, "b t"],
+    is_cap: float,
+) -> Float[Tensor, "b t"]:
+    """-sg(min(r, is_cap)) A log pi with r = pi / pi_old: CISPO (MiniMax 2025, arXiv:2506.13585).
+
+    The ratio is a constant weight that is capped, instead of a factor whose gradient is cut off: every token keeps a
+    gradient. `is_cap` is the cap itself, not its distance from 1 (the paper's 1 + epsilon_high); there is no lower bound, as
+    in the paper's experiments.
+
+    Raises:
+        InvalidArgumentError: If `is_cap` is not positive.
+    """
+    if not is_cap > 0:
+        raise InvalidArgumentError(f"is_cap is the highest importance weight, so it is positive; got {is_cap}")
+    weights = (logprobs - old_logprobs).detach().exp().clamp(max=is_cap)
+    return weights * policy_gradient(logprobs, advantages)
+
+
+def squared_value_error(
+    values: Float[Tensor, "b t"],
+    targets: Float[Tensor, "b t"],
+    old_values: Float[Tensor, "b t"] | None = None,
+    clip: float | None = None,
+) -> Float[Tensor, "b t"]:
+    """0.5 max((V - G)^2, (clip(V, V_old - clip, V_old + clip) - G)^2), or 0.5 (V - G)^2 without `clip`.
+
+    The clipped form is that of OpenAI's PPO code, described by Engstrom et al. 2020, arXiv:2005.12729, section 3: a value
+    that has moved by more than `clip` towards its target since the samples were drawn gets no further gradient.
+
+    Args:
+        values: f[b t], with gradient.
+        targets: f[b t], constants: `gae` + V_old, or `returns_to_go`.
+        old_values: f[b t], constants: V when the samples were drawn.
+        clip: On the scale of the returns.
+
+    Raises:
+        InvalidArgumentError: If `clip` is not positive or comes without `old_values`.
+    """
+    error = (values - targets) ** 2
+    if clip is None:
+        return 0.5 * error
+    if old_values is None:
+        raise InvalidArgumentError(
+            "clip bounds how far values move from old_values, which are missing; pass both or neither"
+        )
+    if not clip > 0:
+        raise InvalidArgumentError(f"clip is a distance on the scale of the returns, so it is positive; got {clip}")
+    clipped = values.clamp(old_values - clip, old_values + clip)
+    return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 
 
 class Aggregation(enum.StrEnum):
@@ -76,3 +170,12 @@ def token_weights(
             if max_tokens is None:
                 raise InvalidArgumentError(f"aggregation {str(aggregation)!r} needs max_tokens, its constant length")
             return ones / max(num_completions, 1) / max_tokens
+
+
+def _ratio(log_ratio: Tensor) -> Tensor:
+    # exp overflows beyond 88 in float32; there the ratio is clipped or the sample useless anyway.
+    return log_ratio.clamp(-20, 20).exp()
+
+
+def _clipped_objective(ratio: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
+    return torch.minimum(ratio * advantages, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +18,18 @@ from agents.sampling import mix, sample, scaled_logprobs, uniforms
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class TokenOutputs:
+    """What a policy's forward pass says of t tokens in each of b rows."""
+
+    logprobs: Float[Tensor, "b t"]
+    """f32, of the tokens that are there."""
+    entropy: Float[Tensor, "b t"]
+    """f32, of the distributions they came from, in nats."""
+    states: Float[Tensor, "b t+1 d"] | None = None
+    """What the output layer reads: the state before each token, and the one after the last."""
 
 
 class CausalLMPolicy:
@@ -31,12 +45,22 @@ class CausalLMPolicy:
             evaluation only (its log-probabilities are NaN).
         vocab_size: Number of tokens to choose from, the first of the model's; by default all.
         seed: Decides the sampling of episodes that were not announced by `begin`.
+        precision: Of matrix products; weights keep theirs. `"auto"` is bfloat16 for float32 weights on a GPU that has it,
+            and else the weights' own.
 
     Raises:
         InvalidArgumentError: If the temperature is negative, or the model has fewer tokens than `vocab_size`.
     """
 
-    def __init__(self, model: Any, *, temperature: float = 1.0, vocab_size: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        temperature: float = 1.0,
+        vocab_size: int | None = None,
+        seed: int = 0,
+        precision: Literal["auto", "float32", "bfloat16"] = "auto",
+    ) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
         available = int(model.get_output_embeddings().weight.shape[0])
@@ -48,6 +72,7 @@ class CausalLMPolicy:
         self.temperature = temperature
         self.vocab_size = vocab_size or available
         self.seed = seed
+        self.precision = _precision(model) if precision == "auto" else precision
         self.version = 0
         self._kind = cache_kind(self.model)
         self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -64,7 +89,9 @@ class CausalLMPolicy:
 
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
         """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
-        return CausalLMPolicy(self.model, temperature=temperature, vocab_size=self.vocab_size, seed=self.seed)
+        return CausalLMPolicy(
+            self.model, temperature=temperature, vocab_size=self.vocab_size, seed=self.seed, precision=self.precision
+        )
 
     # Acting
 
@@ -107,7 +134,9 @@ class CausalLMPolicy:
         action = self._new_action(len(tokens), unchanged)
         if not self._cache.mergeable and fresh.any():
             grown, fresh = np.zeros_like(grown), fresh | grown
-        for logits, slots in (self._decode(tokens, grown), self._prefill(tokens, length, fresh)):
+        with self.autocast():
+            read_now = (self._decode(tokens, grown), self._prefill(tokens, length, fresh))
+        for logits, slots in read_now:
             if slots:
                 self._choose(logits, np.array(slots), length, legal, action)
         self._remember(tokens, length, grown | fresh, action)
@@ -243,37 +272,76 @@ class CausalLMPolicy:
 
     # Learning
 
-    def logprobs_and_entropy(
+    def forward(
         self,
         tokens: Int[Tensor, "b l"],
         first: int,
         legal: Tensor | None = None,
-    ) -> tuple[Float[Tensor, "b t"], Float[Tensor, "b t"]]:
-        """Log-probabilities of tokens `first` to l - 1, and the entropy of the distributions they came from, in nats.
+        *,
+        with_states: bool = False,
+    ) -> TokenOutputs:
+        """What the model says of tokens `first` to l - 1, t of them. With gradients.
 
-        With gradients. Padding stands on the right, where causal attention never looks, so it needs no mask.
+        Padding stands on the right, where causal attention never looks, so it needs no mask. What is said of padding means
+        nothing.
 
         Args:
             tokens: Right-padded.
             first: At least 1: the first token has no distribution.
             legal: bool[b t v], the tokens each was chosen from; None if all.
-
-        Returns:
-            Two tensors f32[b t] with t = l - first; the values at padding mean nothing.
+            with_states: Give the states too.
         """
-        kept = tokens.shape[1] - first + 1
-        logits = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits[
-            :, -kept:-1, : self.vocab_size
-        ]
+        with self.autocast(), self._states_of_the_head(with_states) as states:
+            logits = self._logits(tokens, first)
         logprobs = scaled_logprobs(logits, self.temperature, legal)
         chosen = logprobs.gather(-1, tokens[:, first:, None]).squeeze(-1)
         # A token that was not legal has log-probability -inf and adds nothing.
         entropy = -(logprobs.exp() * logprobs.clamp(min=torch.finfo(logprobs.dtype).min)).sum(-1)
-        return chosen, entropy
+        kept = tokens.shape[1] - first + 1
+        return TokenOutputs(chosen, entropy, states[0][:, -kept:] if with_states else None)
+
+    def distributions(
+        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
+    ) -> Float[Tensor, "b t v"]:
+        """Log-probabilities of every token at positions `first` to l - 1; see `forward`."""
+        with self.autocast():
+            logits = self._logits(tokens, first)
+        return scaled_logprobs(logits, self.temperature, legal)
+
+    def _logits(self, tokens: Tensor, first: int) -> Tensor:
+        kept = tokens.shape[1] - first + 1
+        output = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept)
+        logits: Tensor = output.logits[:, -kept:-1, : self.vocab_size]
+        return logits
+
+    @contextlib.contextmanager
+    def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
+        """Catch what the output layer reads, the last layer's states, which not every model returns by itself."""
+        caught: list[Tensor] = []
+        if not wanted:
+            yield caught
+            return
+        hook = self.model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0]))
+        try:
+            yield caught
+        finally:
+            hook.remove()
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """The precision that the model computes in, when it samples and when it learns alike."""
+        if self.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.model.device.type, dtype=torch.bfloat16)
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
         """The weights that learn."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+
+def _precision(model: Any) -> Literal["float32", "bfloat16"]:
+    """Half the bytes and many times the speed where the device has units for it; float32 anywhere else."""
+    capable = model.device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return "bfloat16" if capable and model.dtype is torch.float32 else "float32"
 
 
 def _first_row(action: Action) -> Action:

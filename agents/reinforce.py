@@ -2,7 +2,8 @@
 
 The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes, where G_t is
 the discounted reward from token t on (the causal form; the paper credits every decision with the whole return) and b a
-baseline that does not depend on the episode's own tokens.
+baseline that does not depend on the episode's own tokens from t on. Baselines: a constant, the mean score of the batch, the
+moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
 With a discount below 1 the factor discount^t of that gradient is left out, as is usual.
 
@@ -13,15 +14,21 @@ baseline includes the episode itself, which scales the gradient by (n - 1) / n a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from torch import Tensor
 
-from agents.advantages import batch_mean_baseline, returns_to_go
-from agents.agent import Agent, AgentConfig
+from agents.advantages import batch_mean_baseline, moving_average, returns_to_go
+from agents.agent import Agent
 from agents.batch import Batch
+from agents.checks import require_choice, require_share
+from agents.config import AgentConfig
+from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
-from verifiers import InvalidArgumentError, unknown_name
+from agents.policy import CausalLMPolicy
+from verifiers import InvalidArgumentError
+
+Baseline = Literal["none", "constant", "batch-mean", "moving-average", "value"]
 
 
 @dataclass(frozen=True)
@@ -32,29 +39,72 @@ class ReinforceConfig(AgentConfig):
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     discount: float = 1.0
     """Per token."""
-    baseline: Literal["none", "batch-mean"] = "batch-mean"
+    baseline: Baseline = "batch-mean"
+    constant: float = 0.0
+    """The constant baseline, and where the moving average starts."""
+    decay: float = 0.9
+    """What the moving average keeps of itself in each step."""
 
     def __post_init__(self) -> None:
+        require_choice("baseline", self.baseline, get_args(Baseline))
+        if self.baseline == "value" and self.critic is None:
+            object.__setattr__(self, "critic", CriticConfig())
+        if self.baseline != "value" and self.critic is not None:
+            raise InvalidArgumentError(
+                f"baseline {self.baseline!r} uses no critic: leave it out, or set baseline='value'"
+            )
         super().__post_init__()
-        if self.baseline not in ("none", "batch-mean"):
-            raise unknown_name("baseline", self.baseline, ["none", "batch-mean"])
-        if not 0 <= self.discount <= 1:
-            raise InvalidArgumentError(f"discount is in [0, 1], got {self.discount}")
+        require_share(discount=self.discount, decay=self.decay)
 
 
 class Reinforce(Agent):
-    """REINFORCE with reward-to-go."""
+    """REINFORCE with reward-to-go and a baseline."""
 
     name = "reinforce"
     config: ReinforceConfig
 
+    def __init__(self, policy: CausalLMPolicy, config: ReinforceConfig) -> None:
+        super().__init__(policy, config)
+        self.average = config.constant
+        """The moving average of the scores of earlier batches."""
+
     def advantages(self, batch: Batch) -> Tensor:
         """The return from each token on, less the baseline."""
-        returns = returns_to_go(batch.rewards, batch.loss_mask, self.config.discount)
-        if self.config.baseline == "none":
-            return returns
-        return returns - batch_mean_baseline(batch.scores, batch.valid)
+        return self._returns(batch) - self._baseline(batch)
+
+    def _returns(self, batch: Batch) -> Tensor:
+        return returns_to_go(batch.rewards, batch.loss_mask, self.config.discount)
+
+    def _baseline(self, batch: Batch) -> Tensor | float:
+        match self.config.baseline:
+            case "none":
+                return 0.0
+            case "constant":
+                return self.config.constant
+            case "batch-mean":
+                return batch_mean_baseline(batch.scores, batch.valid)
+            case "moving-average":
+                return self.average
+            case "value":
+                assert batch.values is not None
+                return batch.values
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """Monte-Carlo: the return from each token on."""
+        return None if self.critic is None else self._returns(batch)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A_t log pi(y_t)."""
         return policy_gradient(logprobs, advantages)
+
+    def finish(self, batch: Batch) -> None:
+        """Move the average, after its old value was the baseline: so it depends on no episode it is compared with."""
+        self.average = moving_average(self.average, batch.scores, batch.valid, self.config.decay)
+
+    def own_state(self) -> dict[str, Any]:
+        """The moving average."""
+        return {"average": self.average}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:
+        """Go on from a state of `own_state`."""
+        self.average = state["average"]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from agents.adapter import with_token_info
 from agents.types import Action, Policy, Trajectory
 from verifiers import InvalidArgumentError
 
@@ -49,15 +50,9 @@ def rollout(
         The trajectories in the order of `episodes`.
 
     Raises:
-        InvalidArgumentError: If the environment resets itself.
+        InvalidArgumentError: If the environment can't be played; see `with_token_info`.
     """
-    mode = env.metadata.get("autoreset_mode")
-    if mode is not AutoresetMode.DISABLED:
-        raise InvalidArgumentError(
-            f"rollout refills rows itself and needs an environment whose metadata say AutoresetMode.DISABLED, got {mode}; "
-            "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
-        )
-    recorder = _Recorder(env, policy, episodes)
+    recorder = _Recorder(with_token_info(env), policy, episodes)
     for trajectory in recorder.play():
         if on_episode is not None:
             on_episode(trajectory)

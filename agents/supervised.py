@@ -17,7 +17,7 @@ from torch import Tensor
 from agents.batch import Batch, make_batch
 from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation, policy_gradient
-from agents.policy import CausalLMPolicy
+from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import problems_of_step
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
@@ -102,5 +102,5 @@ def _fit(learner: Learner, demonstrations: Sequence[Trajectory]) -> dict[str, fl
     return learner.step(batch, ones, _likelihood, aggregation=Aggregation.TOKEN_MEAN)
 
 
-def _likelihood(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-    return policy_gradient(logprobs, advantages)
+def _likelihood(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
+    return {"likelihood": policy_gradient(outputs.logprobs, advantages)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,6 +77,8 @@ class Trajectory:
     """i32[l], the version that produced each token."""
     action_masks: NDArray[np.uint8] | None = None
     """u8[l ceil(v/8)], for each token the legal tokens it was chosen from, packed by `numpy.packbits`; None if all were."""
+    baseline: float = math.nan
+    """A score of the same problem to compare this one's with, such as that of the greedy completion; NaN if there is none."""
 
     @property
     def score(self) -> float:
@@ -87,3 +91,15 @@ class Trajectory:
         return not np.isfinite(self.score) or (
             self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
         )
+
+    @property
+    def reward_parts(self) -> dict[str, tuple[float, float]]:
+        """Score and weight of each part of a score that is a weighted sum (`verifiers.make("weighted_sum")`); else empty."""
+        parts = {} if self.verdict is None else self.verdict.detail.get("parts", {})
+        if not isinstance(parts, Mapping) or not all("weight" in part for part in parts.values()):
+            return {}
+        return {name: (_number(part["score"]), part["weight"]) for name, part in parts.items()}
+
+
+def _number(score: float | None) -> float:
+    return math.nan if score is None else score

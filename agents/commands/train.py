@@ -7,18 +7,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import tyro
 from rich.console import Console
 
-from agents.agent import Agent, AgentConfig
+from agents.agent import Agent
 from agents.commands.common import env_arguments, env_id, make_vec
-from agents.grpo import GRPO, GRPOConfig
+from agents.config import AgentConfig
 from agents.models import load_policy, tiny_model
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
-from agents.reinforce import Reinforce, ReinforceConfig
+from agents.registry import AGENTS, agent_classes
 from agents.run import Run, latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from verifiers import CheckpointError, InvalidArgumentError
@@ -53,33 +53,25 @@ class TrainOptions:
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
 
 
-@dataclass(frozen=True)
-class TrainGRPO(TrainOptions):
-    """Train with GRPO: scores relative to a group of completions of the same problem, PPO's clipped surrogate."""
+def _subcommand(name: str) -> Any:
+    """The command line of one agent: the common options, and the agent's own settings."""
+    kind, config_kind = agent_classes(name)
 
-    config: GRPOConfig = field(default_factory=GRPOConfig)
-    """The agent's settings."""
-
-    def run(self, console: Console) -> int:
+    def run(self: Any, console: Console) -> int:
         """Train, and print where the results are."""
-        return _train(GRPO, self, self.config, console)
+        return _train(kind, self, self.config, console)
+
+    options = dataclasses.make_dataclass(
+        f"Train{kind.__name__}",
+        [("config", config_kind, field(default_factory=config_kind))],
+        bases=(TrainOptions,),
+        namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {AGENTS[name].summary}."},
+        frozen=True,
+    )
+    return Annotated[options, tyro.conf.subcommand(name)]
 
 
-@dataclass(frozen=True)
-class TrainReinforce(TrainOptions):
-    """Train with REINFORCE: each token weighed by the reward from there on, less a baseline."""
-
-    config: ReinforceConfig = field(default_factory=ReinforceConfig)
-    """The agent's settings."""
-
-    def run(self, console: Console) -> int:
-        """Train, and print where the results are."""
-        return _train(Reinforce, self, self.config, console)
-
-
-Train = (
-    Annotated[TrainGRPO, tyro.conf.subcommand("grpo")] | Annotated[TrainReinforce, tyro.conf.subcommand("reinforce")]
-)
+Train: Any = Union[tuple(_subcommand(name) for name in AGENTS)]  # noqa: UP007 - built from a table
 
 
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -14,7 +15,26 @@ from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 
-from agents.advantages import batch_mean_baseline, group_centered, group_mean, group_z_score, returns_to_go
+from agents.advantages import (
+    batch_mean_baseline,
+    best_minus_second,
+    gae,
+    group_centered,
+    group_centered_batch_std,
+    group_mean,
+    group_z_score,
+    leave_one_out,
+    length_weighted,
+    maximum_likelihood,
+    moving_average,
+    multi_reward,
+    n_step,
+    pass_at_k,
+    returns_to_go,
+    soft_overlong_penalty,
+    whiten,
+)
+from verifiers import InvalidArgumentError
 
 GROUPED = (group_mean, group_centered, group_z_score)
 FINITE = st.floats(-100, 100, allow_nan=False, width=32)
@@ -275,6 +295,606 @@ def test_centred_scores_are_leave_one_out_times_g_minus_1_over_g() -> None:
     np.testing.assert_allclose(centered.numpy(), (scores - others) * 4 / 5, rtol=0, atol=1e-15)
 
 
+# A moving average
+
+
+def test_the_moving_average_by_hand() -> None:
+    scores, valid = f64(1, 3, math.nan), torch.tensor([True, True, False])
+    assert moving_average(10.0, scores, valid, 0.75) == 0.75 * 10 + 0.25 * 2
+    assert moving_average(10.0, scores, ~all_valid(scores), 0.75) == 10.0
+    assert moving_average(10.0, scores, valid, 1.0) == 10.0
+    assert moving_average(10.0, scores, valid, 0.0) == 2.0
+
+
+def test_a_moving_average_forgets_its_start_geometrically() -> None:
+    baseline, scores = 0.0, f64(8.0)
+    for _ in range(5):
+        baseline = moving_average(baseline, scores, all_valid(scores), 0.5)
+    assert baseline == 8 * (1 - 0.5**5)
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.1, math.nan])
+def test_a_decay_outside_0_to_1_is_named(decay: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="from 0 to 1"):
+        moving_average(0.0, f64(1), torch.tensor([True]), decay)
+
+
+# Every method of groups
+
+Method = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def two_rewards(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
+    return multi_reward(torch.stack([scores, scores**2], dim=1), f64(1, 0.5), groups, valid)
+
+
+def with_lengths(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
+    """Lengths that go with the scores, so that they move with their rows."""
+    return length_weighted(scores, (scores.nan_to_num().abs() * 8).long() + 1, groups, valid)
+
+
+METHODS: dict[str, Method] = {
+    "group_centered": group_centered,
+    "group_z_score": group_z_score,
+    "leave_one_out": leave_one_out,
+    "group_centered_batch_std": group_centered_batch_std,
+    "length_weighted": with_lengths,
+    "multi_reward": two_rewards,
+    "maximum_likelihood": maximum_likelihood,
+    "best_minus_second": best_minus_second,
+    "pass_at_2": lambda scores, groups, valid: pass_at_k(scores, groups, valid, 2),
+}
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+
+
+@pytest.fixture
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    """Six groups of five, interleaved, up to two rows broken in each, scores from 0 to 1 in eighths."""
+    scores = torch.from_numpy(np.random.default_rng(4).integers(0, 9, 30) / 8.0)
+    valid = all_valid(scores)
+    valid[[0, 7, 8, 14, 22]] = False
+    scores[~valid] = math.nan
+    return scores, torch.arange(30) % 6, valid
+
+
+@every_method
+def test_equal_groups_and_lone_members_get_exactly_0_beside_groups_that_vary(method: Method) -> None:
+    # Group 0 has no spread, of group 1 one member is left, group 2 has both 0 and 1.
+    scores = f64(0.3, 0.3, 0.3, 0.7, math.nan, math.nan, 0, 1, 0)
+    groups = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    advantages = method(scores, groups, ~scores.isnan())
+    assert advantages.dtype == torch.float64
+    assert advantages[:6].tolist() == [0.0] * 6
+    assert advantages[7] > 0.1
+
+
+@every_method
+@pytest.mark.parametrize("score", [0.3, 0.1 + 0.2, 1 / 3, 0.0, 1e16])
+def test_a_batch_of_equal_scores_gets_exactly_0(method: Method, score: float) -> None:
+    scores = f64(*[score] * 6)
+    assert method(scores, torch.tensor([0, 0, 0, 1, 1, 1]), all_valid(scores)).tolist() == [0.0] * 6
+
+
+@every_method
+def test_a_batch_without_verdicts_or_without_rows_gets_0(method: Method) -> None:
+    scores = f64(math.nan, math.nan, math.nan)
+    assert method(scores, one_group(scores), ~all_valid(scores)).tolist() == [0.0] * 3
+    assert method(scores[:0], one_group(scores)[:0], all_valid(scores)[:0]).tolist() == []
+
+
+@every_method
+def test_order_of_rows_and_labels_of_groups_do_not_matter(method: Method, batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    scores, groups, valid = batch
+    expected = method(scores, groups, valid)
+    generator = np.random.default_rng(5)
+    for _ in range(3):
+        order = torch.from_numpy(generator.permutation(30))
+        labels = torch.from_numpy(generator.permutation(1000)[:6] - 500)
+        found = method(scores[order], labels[groups[order]], valid[order])
+        torch.testing.assert_close(found, expected[order], rtol=1e-12, atol=1e-14)
+
+
+@every_method
+def test_broken_rows_get_0_and_leave_the_others_as_they_are(
+    method: Method, batch: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    scores, groups, valid = batch
+    found = method(scores, groups, valid)
+    assert found[~valid].tolist() == [0.0] * int((~valid).sum())
+    assert found[valid].abs().max() > 0.1
+    torch.testing.assert_close(found[valid], method(scores[valid], groups[valid], valid[valid]), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"maximum_likelihood", "length_weighted", "multi_reward"}))
+def test_a_shift_of_all_scores_does_not_matter(name: str, batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    scores, groups, valid = batch
+    expected = METHODS[name](scores, groups, valid)
+    torch.testing.assert_close(METHODS[name](scores + 1024, groups, valid), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_shift_does_not_matter_beside_lengths_and_between_rewards(batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    scores, groups, valid = batch
+    lengths = torch.arange(30) % 7 + 1
+    expected = length_weighted(scores, lengths, groups, valid)
+    torch.testing.assert_close(length_weighted(scores + 64, lengths, groups, valid), expected, rtol=1e-12, atol=1e-12)
+    components = torch.stack([scores, scores**2], dim=1)
+    expected = multi_reward(components, f64(1, 2), groups, valid)
+    shifted = multi_reward(components + f64(64, -7), f64(1, 2), groups, valid)
+    torch.testing.assert_close(shifted, expected, rtol=1e-11, atol=1e-11)
+
+
+# Leave one out
+
+
+def test_leave_one_out_by_hand() -> None:
+    scores, groups = f64(1, 10, 0, 30, 0, 0), torch.tensor([7, -3, 7, -3, 7, 7])
+    found = leave_one_out(scores, groups, all_valid(scores)).tolist()
+    assert found == pytest.approx([1, -20, -1 / 3, 20, -1 / 3, -1 / 3], abs=1e-15)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ROWS)
+def test_leave_one_out_subtracts_the_mean_of_the_others(rows: list[tuple[float, int, bool]]) -> None:
+    valid = np.array([row[2] for row in rows])
+    scores = np.where(valid, np.array([row[0] for row in rows]), np.nan)
+    groups = np.array([row[1] for row in rows])
+    found = leave_one_out(torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid))
+    for row in range(len(rows)):
+        others = scores[valid & (groups == groups[row]) & (np.arange(len(rows)) != row)]
+        expected = scores[row] - others.mean() if valid[row] and len(others) else 0.0
+        assert float(found[row]) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+# The spread of the batch
+
+
+def test_the_batch_std_is_that_of_the_raw_scores() -> None:
+    scores, groups = f64(0, 1, 4, 5, math.nan), torch.tensor([0, 0, 1, 1, 1])
+    # Mean 2.5; variance (6.25 + 2.25 + 2.25 + 6.25) / 3 = 17 / 3.
+    scale = math.sqrt(17 / 3) + 1e-4
+    found = group_centered_batch_std(scores, groups, ~scores.isnan())
+    assert found.tolist() == pytest.approx([-0.5 / scale, 0.5 / scale, -0.5 / scale, 0.5 / scale, 0], abs=1e-15)
+
+
+def test_with_one_group_the_batch_is_the_group() -> None:
+    scores = f64(3, 1, 0.5, 0, 0)
+    arguments = scores, one_group(scores), all_valid(scores)
+    torch.testing.assert_close(group_centered_batch_std(*arguments), group_z_score(*arguments), rtol=1e-14, atol=0)
+
+
+# Length-weighted
+
+
+def test_length_weighted_by_hand() -> None:
+    scores, lengths = f64(1, 0, 0, math.nan), torch.tensor([6, 2, 4, 100])
+    found = length_weighted(scores, lengths, one_group(scores), ~scores.isnan())
+    assert found.tolist() == pytest.approx([0.5, -0.5, -0.5, 0], abs=1e-15)  # the baseline is 6 / 12
+
+
+def test_with_equal_lengths_it_is_centred() -> None:
+    scores, groups = f64(3, 1, 0.5, 0, 2), torch.tensor([0, 0, 0, 1, 1])
+    found = length_weighted(scores, torch.full((5,), 7), groups, all_valid(scores))
+    torch.testing.assert_close(found, group_centered(scores, groups, all_valid(scores)), rtol=0, atol=1e-15)
+
+
+def test_advantages_weighted_with_lengths_sum_to_0() -> None:
+    generator = np.random.default_rng(6)
+    scores, lengths = torch.from_numpy(generator.normal(size=9)) + 1e6, torch.from_numpy(generator.integers(1, 50, 9))
+    found = length_weighted(scores, lengths, one_group(scores), all_valid(scores))
+    assert abs(float((lengths * found).sum())) < 1e-7
+
+
+def test_its_baseline_has_the_least_variance_where_squared_gradients_grow_with_length() -> None:
+    """E[T (R - b)^2] over the group, which is the second moment of the gradient under the assumption of the paper."""
+    scores, lengths = f64(1, 0, 0.5, 0.2), torch.tensor([9, 2, 4, 30])
+
+    def second_moment(shift: float) -> float:
+        advantages = length_weighted(scores, lengths, one_group(scores), all_valid(scores)) + shift
+        return float((lengths * advantages**2).mean())
+
+    assert second_moment(0.0) < min(second_moment(1e-3), second_moment(-1e-3))
+
+
+def test_lengths_of_nothing() -> None:
+    scores, lengths = f64(1, 0), torch.tensor([0, 0])
+    assert length_weighted(scores, lengths, one_group(scores), all_valid(scores)).tolist() == [0.0, 0.0]
+    with pytest.raises(InvalidArgumentError, match="not negative; got -2"):
+        length_weighted(scores, torch.tensor([3, -2]), one_group(scores), all_valid(scores))
+
+
+# Several rewards
+
+
+def test_multi_reward_by_hand() -> None:
+    components = torch.tensor([[1, 0], [0, 0], [0, 10], [1, 10]], dtype=torch.float64)
+    groups, valid = torch.tensor([0, 0, 1, 1]), torch.ones(4, dtype=torch.bool)
+    # Only the first component varies within groups: z = +-0.5 / sqrt(0.5). Times 2; the batch's variance is 4 (2 z)^2 / 3.
+    z = 0.5 / (math.sqrt(0.5) + 1e-4)
+    scale = math.sqrt(4 * (2 * z) ** 2 / 3) + 1e-4
+    expected = [2 * z / scale, -2 * z / scale, -2 * z / scale, 2 * z / scale]
+    assert multi_reward(components, f64(2, 1), groups, valid).tolist() == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_range_of_a_component_does_not_matter_and_equal_sums_stay_apart() -> None:
+    # Row 0 and row 1 have the same sum of rewards, from different components.
+    components = torch.tensor([[1, 0], [0, 1], [0, 0], [0, 0], [0, 1]], dtype=torch.float64)
+    groups, valid = torch.zeros(5, dtype=torch.long), torch.ones(5, dtype=torch.bool)
+    found = multi_reward(components, f64(1, 1), groups, valid, 0.0)
+    assert found[0] > found[1] + 0.1
+    scaled = multi_reward(components * f64(1, 1000), f64(1, 1), groups, valid, 0.0)
+    torch.testing.assert_close(scaled, found, rtol=1e-13, atol=1e-14)
+
+
+def test_components_that_cancel_leave_exactly_0() -> None:
+    scores = f64(0.3, 0.7, 0.1, 0.2)
+    components = torch.stack([scores, -scores], dim=1)
+    found = multi_reward(components, f64(1, 1), torch.tensor([0, 0, 1, 1]), all_valid(scores), 1e-12)
+    assert found.tolist() == [0.0] * 4
+
+
+def test_a_group_without_spread_in_any_component_gets_exactly_0() -> None:
+    components = torch.tensor([[0.3, 5], [0.3, 5], [0.3, 5], [1, 0], [0.2, 0.7], [0, 0.4]], dtype=torch.float64)
+    found = multi_reward(components, f64(1, 0.3), torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6, dtype=torch.bool))
+    assert found[:3].tolist() == [0.0] * 3
+    assert found[3:].abs().min() > 0.01
+
+
+# Maximum likelihood
+
+
+def test_maximum_likelihood_by_hand() -> None:
+    scores, groups = f64(1, 0, 0, 0, 0, 0), torch.tensor([0, 0, 0, 0, 1, 1])
+    assert maximum_likelihood(scores, groups, all_valid(scores)).tolist() == [3, -1, -1, -1, 0, 0]
+
+
+def test_maximum_likelihood_ignores_the_scale() -> None:
+    scores = f64(0.5, 0.25, 2, 0)
+    found = maximum_likelihood(scores, one_group(scores), all_valid(scores))
+    torch.testing.assert_close(
+        maximum_likelihood(8 * scores, one_group(scores), all_valid(scores)), found, rtol=0, atol=0
+    )
+
+
+def test_negative_scores_have_no_likelihood() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"at least 0 .*; got -0.5"):
+        maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, True]))
+    broken = maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, False]))
+    assert broken.tolist() == [0.0, 0.0]
+
+
+# The best of k
+
+
+def brute_force_pass_at_k(scores: list[float], k: int) -> list[float]:
+    """k (f_i - b_i), over every subset."""
+    members = range(len(scores))
+    found = []
+    for i in members:
+        subsets = list(itertools.combinations(members, k))
+        with_i = [max(scores[j] for j in subset) for subset in subsets if i in subset]
+        without_i = [max(scores[j] for j in subset) for subset in subsets if i not in subset]
+        found.append(k * (sum(with_i) / len(with_i) - sum(without_i) / len(without_i)))
+    return found
+
+
+@pytest.mark.parametrize("size", range(2, 8))
+def test_pass_at_k_is_the_mean_over_all_subsets(size: int) -> None:
+    generator = np.random.default_rng(size)
+    for values in (generator.normal(size=size), generator.integers(0, 3, size) / 2.0, generator.integers(0, 2, size)):
+        scores = torch.from_numpy(values.astype(np.float64))
+        for k in range(1, size):
+            found = pass_at_k(scores, one_group(scores), all_valid(scores), k)
+            assert found.tolist() == pytest.approx(brute_force_pass_at_k(scores.tolist(), k), abs=1e-13)
+
+
+@pytest.mark.parametrize(("size", "correct", "k"), [(8, 3, 2), (8, 1, 7), (16, 4, 5), (64, 2, 32), (512, 3, 200)])
+def test_binary_pass_at_k_has_a_closed_form(size: int, correct: int, k: int) -> None:
+    """f and b from the chance that a subset holds no success."""
+    scores = f64(*[1] * correct, *[0] * (size - correct))
+    found = pass_at_k(scores, one_group(scores), all_valid(scores), k)
+    right = math.comb(size - correct, k) / math.comb(size - 1, k)
+    none_with, none_without = math.comb(size - correct - 1, k - 1), math.comb(size - correct - 1, k)
+    wrong = none_without / math.comb(size - 1, k) - none_with / math.comb(size - 1, k - 1)
+    torch.testing.assert_close(found[:correct], torch.full_like(found[:correct], k * right), rtol=1e-11, atol=1e-13)
+    torch.testing.assert_close(found[correct:], torch.full_like(found[correct:], k * wrong), rtol=1e-11, atol=1e-13)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(FINITE | st.sampled_from([0.0, 1.0]), min_size=2, max_size=20))
+def test_pass_at_1_is_leave_one_out(values: list[float]) -> None:
+    scores = f64(*values)
+    expected = leave_one_out(scores, one_group(scores), all_valid(scores))
+    found = pass_at_k(scores, one_group(scores), all_valid(scores), 1)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(FINITE, min_size=3, max_size=8), st.data())
+def test_a_better_completion_never_gets_less(values: list[float], data: st.DataObject) -> None:
+    scores = f64(*sorted(values))
+    k = data.draw(st.integers(1, len(values) - 1))
+    advantages = pass_at_k(scores, one_group(scores), all_valid(scores), k)
+    assert (advantages.diff() >= -1e-11).all()
+
+
+def test_groups_that_broke_below_k_plus_1_get_0_and_others_go_on() -> None:
+    scores, groups = f64(1, 0, math.nan, 1, 0, 0), torch.tensor([0, 0, 0, 1, 1, 1])
+    found = pass_at_k(scores, groups, ~scores.isnan(), 2)
+    assert found[:3].tolist() == [0.0] * 3
+    assert found[3:].tolist() == pytest.approx(brute_force_pass_at_k([1, 0, 0], 2))
+
+
+def test_groups_too_small_for_k_are_named() -> None:
+    scores, groups = f64(1, 0, 1, 0, 0), torch.tensor([4, 4, 4, -9, -9])
+    with pytest.raises(InvalidArgumentError, match=r"groups of at least 3; group -9 has 2"):
+        pass_at_k(scores, groups, all_valid(scores), 2)
+    with pytest.raises(InvalidArgumentError, match="at least 1; got 0"):
+        pass_at_k(scores, groups, all_valid(scores), 0)
+
+
+def test_best_minus_second_by_hand() -> None:
+    scores = f64(0.2, 0.9, 0.5, 1, 1, 0, math.nan, 2, 5)
+    groups = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    found = best_minus_second(scores, groups, ~scores.isnan())
+    assert found.tolist() == pytest.approx([0, 0.4, 0, 0, 0, 0, 0, 0, 3])
+
+
+# What the updates climb, by exact enumeration of all groups
+
+
+class Bandit:
+    """A softmax over six completions with given scores."""
+
+    def __init__(self, scores: Tensor, seed: int = 0) -> None:
+        self.scores = scores
+        generator = torch.Generator().manual_seed(seed)
+        self.logits = torch.randn(len(scores), generator=generator, dtype=torch.float64, requires_grad=True)
+
+    def probabilities(self) -> Tensor:
+        return self.logits.softmax(0)
+
+    def gradient(self, objective: Tensor) -> Tensor:
+        return torch.autograd.grad(objective, self.logits)[0]
+
+    def expected_update(self, size: int, method: Method, share: float | None = None) -> Tensor:
+        """The exact mean, over all groups of `size`, of sum_i share A_i grad log pi(y_i); share is 1 / size by default."""
+        draws = torch.cartesian_prod(*[torch.arange(len(self.scores))] * size).reshape(-1, size)
+        groups = torch.arange(len(draws)).repeat_interleave(size)
+        members = draws.flatten()
+        advantages = method(self.scores[members], groups, torch.ones(len(members), dtype=torch.bool))
+        logprobs = self.logits.log_softmax(0)
+        weights = logprobs.detach()[draws].sum(1).exp().repeat_interleave(size)
+        return self.gradient((share or 1 / size) * (weights * advantages * logprobs[members]).sum())
+
+    def expected_best(self, k: int) -> Tensor:
+        draws = torch.cartesian_prod(*[torch.arange(len(self.scores))] * k).reshape(-1, k)
+        return (self.probabilities()[draws].prod(1) * self.scores[draws].amax(1)).sum()
+
+
+REAL, BINARY = f64(0.3, -1, 2, 0.3, 0.9, 0), f64(1, 0, 0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_leave_one_out_is_unbiased_at_every_size(size: int) -> None:
+    bandit = Bandit(REAL)
+    exact = bandit.gradient(bandit.expected_best(1))
+    torch.testing.assert_close(bandit.expected_update(size, leave_one_out), exact, rtol=0, atol=1e-13)
+    centered = bandit.expected_update(size, group_centered)
+    torch.testing.assert_close(centered, exact * (size - 1) / size, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("scores", [REAL, BINARY], ids=["real", "binary"])
+@pytest.mark.parametrize(("size", "k"), [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3)])
+def test_pass_at_k_climbs_the_expected_best_of_k(scores: Tensor, size: int, k: int) -> None:
+    bandit = Bandit(scores)
+    exact = bandit.gradient(bandit.expected_best(k))
+    assert exact.abs().max() > 0.01
+    found = bandit.expected_update(size, lambda *arguments: pass_at_k(*arguments, k))
+    torch.testing.assert_close(found, exact, rtol=0, atol=1e-13)
+
+
+def test_binary_expected_best_of_k_is_the_chance_of_a_success() -> None:
+    bandit = Bandit(BINARY)
+    p = float(bandit.probabilities().detach()[BINARY == 1].sum())
+    assert float(bandit.expected_best(3).detach()) == pytest.approx(1 - (1 - p) ** 3, abs=1e-14)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_the_sum_of_best_minus_second_climbs_the_best_of_the_group(size: int) -> None:
+    bandit = Bandit(REAL)
+    found = bandit.expected_update(size, best_minus_second, share=1.0)
+    torch.testing.assert_close(found, bandit.gradient(bandit.expected_best(size)), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_maximum_likelihood_climbs_the_first_n_minus_1_terms_of_log_p(size: int) -> None:
+    bandit = Bandit(BINARY, seed=3)
+    success = bandit.probabilities()[BINARY == 1].sum()
+    terms = -sum(((1 - success) ** j / j for j in range(1, size)), start=torch.zeros(()))
+    exact = bandit.gradient(terms)
+    torch.testing.assert_close(bandit.expected_update(size, maximum_likelihood), exact, rtol=0, atol=1e-13)
+
+
+# Token advantages from values
+
+
+@st.composite
+def token_rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Rewards, values (wild off the mask), mask and the bootstrap of one row."""
+    steps = draw(st.lists(st.tuples(FINITE, FINITE, st.booleans()), min_size=1, max_size=10))
+    rewards, values, mask = (np.array(column) for column in zip(*steps, strict=True))
+    return rewards, np.where(mask, values, np.nan), mask, draw(FINITE)
+
+
+def own_steps(
+    rewards: np.ndarray, values: np.ndarray, mask: np.ndarray, discount: float, bootstrap: float
+) -> tuple[list[float], list[float]]:
+    """What is earned between decisions, and V at each of them and after the last."""
+    own = np.flatnonzero(mask)
+    ends = [*own, len(mask)][1:]
+    earned = [rewards[t] + discount * rewards[t + 1 : end].sum() for t, end in zip(own, ends, strict=True)]
+    return earned, [*values[own], bootstrap]
+
+
+def run(
+    function: Callable[..., Tensor], row: tuple[np.ndarray, np.ndarray, np.ndarray, float], **keywords: object
+) -> Tensor:
+    """The advantages of one row at its decisions; everything else must be 0."""
+    rewards, values, mask, bootstrap = row
+    arguments = (torch.from_numpy(array)[None] for array in (rewards, values, mask))
+    found = function(*arguments, bootstrap=f64(bootstrap), **keywords)[0]
+    assert found.dtype == torch.float64
+    assert not found[~torch.from_numpy(mask)].any()
+    return found[torch.from_numpy(mask)]
+
+
+DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(token_rows(), DISCOUNTS, st.sampled_from([0.0, 0.6, 0.95, 1.0]))
+def test_gae_is_the_sum_of_discounted_td_errors(
+    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, trace_decay: float
+) -> None:
+    earned, states = own_steps(*row[:3], discount, row[3])
+    errors = [earned[d] + discount * states[d + 1] - states[d] for d in range(len(earned))]
+    expected = [
+        sum((discount * trace_decay) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
+    ]
+    found = run(gae, row, discount=discount, trace_decay=trace_decay)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=150, deadline=None)
+@given(token_rows(), DISCOUNTS, st.integers(1, 12))
+def test_n_step_is_n_rewards_and_then_the_value(
+    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, n: int
+) -> None:
+    earned, states = own_steps(*row[:3], discount, row[3])
+    expected = []
+    for d in range(len(earned)):
+        end = min(d + n, len(earned))
+        rewards = sum(discount ** (k - d) * earned[k] for k in range(d, end))
+        expected.append(rewards + discount ** (end - d) * states[end] - states[d])
+    np.testing.assert_allclose(run(n_step, row, n=n, discount=discount).numpy(), expected, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=80, deadline=None)
+@given(token_rows(), DISCOUNTS)
+def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float) -> None:
+    rewards, values, mask, bootstrap = row
+    own = torch.from_numpy(mask)
+    monte_carlo = returns_to_go(torch.from_numpy(rewards)[None], own[None], discount)[0][own]
+    left = torch.arange(len(monte_carlo), 0, -1)
+    expected = monte_carlo + f64(discount) ** left * bootstrap - torch.from_numpy(values)[own]
+    td_error = run(gae, row, discount=discount, trace_decay=0.0)
+    whole = run(gae, row, discount=discount)
+    tolerance = {"rtol": 0, "atol": 1e-11}
+    torch.testing.assert_close(whole, expected, **tolerance)
+    torch.testing.assert_close(run(n_step, row, n=1, discount=discount), td_error, **tolerance)
+    torch.testing.assert_close(run(n_step, row, n=10**9, discount=discount), whole, **tolerance)
+
+
+def test_gae_by_hand() -> None:
+    rewards, values = f64(5, 1, 2, 3, 9)[None], f64(7, 1, 4, 2, 7)[None]
+    mask = torch.tensor([[False, True, False, True, False]])
+    # Decisions 1 and 3. The hole's 2 and the trailing 9 come one discount later: 3 + 9 / 2 - 2 = 5.5 without a value after;
+    # 1 + (2 + 2) / 2 - 1 = 2 and a quarter of 5.5 on top.
+    found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5)
+    assert found.tolist() == [[0, 3.375, 0, 5.5, 0]]
+    # A truncated episode that is worth 8 after its end: half of 8 more in the last error.
+    found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5, bootstrap=f64(8))
+    assert found.tolist() == [[0, 4.375, 0, 9.5, 0]]
+    assert n_step(rewards, values, mask, 1, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 2, 0, 9.5, 0]]
+    assert n_step(rewards, values, mask, 2, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 6.75, 0, 9.5, 0]]
+
+
+def test_exact_values_leave_no_advantage_in_a_chain_without_choice() -> None:
+    rewards = f64(1, -2, 4, 8)[None]
+    mask = torch.ones(1, 4, dtype=torch.bool)
+    values = returns_to_go(rewards, mask, 0.9)
+    for trace_decay in (0.0, 0.5, 1.0):
+        assert gae(rewards, values, mask, discount=0.9, trace_decay=trace_decay).abs().max() < 1e-14
+
+
+@pytest.mark.parametrize("function", [gae, lambda *arguments: n_step(*arguments, 3)], ids=["gae", "n_step"])
+def test_token_advantages_do_not_depend_on_other_rows_or_on_padding(function: Callable[..., Tensor]) -> None:
+    generator = np.random.default_rng(0)
+    rewards, values = (torch.from_numpy(generator.normal(size=(5, 9))) for _ in range(2))
+    mask = torch.from_numpy(generator.random((5, 9)) < 0.6)
+    mask[3] = False  # a broken verifier
+    rewards[3] = math.nan
+    together = function(rewards, values, mask)
+    assert together[3].tolist() == [0.0] * 9
+    wide = [torch.nn.functional.pad(tensor, (2, 3)) for tensor in (rewards, values, mask)]
+    assert torch.equal(function(*wide)[:, 2:11], together)
+    for row in range(5):
+        alone = function(rewards[row : row + 1], values[row : row + 1], mask[row : row + 1])
+        assert torch.equal(alone[0], together[row])
+
+
+def test_token_advantages_of_nothing() -> None:
+    empty, mask = torch.zeros(2, 0), torch.zeros(2, 0, dtype=torch.bool)
+    assert gae(empty, empty, mask).shape == (2, 0)
+    assert n_step(empty, empty, mask, 2).shape == (2, 0)
+
+
+def test_steps_are_positive() -> None:
+    with pytest.raises(InvalidArgumentError, match="at least 1; got 0"):
+        n_step(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool), 0)
+
+
+# Whitening
+
+
+def test_whitening_by_hand() -> None:
+    advantages = torch.tensor([[1.0, 100.0, 3.0], [5.0, 7.0, -9.0]])
+    mask = torch.tensor([[True, False, True], [True, True, False]])
+    # Of 1, 3, 5, 7: mean 4, unbiased variance 20 / 3.
+    std = math.sqrt(20 / 3 + 1e-8)
+    expected = [[-3 / std, 0, -1 / std], [1 / std, 3 / std, 0]]
+    np.testing.assert_allclose(whiten(advantages, mask).numpy(), expected, rtol=1e-15)
+    scaled = whiten(advantages, mask, center=False)
+    np.testing.assert_allclose(scaled.numpy(), [[1 / std, 0, 3 / std], [5 / std, 7 / std, 0]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_without_spread_nothing_is_blown_up(count: int) -> None:
+    advantages = torch.full((2, 4), 0.3, dtype=torch.float64)
+    mask = (torch.arange(8) < count).reshape(2, 4)
+    assert whiten(advantages, mask).tolist() == [[0.0] * 4] * 2
+    assert torch.equal(whiten(advantages, mask, center=False), torch.where(mask, advantages, 0.0))
+
+
+def test_whitened_tokens_do_not_depend_on_order_padding_shift_or_scale() -> None:
+    generator = torch.Generator().manual_seed(0)
+    advantages = torch.randn(4, 6, generator=generator, dtype=torch.float64)
+    mask = torch.rand(4, 6, generator=generator) < 0.6
+    expected = whiten(advantages, mask)
+    counted = expected[mask]
+    assert float(counted.mean()) == pytest.approx(0, abs=1e-15)
+    assert float(counted.var()) == pytest.approx(1, abs=1e-7)
+    wide = whiten(torch.nn.functional.pad(advantages, (0, 3), value=math.nan), torch.nn.functional.pad(mask, (0, 3)))
+    assert torch.equal(wide[:, :6], expected)
+    torch.testing.assert_close(whiten(advantages.flip(0), mask.flip(0)).flip(0), expected, rtol=1e-13, atol=1e-15)
+    torch.testing.assert_close(whiten(100 * advantages + 7, mask), expected, rtol=1e-7, atol=1e-9)
+
+
+# The overlong penalty
+
+
+def test_the_overlong_penalty_by_hand() -> None:
+    lengths = torch.tensor([0, 12, 13, 14, 16, 17, 1000])
+    assert soft_overlong_penalty(lengths, 16, 4).tolist() == [0, 0, -0.25, -0.5, -1, -1, -1]
+    assert soft_overlong_penalty(lengths[:5], 16, 16).tolist() == [0, -12 / 16, -13 / 16, -14 / 16, -1]
+
+
+@pytest.mark.parametrize("margin", [0, -1, 17])
+def test_a_margin_that_does_not_fit_is_named(margin: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"1 to max_tokens = 16 tokens; got margin = {margin}"):
+        soft_overlong_penalty(torch.tensor([3]), 16, margin)
+
+
 # Shapes
 
 
@@ -288,6 +908,12 @@ def wrong_shapes() -> Sequence[tuple[object, tuple[Tensor, ...]]]:
         (group_mean, (scores[None], groups, valid)),
         (group_centered, (scores, groups.double(), valid)),
         (group_z_score, (scores, groups[:2], valid)),
+        (leave_one_out, (scores, groups[:2], valid)),
+        (length_weighted, (scores, scores, groups, valid)),
+        (multi_reward, (scores[:, None], f64(1, 2), groups, valid)),
+        (gae, (torch.zeros(2, 3), torch.zeros(2, 4), torch.ones(2, 3).bool())),
+        (n_step, (torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(2, 3), 2)),
+        (whiten, (torch.zeros(2, 3), torch.ones(2).bool())),
     ]
 
 

@@ -131,7 +131,7 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert set(config["versions"]) >= {"torch", "transformers", "gymnasium"}
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [1, 2]
-    assert {"reward", "loss", "grad_norm", "entropy", "verifier_errors", "tokens_per_s"} <= set(rows[0])
+    assert {"reward", "loss", "grad_norm", "verifier_errors", "tokens_per_s"} <= set(rows[0])
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-000001", "step-000002"]
     assert list((folder / "tensorboard").iterdir())
     for trained in (folder, folder / "checkpoints" / "step-000001"):

@@ -22,9 +22,11 @@ from agents import (
     LearnerConfig,
     Reinforce,
     ReinforceConfig,
+    TokenOutputs,
     Trajectory,
     make_batch,
 )
+from agents.learner import TokenLoss
 from agents.losses import Aggregation, clipped_surrogate, policy_gradient
 from tests.agents.trajectories import (
     VOCAB,
@@ -63,12 +65,12 @@ def some_advantages(batch: Batch, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=tuple(batch.tokens.shape)))
 
 
-def surrogate(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-    return clipped_surrogate(logprobs, batch.logprobs, advantages)
+def surrogate(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
+    return {"policy": clipped_surrogate(outputs.logprobs, batch.logprobs, advantages)}
 
 
-def plain(batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-    return policy_gradient(logprobs, advantages)
+def plain(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
+    return {"policy": policy_gradient(outputs.logprobs, advantages)}
 
 
 def step(
@@ -76,7 +78,7 @@ def step(
     advantages: Tensor,
     *,
     aggregation: Aggregation = Aggregation.TOKEN_MEAN,
-    loss: Callable[[Batch, Tensor, Tensor], Tensor] = surrogate,
+    loss: TokenLoss = surrogate,
     micro_batch_size: int = 64,
     temperature: float = 1.0,
 ) -> tuple[list[Tensor], dict[str, float]]:
@@ -109,7 +111,7 @@ def reference_step(
     """PPO's loss at clip bounds of 0.2, its gradient, and means over tokens."""
     model = tiny_policy().model
     all_tokens = sum(int(one.policy_mask.sum()) for one in trajectories)
-    totals = dict.fromkeys(("loss", "entropy", "kl_behaviour"), 0.0)
+    totals = dict.fromkeys(("loss", "entropy", "sampling/kl"), 0.0)
     for row, one in enumerate(trajectories):
         ids = torch.from_numpy(one.tokens.astype(np.int64))
         logits = model(input_ids=ids[None]).logits[0].double() / temperature
@@ -128,7 +130,7 @@ def reference_step(
             difference = float(logprob.detach()) - float(one.logprobs[t])
             totals["loss"] += float(loss.detach()) * weight
             totals["entropy"] += float(-(shares * shares.log()).sum()) / all_tokens
-            totals["kl_behaviour"] += (math.exp(difference) - 1 - difference) / all_tokens
+            totals["sampling/kl"] += (math.exp(difference) - 1 - difference) / all_tokens
     return [parameter.grad for parameter in model.parameters() if parameter.grad is not None], totals
 
 
@@ -255,9 +257,7 @@ def test_a_longer_neighbour_without_weight_changes_nothing() -> None:
 
 @pytest.mark.parametrize("noise", [1e6, math.nan, math.inf])
 @pytest.mark.parametrize("loss", [plain, surrogate])
-def test_what_stands_off_the_mask_is_not_learned_from(
-    noise: float, loss: Callable[[Batch, Tensor, Tensor], Tensor]
-) -> None:
+def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenLoss) -> None:
     trajectories = some_trajectories(4)
     batch = make_batch(trajectories)
     advantages = some_advantages(batch)
@@ -389,8 +389,8 @@ def test_on_its_own_samples_the_ratio_is_1() -> None:
     policy = tiny_policy(0.7)
     agent = GRPO(policy, GRPOConfig(**shared()))
     metrics = agent.update(on_policy(policy, some_trajectories()))
-    assert metrics["max_abs_logprob_difference"] < 1e-5
-    assert 0 <= metrics["kl_behaviour"] < 1e-10
+    assert metrics["sampling/sampling_logp_difference/max"] < 1e-5
+    assert 0 <= metrics["sampling/kl"] < 1e-10
 
 
 def test_a_small_divergence_is_measured_and_not_rounded_away() -> None:
@@ -401,7 +401,7 @@ def test_a_small_divergence_is_measured_and_not_rounded_away() -> None:
         shifted = dataclasses.replace(batch, logprobs=batch.logprobs - shift)
         _, metrics = step(shifted, some_advantages(batch))
         # The differences themselves are off by some 5e-7, twice the spacing of float32 numbers near 4.
-        assert metrics["kl_behaviour"] == pytest.approx(math.exp(shift) - 1 - shift, rel=5e-3)
+        assert metrics["sampling/kl"] == pytest.approx(math.exp(shift) - 1 - shift, rel=5e-3)
 
 
 def test_later_epochs_keep_the_samplers_logprobs_and_clip() -> None:
@@ -413,9 +413,10 @@ def test_later_epochs_keep_the_samplers_logprobs_and_clip() -> None:
         return metrics
 
     first, last = losses(1), losses(8)
-    assert first["max_abs_logprob_difference"] < 1e-5
-    assert last["max_abs_logprob_difference"] > 0.2
-    assert last["loss"] < first["loss"] - 0.05
+    assert first["sampling/sampling_logp_difference/max"] < 1e-5
+    assert last["ratio/max"] > 1.2 > 1.001 > first["ratio/max"]
+    assert last["clip_ratio/region_mean"] > 0 == first["clip_ratio/region_mean"]
+    assert last["loss"] < first["loss"] - 0.02
 
 
 @pytest.mark.parametrize(
@@ -530,7 +531,7 @@ def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
         batch, some_advantages(batch), plain, aggregation=Aggregation.TOKEN_MEAN
     )
     assert metrics["skipped"] == 1
-    assert not math.isfinite(metrics["max_abs_logprob_difference"])
+    assert not math.isfinite(metrics["sampling/sampling_logp_difference/max"])
 
 
 def test_a_greedy_policy_cannot_learn() -> None:

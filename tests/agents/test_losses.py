@@ -14,7 +14,15 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from agents.advantages import batch_mean_baseline, group_centered, group_z_score, returns_to_go
-from agents.losses import Aggregation, clipped_surrogate, policy_gradient, token_weights
+from agents.losses import (
+    Aggregation,
+    cispo,
+    clipped_surrogate,
+    policy_gradient,
+    sequence_clipped_surrogate,
+    squared_value_error,
+    token_weights,
+)
 from verifiers import InvalidArgumentError
 
 VOCAB, STEPS = 3, 2
@@ -232,6 +240,207 @@ def test_extreme_ratios_stay_finite(advantage: float, difference: float) -> None
     assert math.isfinite(float(gradient))
 
 
+# The dual clip
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "value", "slope"),
+    [
+        (2.9, -2.0, 5.8, 5.8),
+        # Beyond c = 3 a bad token counts no more than 3 times, and no longer moves.
+        (3.1, -2.0, 6.0, 0.0),
+        (1000.0, -2.0, 6.0, 0.0),
+        # The ordinary clip stays where it was.
+        (0.5, -2.0, 1.6, 0.0),
+        (1000.0, 2.0, -2.4, 0.0),
+        (1000.0, 0.0, 0.0, 0.0),
+    ],
+)
+def test_the_dual_clip_bounds_the_loss_of_bad_tokens(
+    ratio: float, advantage: float, value: float, slope: float
+) -> None:
+    assert surrogate_gradient(ratio, advantage, dual_clip=3.0) == pytest.approx((value, slope), abs=1e-12)
+
+
+def off_policy_tokens() -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities, those of an older policy, and advantages: f64[6 7], with ratios from 0.05 to 20."""
+    generator = torch.Generator().manual_seed(2)
+    logprobs = -3 * torch.rand(6, 7, generator=generator, dtype=torch.float64)
+    old = logprobs - 3 * (2 * torch.rand(6, 7, generator=generator, dtype=torch.float64) - 1)
+    return logprobs.requires_grad_(), old, torch.randn(6, 7, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("bound", [1e6, math.inf])
+def test_a_dual_clip_at_infinity_is_ppo(bound: float) -> None:
+    logprobs, old, advantages = off_policy_tokens()
+    advantages[0, 0] = 0.0
+    plain = clipped_surrogate(logprobs, old, advantages)
+    dual = clipped_surrogate(logprobs, old, advantages, dual_clip=bound)
+    assert torch.equal(plain, dual)
+    found, expected = (torch.autograd.grad(loss.sum(), logprobs)[0] for loss in (dual, plain))
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("bound", [1.0, 0.0, -3.0, math.nan])
+def test_a_dual_clip_that_would_cut_ppo_off_is_named(bound: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="above 1; got"):
+        surrogate_gradient(1.0, 1.0, dual_clip=bound)
+
+
+# One ratio for a completion
+
+RAGGED = torch.tensor([[True, True, True, False], [True, False, True, False], [False] * 4])
+
+
+def test_the_sequence_ratio_by_hand() -> None:
+    difference = torch.tensor([[0.3, -0.1, 0.1, 9.0], [0.2, 9.0, -0.6, 9.0], [9.0] * 4], dtype=torch.float64)
+    old = torch.full((3, 4), -10.0, dtype=torch.float64)
+    logprobs = (old + difference).requires_grad_()
+    advantages = torch.tensor([[2.0], [-1.0], [1.0]], dtype=torch.float64).expand(3, 4)
+    losses = sequence_clipped_surrogate(logprobs, old, advantages, RAGGED, 0.25, 0.3)
+    # Mean differences 0.1 and -0.2, and nothing to average in the last row.
+    ratios = torch.tensor([math.exp(0.1), math.exp(-0.2), 1.0], dtype=torch.float64)[:, None]
+    torch.testing.assert_close(losses, (-ratios * advantages).expand(3, 4), rtol=1e-14, atol=0)
+    (gradient,) = torch.autograd.grad((losses * RAGGED).sum(), logprobs)
+    torch.testing.assert_close(gradient, (-ratios * advantages) * RAGGED, rtol=1e-14, atol=0)
+
+
+def test_a_completion_is_clipped_as_a_whole() -> None:
+    logprobs, old, _ = off_policy_tokens()
+    mask = torch.ones(6, 7, dtype=torch.bool)
+    for sign in (1.0, -1.0):
+        losses = sequence_clipped_surrogate(logprobs, old, torch.full_like(old, sign), mask)
+        (gradient,) = torch.autograd.grad(losses.sum(), logprobs)
+        means = (logprobs - old).detach().mean(1)
+        clipped = means > math.log(1 + 4e-4) if sign > 0 else means < math.log(1 - 3e-4)
+        assert clipped.any()
+        assert not clipped.all()
+        assert torch.equal((gradient == 0).all(1), clipped)
+        assert torch.equal((gradient == 0).any(1), clipped)
+
+
+def test_with_one_advantage_its_gradient_is_that_of_the_sequence_objective() -> None:
+    """GSPO, equations 5 and 7: the mean over completions of min(s A, clip(s) A), differentiated as a whole."""
+    logprobs, old, advantages = off_policy_tokens()
+    advantages = advantages[:, :1].expand(6, 7)
+    mask = torch.rand(6, 7, generator=torch.Generator().manual_seed(0)) < 0.7
+    lengths = mask.sum(1)
+    assert (lengths > 0).all()
+    weights = token_weights(mask, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, num_completions=6)
+    by_tokens = (sequence_clipped_surrogate(logprobs, old, advantages, mask, 0.2, 0.3) * weights).sum()
+    ratio = (((logprobs - old) * mask).sum(1) / lengths).exp()
+    whole = -torch.minimum(ratio * advantages[:, 0], ratio.clamp(0.8, 1.3) * advantages[:, 0]).mean()
+    torch.testing.assert_close(by_tokens, whole, rtol=1e-14, atol=0)
+    found, expected = (torch.autograd.grad(loss, logprobs)[0] for loss in (by_tokens, whole))
+    assert expected.abs().max() > 0.01
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-16)
+
+
+def test_at_sequence_ratio_1_its_gradient_is_the_policy_gradient() -> None:
+    logprobs, _, advantages = off_policy_tokens()
+    mask = torch.ones(6, 7, dtype=torch.bool)
+    loss = sequence_clipped_surrogate(logprobs, logprobs.detach(), advantages, mask)
+    (plain,) = torch.autograd.grad(policy_gradient(logprobs, advantages).sum(), logprobs)
+    (found,) = torch.autograd.grad(loss.sum(), logprobs)
+    assert torch.equal(found, plain)
+
+
+def test_the_sequence_ratio_ignores_what_is_off_the_mask() -> None:
+    logprobs, old, advantages = off_policy_tokens()
+    mask = torch.rand(6, 7, generator=torch.Generator().manual_seed(0)) < 0.7
+    losses = sequence_clipped_surrogate(logprobs, old, advantages, mask)
+    noisy = sequence_clipped_surrogate(logprobs, torch.where(mask, old, -1e3), advantages, mask)
+    assert torch.equal(noisy[mask], losses[mask])
+
+
+def test_one_token_completions_have_the_ratio_of_the_token() -> None:
+    logprobs, old, advantages = (tensor.reshape(-1, 1) for tensor in off_policy_tokens())
+    mask = torch.ones(42, 1, dtype=torch.bool)
+    sequence = sequence_clipped_surrogate(logprobs, old, advantages, mask, 0.2, 0.2)
+    torch.testing.assert_close(sequence, clipped_surrogate(logprobs, old, advantages), rtol=1e-14, atol=0)
+
+
+# CISPO
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "slope"), [(0.01, 2.0, -0.02), (1.9, 2.0, -3.8), (9.0, 2.0, -4.0), (9.0, -2.0, 4.0)]
+)
+def test_cispo_caps_the_weight_and_never_stops_the_gradient(ratio: float, advantage: float, slope: float) -> None:
+    logprobs = torch.tensor([[-1.5]], dtype=torch.float64, requires_grad=True)
+    old = torch.tensor([[-1.5 - math.log(ratio)]], dtype=torch.float64)
+    loss = cispo(logprobs, old, torch.tensor([[advantage]], dtype=torch.float64), is_cap=2.0)
+    assert float(loss.detach()) == pytest.approx(slope * -1.5)
+    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
+    assert float(gradient) == pytest.approx(slope)
+
+
+def test_below_its_cap_cispo_has_the_gradient_of_the_unclipped_surrogate() -> None:
+    logprobs, old, advantages = off_policy_tokens()
+    (found,) = torch.autograd.grad(cispo(logprobs, old, advantages, 1e6).sum(), logprobs)
+    surrogate = clipped_surrogate(logprobs, old, advantages, clip_low=1.0, clip_high=1e6)
+    (expected,) = torch.autograd.grad(surrogate.sum(), logprobs)
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    on_policy = cispo(logprobs, logprobs.detach(), advantages, 1.0)
+    assert torch.equal(on_policy, policy_gradient(logprobs, advantages))
+
+
+@pytest.mark.parametrize("difference", [-1e4, 1e4])
+def test_cispo_stays_finite(difference: float) -> None:
+    logprobs = torch.tensor([[-1.0]], dtype=torch.float32, requires_grad=True)
+    loss = cispo(logprobs, logprobs.detach() - difference, torch.tensor([[1.0]]), 5.0)
+    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
+    assert float(gradient) == (-5.0 if difference > 0 else 0.0)
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.nan])
+def test_a_cap_without_meaning_is_named(cap: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="positive; got"):
+        cispo(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1, 1), cap)
+
+
+# The value function
+
+
+def value_gradient(value: float, target: float, old: float, clip: float | None) -> tuple[float, float]:
+    values = torch.tensor([[value]], dtype=torch.float64, requires_grad=True)
+    targets, before = (torch.tensor([[number]], dtype=torch.float64) for number in (target, old))
+    loss = squared_value_error(values, targets, before, clip)
+    (gradient,) = torch.autograd.grad(loss.sum(), values)
+    return float(loss.detach()), float(gradient)
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "clip", "loss", "slope"),
+    [
+        (3.0, 1.0, None, 2.0, 2.0),
+        # The old value is 0. Within 0.5 of it the clip does nothing.
+        (0.4, 1.0, 0.5, 0.18, -0.6),
+        # Moved towards the target by more than 0.5: as if it had stopped there, and no gradient.
+        (0.75, 2.0, 0.5, 1.125, 0.0),
+        # Moved away, or past the target: the error itself is larger, and pulls it back.
+        (-1.0, 2.0, 0.5, 4.5, -3.0),
+        (2.0, 0.75, 0.5, 0.78125, 1.25),
+    ],
+)
+def test_the_value_error_by_hand(value: float, target: float, clip: float | None, loss: float, slope: float) -> None:
+    assert value_gradient(value, target, 0.0, clip) == pytest.approx((loss, slope), abs=1e-14)
+
+
+def test_a_wide_value_clip_is_none() -> None:
+    generator = torch.Generator().manual_seed(0)
+    values, targets, old = (torch.randn(3, 4, generator=generator) for _ in range(3))
+    assert torch.equal(squared_value_error(values, targets, old, 1e3), squared_value_error(values, targets))
+
+
+def test_a_value_clip_needs_a_centre_and_a_width() -> None:
+    values = torch.zeros(1, 2)
+    with pytest.raises(InvalidArgumentError, match="old_values, which are missing"):
+        squared_value_error(values, values, clip=0.2)
+    with pytest.raises(InvalidArgumentError, match=r"positive; got -0\.2"):
+        squared_value_error(values, values, values, clip=-0.2)
+
+
 # Aggregation
 
 MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [False, False, False, False]])
@@ -303,6 +512,9 @@ def test_a_missing_constant_length_is_named() -> None:
         lambda: policy_gradient(torch.zeros(2, 3), torch.zeros(2, 1)),
         lambda: clipped_surrogate(torch.zeros(2, 3), torch.zeros(2, 4), torch.zeros(2, 3)),
         lambda: clipped_surrogate(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 3).long()),
+        lambda: sequence_clipped_surrogate(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(2, 3)),
+        lambda: cispo(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(3, 2), 2.0),
+        lambda: squared_value_error(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2), 0.2),
         lambda: token_weights(torch.ones(2, 3), Aggregation.TOKEN_MEAN, num_completions=2),
     ],
 )

@@ -115,7 +115,8 @@ def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: 
 def test_the_learners_padded_forward_gives_the_stored_logprobs(temperature: float) -> None:
     acting = policy(temperature)
     batch = make_batch(play(acting, 4, EPISODES))
-    logprobs, entropy = acting.logprobs_and_entropy(batch.tokens, batch.first)
+    outputs = acting.forward(batch.tokens, batch.first)
+    logprobs, entropy = outputs.logprobs, outputs.entropy
     mask = batch.loss_mask[:, batch.first :]
     difference = (logprobs - batch.logprobs[:, batch.first :])[mask]
     assert difference.abs().max() < 1e-5
@@ -224,7 +225,8 @@ def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
             assert three_letters(trajectory.tokens[:at], 0)[trajectory.tokens[at]] == 1
     batch = make_batch(trajectories)
     legal = batch.legal_tokens(batch.first, VOCAB)
-    logprobs, entropy = acting.logprobs_and_entropy(batch.tokens, batch.first, legal)
+    outputs = acting.forward(batch.tokens, batch.first, legal)
+    logprobs, entropy = outputs.logprobs, outputs.entropy
     mask = batch.loss_mask[:, batch.first :]
     assert (logprobs - batch.logprobs[:, batch.first :])[mask].abs().max() < 1e-5
     assert (entropy[mask] <= np.log(3) + 1e-5).all()

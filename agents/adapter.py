@@ -1,0 +1,107 @@
+"""Vector environments of other makers, given the information that a rollout reads.
+
+`TokenVectorEnv` says for each row which tokens it consumed, what each was paid, and how an episode ended. Any other
+Gymnasium environment with a discrete action and the token observation says the same by `reset` and `step` alone: one token
+was consumed, the reward is that token's, and what is not said is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from numpy.typing import NDArray
+
+from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError
+
+
+def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
+    """Give an environment as a rollout reads it.
+
+    Raises:
+        InvalidArgumentError: If it is no vector environment, resets itself, or has other observations or actions.
+    """
+    if not isinstance(env, VectorEnv):
+        raise InvalidArgumentError(
+            f"expected a vector environment, got {type(env).__name__}: build it with gym.make_vec, or wrap single ones in "
+            "gymnasium.vector.SyncVectorEnv([...], autoreset_mode=AutoresetMode.DISABLED)"
+        )
+    mode = env.metadata.get("autoreset_mode")
+    if mode is not AutoresetMode.DISABLED:
+        raise InvalidArgumentError(
+            f"rollout refills rows itself and needs an environment whose metadata say AutoresetMode.DISABLED, got {mode}; "
+            "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
+        )
+    if isinstance(env.unwrapped, TokenVectorEnv):
+        return env
+    _check_spaces(env)
+    return TokenInfo(env)
+
+
+def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
+    observation, action = env.single_observation_space, env.single_action_space
+    fits = isinstance(observation, spaces.Dict) and {"tokens", "length"} <= observation.keys()
+    if not fits or not isinstance(action, spaces.Discrete) or action.start != 0:
+        raise InvalidArgumentError(
+            "expected the observation Dict(tokens=Box((l,), int32), length=Box((), int32)) and the action Discrete(v), got "
+            f"{observation} and {action}"
+        )
+
+
+class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Adds what a rollout reads to `info`, and leaves rows that ended alone until they are reset."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self._ended = np.zeros(env.num_envs, dtype=bool)
+        self._masks: NDArray[np.int8] | None = None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset all rows, or those of `reset_mask`; problems can't be chosen here."""
+        mask = np.ones(self.num_envs, dtype=bool) if options is None else options.get("reset_mask")
+        rows = np.ones(self.num_envs, dtype=bool) if mask is None else mask
+        observation, info = self.env.reset(seed=seed, options={"reset_mask": rows.copy()})
+        self._ended &= ~rows
+        self._keep_masks(info)
+        return observation, self._complete(info, np.zeros(self.num_envs, dtype=np.int64), np.zeros(self.num_envs))
+
+    def step(self, actions: NDArray[np.int64]) -> Any:
+        """Step every row; those that ended play an episode that nobody sees, since a vector environment steps them all."""
+        resting = self._ended.copy()
+        if resting.any():
+            _, info = self.env.reset(options={"reset_mask": resting.copy()})
+            self._keep_masks(info)
+            actions = np.where(resting, self._some_action(), actions)
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        self._keep_masks(info)
+        terminated, truncated = terminated & ~resting, truncated & ~resting
+        self._ended |= terminated | truncated
+        reward = np.where(resting, 0.0, reward)
+        return observation, reward, terminated, truncated, self._complete(info, (~resting).astype(np.int64), reward)
+
+    def _keep_masks(self, info: dict[str, Any]) -> None:
+        if "action_mask" not in info:
+            return
+        said = np.asarray(info.get("_action_mask", np.ones(self.num_envs, dtype=bool)))
+        before = np.ones_like(info["action_mask"]) if self._masks is None else self._masks
+        self._masks = np.where(said[:, None], info["action_mask"], before)
+
+    def _some_action(self) -> NDArray[np.int64]:
+        """A legal action for each row."""
+        none = np.zeros(self.num_envs, dtype=np.int64)
+        return none if self._masks is None else self._masks.argmax(axis=1)
+
+    def _complete(
+        self, info: dict[str, Any], consumed: NDArray[np.int64], reward: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        unknown = {"problem_id": "", "completion": "", "verdict": None}
+        said = {name: self._each(info, name, default) for name, default in unknown.items()}
+        masks = {} if self._masks is None else {"action_mask": self._masks.copy()}
+        return {**info, **said, **masks, "consumed": consumed, "rewards": reward[:, None].astype(np.float64)}
+
+    def _each(self, info: dict[str, Any], name: str, default: object) -> list[Any]:
+        said = info.get(f"_{name}", np.zeros(self.num_envs, dtype=bool))
+        return [info[name][row] if said[row] else default for row in range(self.num_envs)]

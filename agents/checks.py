@@ -1,0 +1,50 @@
+"""Checks that the configs of several agents share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verifiers import InvalidArgumentError, unknown_name
+
+
+def require_share(**values: float) -> None:
+    """Check that numbers are in [0, 1].
+
+    Raises:
+        InvalidArgumentError: If one is not.
+    """
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise InvalidArgumentError(f"{name} is in [0, 1], got {value}")
+
+
+def require_clip(clip_low: float, clip_high: float) -> None:
+    """Check the bounds of a clipped ratio, [1 - clip_low, 1 + clip_high].
+
+    Raises:
+        InvalidArgumentError: If they are not bounds around 1.
+    """
+    if not (0 <= clip_low <= 1 and clip_high >= 0):
+        raise InvalidArgumentError(
+            f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
+        )
+
+
+def require_groups(group_size: int) -> None:
+    """Check that there is something to compare with.
+
+    Raises:
+        InvalidArgumentError: If groups have one member.
+    """
+    if group_size < 2:
+        raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+
+
+def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Check that a name is one of those there are.
+
+    Raises:
+        UnknownNameError: If it is not; the message offers the nearest.
+    """
+    if value not in choices:
+        raise unknown_name(name, value, choices)

@@ -1,0 +1,45 @@
+"""CISPO: Clipped Importance Sampling Policy Optimization (MiniMax 2025, "MiniMax-M1", arXiv:2506.13585, equations 4 and 5).
+
+Clipping the surrogate takes the gradient of exactly those tokens away that have moved most. Here the importance weight is
+capped and every token keeps its gradient: -min(ratio, is_cap) A log pi, the weight being a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.grpo import GRPO, GRPOConfig
+from agents.losses import cispo
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class CISPOConfig(GRPOConfig):
+    """Settings of CISPO; its loss has no use for `clip_low` and `clip_high`."""
+
+    is_cap: float = 5.0
+    """The largest importance weight itself, not its distance from 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.is_cap > 0:
+            raise InvalidArgumentError(f"is_cap is greater than 0, got {self.is_cap}")
+
+
+class CISPO(GRPO):
+    """GRPO with capped importance weights in place of the clipped surrogate."""
+
+    name = "cispo"
+    config: CISPOConfig
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-min(ratio, is_cap) A_t log pi(y_t)."""
+        return cispo(logprobs, batch.old, advantages, self.config.is_cap)
+
+    @property
+    def clip_range(self) -> None:
+        """No gradient is clipped away."""
+        return None

@@ -1,0 +1,115 @@
+"""Critics: the value of a state, the return that the policy is expected to get from there on.
+
+The state is everything before a token: V_t belongs to the prefix of token t, and one more value to the state after the last
+token, from which a return that was cut off is continued.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from agents.policy import CausalLMPolicy
+from verifiers import InvalidArgumentError, unknown_name
+
+_KINDS = ("head", "separate")
+
+
+@dataclass(frozen=True)
+class CriticConfig:
+    """How values are learned.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
+
+    critic: Literal["head", "separate"] = "head"
+    """`"head"`: one linear layer on the policy's last states, whose gradient also shapes the policy's layers; `"separate"`: a
+    model of its own, a copy of the policy's, with that layer."""
+    critic_learning_rate: float = 1e-3
+    """Of the layer, and of the separate model."""
+    value_coefficient: float = 0.5
+    """The weight of the value loss beside the policy's."""
+    value_clip: float | None = None
+    """How far a value may move from that before the update (PPO); None: as far as it likes."""
+
+    def __post_init__(self) -> None:
+        if self.critic not in _KINDS:
+            raise unknown_name("critic", self.critic, _KINDS)
+        for name in ("critic_learning_rate", "value_coefficient"):
+            if not getattr(self, name) > 0:
+                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+        if self.value_clip is not None and not self.value_clip > 0:
+            raise InvalidArgumentError(f"value_clip is greater than 0, or None, got {self.value_clip}")
+
+
+class Critic(torch.nn.Module, abc.ABC):
+    """Gives values. Its layer starts at 0, so that values do, and advantages are then returns."""
+
+    reads_policy: bool
+    """Whether it needs the policy's states."""
+
+    def __init__(self, hidden_size: int, device: torch.device) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(hidden_size, 1, device=device, dtype=torch.float32)
+        torch.nn.init.zeros_(self.layer.weight)
+        torch.nn.init.zeros_(self.layer.bias)
+
+    @abc.abstractmethod
+    def values(
+        self, tokens: Int[Tensor, "b l"], first: int, states: Float[Tensor, "b t+1 d"] | None
+    ) -> Float[Tensor, "b t+1"]:
+        """The values f32 of the states before tokens `first` to l - 1, and after the last of them.
+
+        Args:
+            tokens: Right-padded; what is said of padding means nothing.
+            first: At least 1.
+            states: Of the policy, where `reads_policy`.
+        """
+
+    def _read(self, states: Tensor) -> Tensor:
+        values: Tensor = self.layer(states.float()).squeeze(-1)
+        return values
+
+
+class ValueHead(Critic):
+    """A linear layer on the policy's own states."""
+
+    reads_policy = True
+
+    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+        """See `Critic.values`."""
+        if states is None:
+            raise InvalidArgumentError("a value head reads the policy's states: call the policy with with_states=True")
+        return self._read(states)
+
+
+class ValueModel(Critic):
+    """A model of its own, begun as a copy of the policy's without its output layer."""
+
+    reads_policy = False
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(_hidden_size(model), model.device)
+        self.body = copy.deepcopy(model.base_model).requires_grad_(True)
+
+    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+        """See `Critic.values`."""
+        return self._read(self.body(input_ids=tokens, use_cache=False).last_hidden_state[:, first - 1 :])
+
+
+def make_critic(policy: CausalLMPolicy, config: CriticConfig) -> Critic:
+    """Build the kind of critic that a config names."""
+    if config.critic == "head":
+        return ValueHead(_hidden_size(policy.model), policy.model.device)
+    return ValueModel(policy.model)
+
+
+def _hidden_size(model: Any) -> int:
+    return int(model.get_output_embeddings().weight.shape[1])

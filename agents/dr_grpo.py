@@ -1,0 +1,28 @@
+"""Dr. GRPO: GRPO done right (Liu et al. 2025, "Understanding R1-Zero-like training", arXiv:2503.20783, section 3.2).
+
+Two divisions of GRPO bias its gradient: by the completion's length, which rewards long wrong answers, and by the group's
+standard deviation, which weighs problems by how easy they are. Here neither is made: scores are only centred, and token
+losses are summed and divided by a constant length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.grpo import GRPO, GRPOConfig, Scale
+from agents.losses import Aggregation
+
+
+@dataclass(frozen=True)
+class DrGRPOConfig(GRPOConfig):
+    """Settings of Dr. GRPO; `max_tokens` has to be given."""
+
+    scale: Scale = "none"
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM
+
+
+class DrGRPO(GRPO):
+    """GRPO without the biases of its two divisions."""
+
+    name = "dr-grpo"
+    config: DrGRPOConfig

@@ -1,0 +1,95 @@
+"""Importance weights: what samples of another policy are worth to this one.
+
+The policy that sampled (the behaviour) is not quite the one that learns: an inference engine computes in other kernels and
+precisions, and an asynchronous one samples with older weights. The weight of a token is w = pi_old / behaviour, bounded so
+that a few samples do not rule the gradient. Weights are constants: multiply the loss of each token by them.
+
+Axes: b completions, t tokens.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from verifiers import InvalidArgumentError
+
+
+class Correction(enum.StrEnum):
+    """How a weight is formed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
+
+    NONE = "none"
+    """1: the samples are taken as the policy's own."""
+    TOKEN_TRUNCATE = "token-truncate"
+    """w_t, cut to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
+    TOKEN_MASK = "token-mask"
+    """w_t within the bounds, else 0: masked importance sampling (IcePop, arXiv:2510.18855)."""
+    SEQUENCE_TRUNCATE = "sequence-truncate"
+    """exp(sum_t d_t) for all tokens of the completion, cut to the bounds."""
+    SEQUENCE_MASK = "sequence-mask"
+    """exp(sum_t d_t) for all tokens of the completion within the bounds, else 0. The sum grows with the length: by rounding
+    noise alone, long completions leave the bounds."""
+    GEOMETRIC_MASK = "geometric-mask"
+    """w_t cut to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter that does not depend on
+    the length."""
+
+
+_SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
+_MASKS = {Correction.TOKEN_MASK, Correction.SEQUENCE_MASK, Correction.GEOMETRIC_MASK}
+
+
+def importance_weights(
+    old_logprobs: Float[Tensor, "b t"],
+    behaviour_logprobs: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    correction: Correction | str,
+    *,
+    cap: float = 2.0,
+    floor: float = 0.0,
+) -> Float[Tensor, "b t"]:
+    """The weight of each token, detached; 0 off the mask.
+
+    A token whose behaviour log-probability is NaN (the engine reported none) counts as the policy's own: d_t = 0, also in
+    sums and means. Log-ratios are cut to +-20, beyond which every bound is passed. Both log-probabilities are to be those of
+    the same distribution: an engine's top-p or temperature must be the policy's too.
+
+    Args:
+        old_logprobs: f[b t], under the policy that learns, before the first optimiser step on these samples.
+        behaviour_logprobs: f[b t], as reported by what sampled; NaN where unknown.
+        mask: bool[b t], the policy's own tokens.
+        correction: How ratios become weights.
+        cap: The highest weight, at least 1.
+        floor: The lowest weight, from 0 to 1.
+
+    Raises:
+        InvalidArgumentError: If the bounds leave out 1, the weight of the policy's own samples.
+    """
+    if not 0 <= floor <= 1 <= cap:
+        raise InvalidArgumentError(
+            f"the bounds of a weight hold 1: 0 <= floor <= 1 <= cap; got floor = {floor}, cap = {cap}"
+        )
+    kind = Correction(correction)
+    known = mask & ~behaviour_logprobs.isnan() & (kind != Correction.NONE)
+    differences = torch.where(known, (old_logprobs - behaviour_logprobs).detach(), 0.0)
+    if kind in _SEQUENCE_RATIOS:
+        differences = differences.sum(1, keepdim=True).expand_as(mask)
+    ratios = differences.clamp(-20, 20).exp()
+    judged = ratios
+    if kind is Correction.GEOMETRIC_MASK:
+        judged = (differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)).clamp(-20, 20).exp()
+    if kind in _MASKS:
+        mask = mask & (floor <= judged) & (judged <= cap)
+    return torch.where(mask, ratios.clamp(floor, cap), 0.0)
+
+
+def effective_sample_size(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> float:
+    """(sum w)^2 / (n sum w^2) over the n masked tokens (Kong 1992): the share of the samples that counts, from 0 to 1.
+
+    1 where all weights are equal, 1 / n where one sample rules; 0 without tokens or where every weight is 0.
+    """
+    counted = weights[mask].double()
+    squares = float((counted**2).sum())
+    return float(counted.sum()) ** 2 / (len(counted) * squares) if squares else 0.0

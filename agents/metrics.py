@@ -1,0 +1,171 @@
+"""The numbers that a training step reports. Names follow TRL's where it has one.
+
+| name | meaning |
+|---|---|
+| `reward`, `reward_std` | mean and standard deviation of the scores, broken verifiers left out |
+| `rewards/NAME/mean`, `.../std` | of each part of a composed score |
+| `frac_reward_zero_std` | share of groups whose scores are all equal |
+| `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
+| `outcomes/NAME` | share of episodes with that outcome; `verifier_errors` counts the broken ones |
+| `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
+| `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
+| `kl` | k3 estimate of KL(policy || reference) per token |
+| `ratio/min`, `mean`, `max` | policy over the policy before the update, before clipping |
+| `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens whose gradient a clip takes away, on each side, and both |
+| `sampling/sampling_logp_difference/mean`, `max` | between sampler and learner, before the update |
+| `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
+| `advantages/mean`, `std`, `abs_max` | over the tokens learned from |
+| `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
+| `grad_norm` | before clipping |
+| `skipped` | optimiser steps that changed no weight: gradient not finite, or nothing to learn from |
+| `num_tokens`, `tokens_per_s`, `rollout_s`, `verify_s`, `update_s` | tokens so far, speed, seconds of each phase |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.policy import TokenOutputs
+from agents.types import Trajectory
+from verifiers import Outcome
+
+_LOSSES = ("loss", "loss/")
+
+
+def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """What a batch of episodes looks like."""
+    valid = [trajectory for trajectory in trajectories if not trajectory.broken]
+    scores = np.array([trajectory.score for trajectory in valid])
+    lengths = np.array([int(trajectory.policy_mask.sum()) for trajectory in trajectories])
+    return {
+        "reward": float(scores.mean()) if len(valid) else math.nan,
+        "reward_std": float(scores.std(ddof=1)) if len(valid) > 1 else 0.0,
+        **_part_means(valid),
+        "frac_reward_zero_std": _share_without_spread(valid),
+        "completions/mean_length": float(lengths.mean()),
+        "completions/max_length": float(lengths.max()),
+        "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
+        **_outcome_shares(trajectories),
+        "verifier_errors": float(len(trajectories) - len(valid)),
+    }
+
+
+def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
+    by_name: dict[str, list[float]] = {}
+    for trajectory in valid:
+        for name, (score, _) in trajectory.reward_parts.items():
+            by_name.setdefault(name, []).append(score)
+    means = {f"rewards/{name}/mean": float(np.mean(scores)) for name, scores in by_name.items()}
+    return means | {
+        f"rewards/{name}/std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+        for name, scores in by_name.items()
+    }
+
+
+def _share_without_spread(valid: Sequence[Trajectory]) -> float:
+    groups: dict[int, list[float]] = {}
+    for trajectory in valid:
+        groups.setdefault(trajectory.group, []).append(trajectory.score)
+    flat = [max(group) == min(group) for group in groups.values()]
+    return float(np.mean(flat)) if flat else 0.0
+
+
+def _outcome_shares(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    found = [each.verdict.outcome for each in trajectories if each.verdict is not None]
+    return {f"outcomes/{outcome}": found.count(outcome) / len(trajectories) for outcome in Outcome if found}
+
+
+def pass_sums(
+    tail: Batch, outputs: TokenOutputs, advantages: Tensor, clip_range: tuple[float, float] | None
+) -> dict[str, float]:
+    """Sums over the tokens of one micro-batch, from which `pass_metrics` makes means."""
+    mask = tail.loss_mask
+    log_ratio = (outputs.logprobs - tail.old).double()[mask]
+    ratio = log_ratio.exp()
+    drift = (outputs.logprobs - tail.logprobs).double()[mask]
+    sums = {
+        "_tokens": float(mask.sum()),
+        "entropy": float(outputs.entropy.double()[mask].sum()),
+        "ratio/mean": float(ratio.sum()),
+        "ratio/min": float(ratio.min()),
+        "ratio/max": float(ratio.max()),
+        "sampling/kl": float((drift.expm1() - drift).sum()),
+        "sampling/sampling_logp_difference/mean": float(drift.abs().sum()),
+        "sampling/sampling_logp_difference/max": float(drift.abs().max()),
+    }
+    if tail.reference_logprobs is not None:
+        gap = (tail.reference_logprobs - outputs.logprobs).double()[mask]
+        sums["kl"] = float((gap.expm1() - gap).sum())
+    if clip_range is not None:
+        weighed = advantages[mask]
+        low = ((ratio < clip_range[0]) & (weighed < 0)).double().sum()
+        high = ((ratio > clip_range[1]) & (weighed > 0)).double().sum()
+        sums |= {
+            "clip_ratio/low_mean": float(low),
+            "clip_ratio/high_mean": float(high),
+            "clip_ratio/region_mean": float(low + high),
+        }
+    return sums
+
+
+def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens."""
+    if not parts:
+        return {"loss": 0.0}
+    tokens = sum(part["_tokens"] for part in parts)
+    metrics: dict[str, float] = {}
+    for name in parts[0].keys() - {"_tokens"}:
+        values = [part[name] for part in parts]
+        metrics[name] = _combine(name, values, 1.0 if name.startswith(_LOSSES) else tokens)
+    return metrics
+
+
+def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """One training step's metrics from its optimiser steps': means, except for extremes and counts.
+
+    What is said of sampler and learner is that of the first, before any update.
+    """
+    names = {name: None for step in steps for name in step}
+    metrics: dict[str, float] = {}
+    for name in names:
+        values = [step[name] for step in steps if name in step]
+        if name.startswith("sampling/"):
+            metrics[name] = values[0]
+        elif name == "skipped":
+            metrics[name] = sum(values)
+        else:
+            metrics[name] = _combine(name, values, len(values))
+    return metrics
+
+
+def _combine(name: str, values: Sequence[float], count: float) -> float:
+    if any(math.isnan(value) for value in values):
+        return math.nan
+    if name.endswith("/max"):
+        return max(values)
+    return min(values) if name.endswith("/min") else sum(values) / count
+
+
+def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
+    """Mean, standard deviation and largest size of the advantages that are learned from."""
+    values = advantages[batch.loss_mask]
+    if not len(values):
+        return {}
+    return {
+        "advantages/mean": float(values.mean()),
+        "advantages/std": float(values.std()) if len(values) > 1 else 0.0,
+        "advantages/abs_max": float(values.abs().max()),
+    }
+
+
+def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:
+    """The share of the targets' variance that values explain: 1 - Var(target - value) / Var(target); NaN if that is 0."""
+    variance = torch.var(targets[mask], correction=0)
+    left = torch.var((targets - values)[mask], correction=0)
+    return float(1 - left / variance) if float(variance) > 0 else math.nan

@@ -1,0 +1,68 @@
+"""Forward passes over a whole batch without gradients, in micro-batches of similar length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.critic import Critic
+from agents.policy import CausalLMPolicy
+
+
+def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
+    """Row indices in parts of up to `size`, longest first, so that rows of similar length go together.
+
+    Rows without a token to learn from, and those not in `keep` (bool[b]), are left out.
+    """
+    wanted = batch.loss_mask.any(dim=1).cpu()
+    wanted = wanted if keep is None else wanted & keep.cpu()
+    order = batch.lengths.argsort(descending=True, stable=True).cpu()
+    order = order[wanted[order]]
+    if len(order):
+        yield from order.split(size)
+
+
+@torch.no_grad()
+def token_logprobs(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) -> Tensor:
+    """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 off the loss mask."""
+
+    def read(part: Batch, first: int) -> Tensor:
+        return policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size)).logprobs
+
+    found = _fill(policy, batch, micro_batch_size, read)
+    return torch.where(batch.loss_mask, found, 0.0)
+
+
+@torch.no_grad()
+def state_values(policy: CausalLMPolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
+    """Values f64[b l] of the states before a batch's tokens, 0 off the loss mask, and f64[b] after the last of each row."""
+
+    def read(part: Batch, first: int) -> Tensor:
+        return critic_values(policy, critic, part, first)
+
+    found = _fill(policy, batch, micro_batch_size, read, extra=1).double()
+    last = found.gather(1, batch.lengths[:, None].to(found.device)).squeeze(1)
+    return torch.where(batch.loss_mask, found[:, :-1], 0.0), last
+
+
+def critic_values(policy: CausalLMPolicy, critic: Critic, part: Batch, first: int) -> Tensor:
+    """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
+    if not critic.reads_policy:
+        return critic.values(part.tokens, first, None)
+    legal = part.legal_tokens(first, policy.vocab_size)
+    return critic.values(part.tokens, first, policy.forward(part.tokens, first, legal, with_states=True).states)
+
+
+def _fill(
+    policy: CausalLMPolicy, batch: Batch, size: int, read: Callable[[Batch, int], Tensor], extra: int = 0
+) -> Tensor:
+    rows, length = batch.tokens.shape
+    found = torch.zeros(rows, length + extra, dtype=torch.float32)
+    for indices in micro_batches(batch, size):
+        part = batch.rows(indices).to(policy.model.device)
+        first = part.first
+        found[indices, first : part.tokens.shape[1] + extra] = read(part, first).float().cpu()
+    return found

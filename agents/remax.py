@@ -1,0 +1,73 @@
+"""ReMax (Li et al. 2023, arXiv:2310.10505, algorithm 1).
+
+REINFORCE whose baseline is the score of the greedy completion of the same problem: it costs one more completion for each
+problem, needs no critic, and does not depend on what was sampled.
+
+Departure from the paper: no KL term unless `kl_coefficient` is set; then it is taken from the reward of each token, as there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.advantages import returns_to_go
+from agents.agent import Agent
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.kl import KLEstimator
+from agents.losses import Aggregation, policy_gradient
+from agents.problems import num_problems
+from agents.rollouts import rollout
+from agents.types import Trajectory
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class ReMaxConfig(AgentConfig):
+    """Settings of ReMax."""
+
+    group_size: int = 1
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    kl_placement: Literal["loss", "reward"] = "reward"
+    kl_estimator: KLEstimator = KLEstimator.K1
+
+
+class ReMax(Agent):
+    """REINFORCE with the greedy completion's score as baseline."""
+
+    name = "remax"
+    config: ReMaxConfig
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Sample completions, and let each carry the score of its problem's greedy one."""
+        if num_problems(env) is None:
+            raise InvalidArgumentError(
+                "ReMax answers each problem twice, and this environment has no num_problems to choose a problem by"
+            )
+        episodes = self.episodes(env, first_round)
+        sampled = rollout(env, self.policy, episodes)
+        once = list({episode.group: episode for episode in episodes}.values())
+        greedy = rollout(env, self.policy.at_temperature(0.0), once)
+        scores = {trajectory.group: trajectory.score for trajectory in greedy}
+        return [dataclasses.replace(each, baseline=scores[each.group]) for each in sampled], 1
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """The return from each token on, less the greedy score; 0 where the verifier broke on the greedy completion."""
+        if batch.valid.any() and bool(batch.baselines[batch.valid].isnan().all()):
+            raise InvalidArgumentError(
+                "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
+                "trajectory its `baseline`"
+            )
+        known = batch.valid & ~batch.baselines.isnan()
+        difference = returns_to_go(batch.rewards, batch.loss_mask) - batch.baselines[:, None]
+        return torch.where(known[:, None], difference, 0.0)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A_t log pi(y_t)."""
+        return policy_gradient(logprobs, advantages)

@@ -1,0 +1,47 @@
+"""`Schedule`: a coefficient over the steps of a run, a pure function of the step, so that resuming needs no state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from verifiers import InvalidArgumentError, unknown_name
+
+Shape = Literal["constant", "linear", "cosine"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """From `start` to `end` over `steps` steps, and `end` from there on.
+
+    Raises:
+        InvalidArgumentError: If the value changes and no number of steps says how fast.
+    """
+
+    start: float
+    end: float = 0.0
+    shape: Shape = "linear"
+    """`"constant"` stays at `start`; `"cosine"` is half a period, slow at both ends."""
+    steps: int | None = None
+    warmup_steps: int = 0
+    """Steps in which the value first rises linearly to `start`."""
+
+    def __post_init__(self) -> None:
+        if self.shape not in get_args(Shape):
+            raise unknown_name("schedule", self.shape, get_args(Shape))
+        if self.shape != "constant" and (self.steps is None or self.steps < 1):
+            raise InvalidArgumentError(
+                f"a {self.shape} schedule needs schedule_steps, its number of steps, got {self.steps}"
+            )
+        if self.warmup_steps < 0:
+            raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
+
+    def __call__(self, step: int) -> float:
+        """The value at a step, the first being 0."""
+        warm = min(1.0, (step + 1) / (self.warmup_steps + 1))
+        if self.shape == "constant" or self.steps is None:
+            return self.start * warm
+        progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.steps - self.warmup_steps))
+        left = 1 - progress if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
+        return warm * (self.end + (self.start - self.end) * left)

@@ -1,0 +1,175 @@
+"""TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
+
+Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`: the
+natural gradient x = F^-1 g by conjugate gradients, scaled to the bound by the quadratic approximation of the divergence, and
+then shortened until the surrogate has really improved and the real divergence keeps the bound. If no length does, nothing
+changes.
+
+Departures from the paper: advantages are generalised advantage estimates of a critic, whitened, as in later work (the paper:
+Monte-Carlo returns); the divergence is over the whole vocabulary at each token, not estimated from what was sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from agents.advantages import gae, whiten
+from agents.agent import Agent
+from agents.batch import Batch
+from agents.checks import require_share
+from agents.config import AgentConfig
+from agents.critic import CriticConfig
+from agents.fisher import (
+    conjugate_gradient,
+    fisher_vector_product,
+    flat_parameters,
+    mean_kl,
+    set_flat_parameters,
+)
+from agents.losses import token_weights
+from agents.passes import micro_batches
+from agents.policy import TokenOutputs
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class TRPOConfig(AgentConfig):
+    """Settings of TRPO; of the learner's settings only the size of micro-batches and the critic's counts."""
+
+    group_size: int = 1
+    critic: CriticConfig | None = field(default_factory=CriticConfig)
+    value_steps: int = 20
+    """Optimiser steps of the critic on each batch, after the policy's."""
+    discount: float = 1.0
+    """Per token."""
+    trace_decay: float = 0.97
+    """Lambda of generalised advantage estimation."""
+    max_kl: float = 0.01
+    """The bound of the mean divergence of one step, in nats per token."""
+    damping: float = 0.1
+    """Added to the Fisher matrix's diagonal."""
+    cg_iterations: int = 10
+    """Of conjugate gradients."""
+    backtracks: int = 10
+    """Lengths that are tried,"""
+    backtrack_ratio: float = 0.8
+    """each this times the one before."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        if self.critic is None:
+            raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
+        for name in ("max_kl", "cg_iterations", "backtracks"):
+            if not getattr(self, name) > 0:
+                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+        if self.damping < 0 or not 0 < self.backtrack_ratio < 1:
+            raise InvalidArgumentError(
+                f"damping is at least 0 and backtrack_ratio in (0, 1), got {self.damping} and {self.backtrack_ratio}"
+            )
+        if self.epochs * self.minibatches > 1:
+            raise InvalidArgumentError("one step is taken on the whole batch: epochs and minibatches are 1")
+
+
+class TRPO(Agent):
+    """Trust Region Policy Optimization."""
+
+    name = "trpo"
+    config: TRPOConfig
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """Generalised advantage estimates, whitened."""
+        return whiten(self._estimates(batch), batch.loss_mask)
+
+    def _estimates(self, batch: Batch) -> Tensor:
+        config = self.config
+        assert batch.values is not None
+        return gae(
+            batch.rewards,
+            batch.values,
+            batch.loss_mask,
+            discount=config.discount,
+            trace_decay=config.trace_decay,
+            bootstrap=batch.bootstrap,
+        )
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """The lambda-returns: A_t + V_t, before whitening."""
+        assert batch.values is not None
+        return self._estimates(batch) + batch.values
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""
+        return -(logprobs - batch.old).exp() * advantages
+
+    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """Take the natural gradient's step within the trust region, then fit the critic."""
+        if not batch.loss_mask.any():
+            return {"skipped": 1.0}
+        gradient, before = self._surrogate(batch, advantages, with_gradient=True)
+        metrics = {"loss": before, "grad_norm": float(gradient.norm())}
+        if bool(torch.isfinite(gradient).all()) and float(gradient.norm()) > 0:
+            metrics |= self._natural_step(batch, advantages, gradient, before)
+        else:
+            metrics["skipped"] = 1.0
+        for _ in range(self.config.value_steps):
+            metrics["loss/value"] = self.learner.fit_critic(batch)
+        self.learner.steps += 1
+        self.policy.weights_changed()
+        return metrics
+
+    def _natural_step(self, batch: Batch, advantages: Tensor, gradient: Tensor, before: float) -> dict[str, float]:
+        product = self._fisher(batch)
+        direction = conjugate_gradient(product, gradient, self.config.cg_iterations)
+        curvature = float(direction.dot(product(direction)))
+        full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
+        return self._move(batch, advantages, full, before)
+
+    def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
+        size, damping = self.config.learner.micro_batch_size, self.config.damping
+        return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
+
+    def _move(self, batch: Batch, advantages: Tensor, full: Tensor, before: float) -> dict[str, float]:
+        """Search along the step, from its full length down, and stay where we are if no length will do."""
+        old = flat_parameters(self.policy)
+        for tries in range(self.config.backtracks):
+            set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
+            after = self._surrogate(batch, advantages, with_gradient=False)[1]
+            divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+            if divergence <= self.config.max_kl and after <= before:
+                return {
+                    "kl_step": divergence,
+                    "backtracks": float(tries),
+                    "improvement": before - after,
+                    "skipped": 0.0,
+                }
+        set_flat_parameters(self.policy, old)
+        return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}
+
+    def _surrogate(self, batch: Batch, advantages: Tensor, *, with_gradient: bool) -> tuple[Tensor, float]:
+        """The loss of the whole batch, entropy and KL terms included, and its gradient as a flat vector (else empty)."""
+        config, parameters = self.config, self.policy.parameters()
+        weights = token_weights(
+            batch.loss_mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
+        )
+        total = 0.0
+        gradient = torch.zeros(sum(p.numel() for p in parameters) if with_gradient else 0, device=parameters[0].device)
+        for rows in micro_batches(batch, config.learner.micro_batch_size):
+            part = batch.rows(rows).to(self.policy.model.device)
+            first, width = part.first, part.tokens.shape[1]
+            with torch.set_grad_enabled(with_gradient):
+                found = self.policy.forward(part.tokens, first, part.legal_tokens(first, self.policy.vocab_size))
+                tail = part.positions_from(first)
+                mask = tail.loss_mask
+                outputs = TokenOutputs(torch.where(mask, found.logprobs, 0.0), torch.where(mask, found.entropy, 0.0))
+                terms = self.terms(tail, outputs, advantages[rows, first:width].to(mask.device))
+                per_token = torch.stack([torch.where(mask, term, 0.0).double() for term in terms.values()]).sum(dim=0)
+                loss = (per_token * weights[rows, first:width].to(mask.device)).sum()
+            if with_gradient:
+                gradient += torch.cat([grad.reshape(-1) for grad in torch.autograd.grad(loss, parameters)])
+            total += float(loss.detach())
+        return gradient, total

@@ -1,0 +1,216 @@
+"""KL estimators against exact divergences, and their gradients by enumeration of every token."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from agents.kl import AdaptiveKLController, KLEstimator, kl_estimate
+from verifiers import InvalidArgumentError
+
+TOLERANCE = {"rtol": 0, "atol": 1e-14}
+
+
+class Categorical:
+    """A policy, its reference and an older policy over six tokens, in float64."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        logits = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+        self.logits = logits[0].requires_grad_()
+        self.reference, self.old = logits[1].log_softmax(0), logits[2].log_softmax(0)
+
+    def logprobs(self) -> Tensor:
+        return self.logits.log_softmax(0)
+
+    def gradient(self, objective: Tensor) -> Tensor:
+        return torch.autograd.grad(objective, self.logits)[0]
+
+    def backward_kl(self) -> Tensor:
+        """KL(pi || ref)."""
+        return (self.logprobs().exp() * (self.logprobs() - self.reference)).sum()
+
+    def forward_kl(self) -> Tensor:
+        """KL(ref || pi)."""
+        return (self.reference.exp() * (self.reference - self.logprobs())).sum()
+
+    def expected(self, estimator: KLEstimator, sampled_from: Tensor) -> Tensor:
+        """The estimate's mean over tokens of log-probabilities `sampled_from`, differentiable as a term of a loss is."""
+        estimates = kl_estimate(estimator, self.logprobs()[None], self.reference[None], sampled_from.detach()[None])
+        return (sampled_from.detach().exp() * estimates[0]).sum()
+
+
+@pytest.fixture
+def policy() -> Categorical:
+    return Categorical()
+
+
+# Values
+
+
+@pytest.mark.parametrize("estimator", [KLEstimator.K1, KLEstimator.K3, KLEstimator.K3_RATIO])
+def test_the_mean_of_an_estimate_is_the_divergence(policy: Categorical, estimator: KLEstimator) -> None:
+    torch.testing.assert_close(policy.expected(estimator, policy.logprobs()), policy.backward_kl(), **TOLERANCE)
+
+
+def test_with_the_ratio_the_estimate_holds_for_samples_of_another_policy(policy: Categorical) -> None:
+    torch.testing.assert_close(policy.expected(KLEstimator.K3_RATIO, policy.old), policy.backward_kl(), **TOLERANCE)
+    assert abs(policy.expected(KLEstimator.K3, policy.old) - policy.backward_kl()) > 0.01
+
+
+def test_k2_is_right_to_second_order(policy: Categorical) -> None:
+    """The smaller the difference between the policies, the smaller the bias beside the divergence."""
+
+    def relative_bias(scale: float) -> float:
+        policy.reference = (policy.logits.detach() + scale * policy.old).log_softmax(0)
+        exact = policy.backward_kl().detach()
+        return float((policy.expected(KLEstimator.K2, policy.logprobs()).detach() - exact).abs() / exact)
+
+    assert relative_bias(0.01) < 0.01 < relative_bias(1.0)
+
+
+def test_estimates_by_hand() -> None:
+    logprobs, reference, old = (torch.full((1, 1), math.log(p), dtype=torch.float64) for p in (0.5, 0.25, 0.4))
+    d = math.log(2)
+    expected = {"k1": d, "k2": d**2 / 2, "k3": 0.5 + d - 1, "k3-ratio": 1.25 * (0.5 + d - 1)}
+    for name, value in expected.items():
+        assert float(kl_estimate(name, logprobs, reference, old)) == pytest.approx(value, abs=1e-15)
+
+
+def test_k3_is_never_negative_and_0_only_where_the_policies_agree() -> None:
+    differences = torch.cat([torch.linspace(-30, 30, 2001), torch.logspace(-7, 0, 2000)])[None]
+    estimates = kl_estimate("k3", torch.zeros_like(differences), differences)
+    assert (estimates >= 0).all()
+    assert (estimates[differences.abs() > 1e-3] > 0).all()
+    assert float(kl_estimate("k3", torch.tensor([[-0.7]]), torch.tensor([[-0.7]]))) == 0
+
+
+# Gradients
+
+
+def test_k1_in_the_loss_teaches_nothing_on_average(policy: Categorical) -> None:
+    assert policy.gradient(policy.expected(KLEstimator.K1, policy.logprobs())).abs().max() < 1e-14
+
+
+def test_k1_as_a_constant_in_the_reward_descends_the_divergence(policy: Categorical) -> None:
+    def as_reward(estimator: KLEstimator) -> Tensor:
+        penalty = kl_estimate(estimator, policy.logprobs().detach()[None], policy.reference[None])[0]
+        return policy.gradient((policy.logprobs().detach().exp() * penalty * policy.logprobs()).sum())
+
+    exact = policy.gradient(policy.backward_kl())
+    torch.testing.assert_close(as_reward(KLEstimator.K1), exact, **TOLERANCE)
+    # k3 climbs KL(ref || pi) besides, so it is no estimator for a reward.
+    biased = exact - policy.gradient(policy.forward_kl())
+    torch.testing.assert_close(as_reward(KLEstimator.K3), biased, **TOLERANCE)
+
+
+def test_k2_in_the_loss_descends_the_divergence_to_the_reference(policy: Categorical) -> None:
+    found = policy.gradient(policy.expected(KLEstimator.K2, policy.logprobs()))
+    torch.testing.assert_close(found, policy.gradient(policy.backward_kl()), **TOLERANCE)
+
+
+def test_k3_in_the_loss_descends_the_divergence_from_the_reference(policy: Categorical) -> None:
+    found = policy.gradient(policy.expected(KLEstimator.K3, policy.logprobs()))
+    torch.testing.assert_close(found, policy.gradient(policy.forward_kl()), **TOLERANCE)
+    assert (found - policy.gradient(policy.backward_kl())).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_k3_with_the_ratio_descends_the_divergence_to_the_reference(policy: Categorical, on_policy: bool) -> None:
+    sampled_from = policy.logprobs() if on_policy else policy.old
+    found = policy.gradient(policy.expected(KLEstimator.K3_RATIO, sampled_from))
+    torch.testing.assert_close(found, policy.gradient(policy.backward_kl()), **TOLERANCE)
+
+
+@pytest.mark.parametrize("estimator", [KLEstimator.K2, KLEstimator.K3])
+def test_off_policy_they_descend_nothing_exact(policy: Categorical, estimator: KLEstimator) -> None:
+    found = policy.gradient(policy.expected(estimator, policy.old))
+    for divergence in (policy.backward_kl(), policy.forward_kl()):
+        assert (found - policy.gradient(divergence)).abs().max() > 0.01
+
+
+def slope(estimator: str, logprob: float, reference: float) -> tuple[float, float]:
+    """Value and derivative in log pi, in float32, at a token that pi_old sampled as pi does."""
+    logprobs = torch.tensor([[logprob]], requires_grad=True)
+    estimate = kl_estimate(estimator, logprobs, torch.tensor([[reference]]), logprobs.detach())
+    (gradient,) = torch.autograd.grad(estimate.sum(), logprobs)
+    return float(estimate.detach()), float(gradient)
+
+
+def test_k3_pulls_a_token_back_however_much_the_reference_prefers_it_or_rules_it_out() -> None:
+    for above in (2.0, 3.0, 10.0, 19.0):  # a bound of 10 on the value would leave no gradient from 2.6 on
+        assert slope("k3", -above, 0.0)[1] == pytest.approx(1 - math.exp(above), rel=1e-5)
+    for below in (5.0, 19.0, 25.0, 1000.0):
+        assert slope("k3", 0.0, -below) == pytest.approx((below - 1, 1.0), abs=0.01)
+
+
+@pytest.mark.parametrize("estimator", list(KLEstimator))
+@pytest.mark.parametrize("difference", [-1e4, -100.0, 100.0, 1e4])
+def test_extreme_differences_stay_finite(estimator: str, difference: float) -> None:
+    assert all(math.isfinite(number) for number in slope(estimator, min(difference, 0.0), min(-difference, 0.0)))
+
+
+# Names
+
+
+def test_the_ratio_needs_the_policy_that_was_sampled_from() -> None:
+    with pytest.raises(InvalidArgumentError, match="needs old_logprobs"):
+        kl_estimate(KLEstimator.K3_RATIO, torch.zeros(1, 1), torch.zeros(1, 1))
+    with pytest.raises(ValueError, match="k4"):
+        kl_estimate("k4", torch.zeros(1, 1), torch.zeros(1, 1))
+
+
+# The controller
+
+
+def test_the_controller_by_hand() -> None:
+    controller = AdaptiveKLController(0.2, target=0.1, horizon=1000)
+    assert controller.update(0.11, 100) == pytest.approx(0.2 * 1.01)
+    controller.coefficient = 0.2
+    assert controller.update(5.0, 500) == pytest.approx(0.2 * 1.1)  # an error above 0.2 counts as 0.2
+    controller.coefficient = 0.2
+    assert controller.update(-3.0, 500) == pytest.approx(0.2 * 0.9)
+    assert controller.update(0.1, 500) == pytest.approx(0.2 * 0.9)
+    assert controller.update(7.0, 0) == pytest.approx(0.2 * 0.9)
+
+
+def test_the_controller_finds_the_coefficient_that_holds_the_target() -> None:
+    controller = AdaptiveKLController(1.0, target=0.1, horizon=100)
+    for _ in range(1000):
+        controller.update(0.02 / controller.coefficient, 50)  # a policy that strays less the more it costs
+    assert controller.coefficient == pytest.approx(0.2, rel=1e-6)
+
+
+def test_the_controller_is_restored() -> None:
+    first = AdaptiveKLController(0.05)
+    first.update(0.3, 64)
+    second = AdaptiveKLController(0.05)
+    second.load_state_dict(first.state_dict())
+    assert second.update(0.2, 64) == first.update(0.2, 64)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-0.1,), "at least 0; got -0.1"),
+        ((math.nan,), "at least 0; got nan"),
+        ((0.1, 0.0), "target = 0.0"),
+        ((0.1, 0.1, 0), "horizon = 0"),
+    ],
+)
+def test_a_controller_without_meaning_is_named(arguments: tuple[float, ...], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        AdaptiveKLController(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kl", "n", "message"), [(math.nan, 1, "NaN"), (0.1, 500, "below 5 horizons"), (0.1, -1, "-1")]
+)
+def test_an_update_without_meaning_is_named(kl: float, n: int, message: str) -> None:
+    controller = AdaptiveKLController(0.1, horizon=100)
+    with pytest.raises(InvalidArgumentError, match=message):
+        controller.update(kl, n)
+    assert controller.coefficient == 0.1

@@ -1,0 +1,676 @@
+"""The pure functions of `agents` against their independent NumPy references, on ragged, holed and broken batches.
+
+The references (`numpy_reference`) are held to the sources themselves at the end of this file: by exact enumeration of every
+group a small policy can sample, and by central differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agents import advantages, importance, kl, losses
+from tests.agents import numpy_reference as reference
+from tests.agents.numpy_reference import Bools, Floats, Ints
+from verifiers import InvalidArgumentError
+
+TOLERANCE = 1e-10
+SEEDS = range(8)
+thorough = settings(max_examples=60, deadline=None)
+
+
+def tensor(value: object) -> object:
+    return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def agree(function: Callable[..., object], *args: object, **kwargs: object) -> None:
+    """The torch function and the reference of the same name give the same numbers."""
+    expected = getattr(reference, function.__name__)(*args, **kwargs)
+    actual = function(*map(tensor, args), **{name: tensor(value) for name, value in kwargs.items()})
+    if isinstance(actual, torch.Tensor):
+        assert actual.dtype == torch.float64
+        assert not actual.requires_grad
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def agree_with_gradient(
+    function: Callable[..., torch.Tensor], mask: Bools, first: Floats, *args: object, **kwargs: object
+) -> None:
+    """The same loss at the masked tokens, and, summed with random weights, the same derivative by the first argument."""
+    expected, slope = getattr(reference, function.__name__)(first, *args, **kwargs)
+    variable = torch.from_numpy(first.copy()).requires_grad_()
+    actual = function(variable, *map(tensor, args), **kwargs)
+    weights = np.where(mask, np.random.default_rng(0).uniform(0.5, 1.5, first.shape), 0.0)
+    (actual * torch.from_numpy(weights)).sum().backward()  # type: ignore[no-untyped-call]
+    assert variable.grad is not None
+    np.testing.assert_allclose(actual.detach().numpy()[mask], expected[mask], rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(variable.grad.numpy(), weights * slope, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+# ---------------------------------------------------------------- random batches
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the verifiers said of a batch of completions, in groups of unequal size and mixed order."""
+
+    scores: Floats
+    groups: Ints
+    valid: Bools
+
+    @property
+    def arrays(self) -> tuple[Floats, Ints, Bools]:
+        return self.scores, self.groups, self.valid
+
+    def non_negative(self) -> Scores:
+        return replace(self, scores=np.abs(self.scores))
+
+    def of_groups_generated_with(self, smallest: int) -> Scores:
+        """Without the groups that have fewer members, valid or not."""
+        kept = np.array([(self.groups == group).sum() >= smallest for group in self.groups])
+        return Scores(self.scores[kept], self.groups[kept], self.valid[kept])
+
+
+LABELS = (-7, 0, 3, 10**12)
+
+
+def scores_batch(scores: Floats, groups: Ints, valid: Bools) -> Scores:
+    return Scores(np.where(valid, scores, np.nan), groups, valid)
+
+
+def random_scores(seed: int, rows: int = 30) -> Scores:
+    """Binary, many-valued and constant groups; of the label 3 at most one member is valid."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(LABELS, rows)
+    scores = np.where(rng.random(rows) < 0.5, rng.integers(0, 2, rows), rng.normal(size=rows))
+    scores[groups == LABELS[0]] = 0.3
+    valid = rng.random(rows) < 0.8
+    valid[np.flatnonzero(groups == LABELS[2])[1:]] = False
+    return scores_batch(scores, groups, valid)
+
+
+@st.composite
+def small_scores(draw: st.DrawFn) -> Scores:
+    """Up to 10 completions, scores in sevenths so that ties are common and spreads are never tiny."""
+    rows = draw(st.integers(1, 10))
+    column = lambda element, dtype: np.array(draw(st.lists(element, min_size=rows, max_size=rows)), dtype)  # noqa: E731
+    scores = column(st.sampled_from((0.0, 1.0)) | st.integers(-20, 20).map(lambda i: i / 7), np.float64)
+    return scores_batch(scores, column(st.sampled_from(LABELS), np.int64), column(st.booleans(), np.bool_))
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Per-token arrays of a ragged batch whose rows have holes; a row may hold none of the policy's tokens."""
+
+    mask: Bools
+    rewards: Floats
+    values: Floats
+    bootstrap: Floats
+    logprobs: Floats
+    old_logprobs: Floats
+    advantages: Floats
+
+    def with_gaps(self, scale: float) -> Tokens:
+        """lp - old spread out to about `scale`, and far more than a clip range of it kept at 0."""
+        gap = scale * np.tanh(self.values) * (self.rewards != 0)
+        return replace(self, old_logprobs=self.logprobs - gap)
+
+
+def random_tokens(seed: int, rows: int = 6, width: int = 9) -> Tokens:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, width + 1, rows)
+    mask = (np.arange(width) < lengths[:, None]) & (rng.random((rows, width)) < 0.75)
+    mask[0] = False
+    normal = lambda: rng.normal(size=(rows, width))  # noqa: E731
+    rewards = np.where(rng.random((rows, width)) < 0.5, normal(), 0.0)
+    rewards[0, -1] = np.nan  # the verifier broke: no reward, and no decision that could be blamed
+    logprobs = -np.abs(normal()) * 3
+    advantages = np.where(rng.random((rows, width)) < 0.8, normal(), 0.0)
+    return Tokens(mask, rewards, normal(), rng.normal(size=rows), logprobs, logprobs + 0.3 * normal(), advantages)
+
+
+token_batches = st.builds(random_tokens, st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 7))
+discounts = st.sampled_from((0.0, 0.5, 0.99, 1.0))
+
+# ---------------------------------------------------------------- advantages of groups
+
+GROUP_METHODS = [
+    advantages.group_centered,
+    advantages.group_z_score,
+    advantages.leave_one_out,
+    advantages.group_centered_batch_std,
+    advantages.best_minus_second,
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("method", GROUP_METHODS)
+def test_group_methods_on_large_batches(method: Callable[..., object], seed: int) -> None:
+    agree(method, *random_scores(seed).arrays)
+
+
+@pytest.mark.parametrize("method", GROUP_METHODS)
+@given(small_scores())
+@thorough
+def test_group_methods(method: Callable[..., object], batch: Scores) -> None:
+    agree(method, *batch.arrays)
+
+
+@pytest.mark.parametrize("method", [advantages.group_z_score, advantages.group_centered_batch_std])
+@given(small_scores(), st.sampled_from((1e-9, 1e-6, 0.5)))
+@thorough
+def test_epsilon_is_added_to_the_standard_deviation(
+    method: Callable[..., object], batch: Scores, epsilon: float
+) -> None:
+    if epsilon < 1e-4:
+        agree(method, *batch.arrays)
+    agree(method, *batch.arrays, epsilon=epsilon)
+
+
+@given(small_scores())
+@thorough
+def test_group_mean_of_valid_rows(batch: Scores) -> None:
+    scores, groups, valid = (torch.from_numpy(a) for a in batch.arrays)
+    np.testing.assert_allclose(
+        advantages.group_mean(scores, groups, valid)[valid],
+        reference.group_mean(*batch.arrays)[batch.valid],
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
+    )
+
+
+@given(small_scores(), st.floats(-5, 5), st.sampled_from((0.0, 0.5, 0.99, 1.0)))
+@thorough
+def test_batch_baselines(batch: Scores, baseline: float, decay: float) -> None:
+    if batch.valid.any():
+        agree(advantages.batch_mean_baseline, batch.scores, batch.valid)
+    agree(advantages.moving_average, baseline, batch.scores, batch.valid, decay)
+
+
+@given(small_scores(), st.integers(0, 2**32 - 1))
+@thorough
+def test_length_weighted(batch: Scores, seed: int) -> None:
+    lengths = np.random.default_rng(seed).integers(1, 2000, len(batch.scores))
+    agree(advantages.length_weighted, batch.scores, lengths, batch.groups, batch.valid)
+
+
+@given(small_scores())
+@thorough
+def test_maximum_likelihood(batch: Scores) -> None:
+    agree(advantages.maximum_likelihood, *batch.non_negative().arrays)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_maximum_likelihood_on_large_batches(seed: int) -> None:
+    agree(advantages.maximum_likelihood, *random_scores(seed).non_negative().arrays)
+
+
+@given(small_scores(), st.integers(1, 4))
+@thorough
+def test_pass_at_k(batch: Scores, k: int) -> None:
+    large = batch.of_groups_generated_with(k + 1)
+    assume(len(large.scores))
+    agree(advantages.pass_at_k, *large.arrays, k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pass_at_k_on_large_batches(seed: int, k: int) -> None:
+    agree(advantages.pass_at_k, *random_scores(seed, rows=36).of_groups_generated_with(k + 1).arrays, k)
+
+
+def test_pass_at_k_is_exact_for_groups_too_large_to_enumerate() -> None:
+    """Binary scores, c of G correct: the closed form by counting, in exact integers."""
+    size, correct, k = 600, 7, 300
+    scores = np.zeros(size)
+    scores[:correct] = 1.0
+    arrays = map(torch.from_numpy, (scores, np.zeros(size, np.int64), np.ones(size, np.bool_)))
+    result = advantages.pass_at_k(*arrays, k)
+
+    def none_correct(pool: int, right: int, drawn: int) -> float:
+        return math.comb(pool - right, drawn) / math.comb(pool, drawn)
+
+    right = k * none_correct(size - 1, correct - 1, k)
+    wrong = k * (none_correct(size - 1, correct, k) - none_correct(size - 1, correct, k - 1))
+    np.testing.assert_allclose(result[:correct], right, rtol=1e-9)
+    np.testing.assert_allclose(result[correct:], wrong, rtol=1e-9)
+
+
+@given(small_scores(), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@thorough
+def test_multi_reward(batch: Scores, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    others = rng.integers(0, 3, (len(batch.scores), k - 1)) / 2
+    components = np.where(batch.valid[:, None], np.column_stack([batch.scores, others]), np.nan)
+    weights = rng.choice([0.0, 0.25, 1.0, 3.0], k)
+    agree(advantages.multi_reward, components, weights, batch.groups, batch.valid)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_multi_reward_on_large_batches(seed: int) -> None:
+    first, second = random_scores(seed), random_scores(seed + 100)
+    components = np.column_stack([first.scores, np.where(first.valid, np.nan_to_num(second.scores), np.nan)])
+    agree(advantages.multi_reward, components, np.array([1.0, 0.5]), first.groups, first.valid)
+
+
+def multi_reward_of_one(scores: torch.Tensor, groups: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    return advantages.multi_reward(scores[:, None], torch.ones(1, dtype=torch.float64), groups, valid)
+
+
+def weighted_by_length(scores: torch.Tensor, groups: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    return advantages.length_weighted(scores, torch.arange(1, len(scores) + 1), groups, valid)
+
+
+EVERY_GROUP_METHOD = [*GROUP_METHODS, advantages.maximum_likelihood, multi_reward_of_one, weighted_by_length]
+
+
+@pytest.mark.parametrize("method", EVERY_GROUP_METHOD)
+def test_no_signal_is_exactly_zero(method: Callable[..., torch.Tensor]) -> None:
+    """Equal scores whose mean rounds, a lone valid member, and broken verifiers, beside a group that does vary."""
+    scores = torch.tensor([0.1] * 7 + [0.3, math.nan, 0.2, 0.6, 0.7], dtype=torch.float64)
+    groups = torch.tensor([5] * 7 + [9, 9, 2, 2, 2])
+    valid = torch.isfinite(scores)
+    result = method(scores, groups, valid)
+    assert result[:9].tolist() == [0.0] * 9
+    assert (result[9:] != 0).any()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("method", [*GROUP_METHODS, advantages.maximum_likelihood, multi_reward_of_one])
+def test_order_of_rows_does_not_matter(method: Callable[..., torch.Tensor], seed: int) -> None:
+    """Nor what a broken verifier left in the scores."""
+    batch = random_scores(seed).non_negative()
+    order = np.random.default_rng(seed).permutation(len(batch.scores))
+    result = method(*map(torch.from_numpy, batch.arrays))
+    scores = np.where(batch.valid, batch.scores, 1e6)[order]
+    shuffled = method(*map(torch.from_numpy, (scores, batch.groups[order], batch.valid[order])))
+    np.testing.assert_allclose(shuffled, result[order], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_pass_at_k_needs_k_other_completions() -> None:
+    scores, groups = torch.tensor([0.0, 1.0, 0.5], dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
+    valid = torch.ones(3, dtype=torch.bool)
+    with pytest.raises(InvalidArgumentError, match="3"):
+        advantages.pass_at_k(scores, groups, valid, 3)
+    with pytest.raises(InvalidArgumentError):
+        advantages.pass_at_k(scores, groups, valid, 0)
+
+
+def test_maximum_likelihood_needs_scores_that_are_not_negative() -> None:
+    scores, groups = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(InvalidArgumentError, match="-1"):
+        advantages.maximum_likelihood(scores, groups, torch.ones(2, dtype=torch.bool))
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 30), st.integers(1, 30))
+@thorough
+def test_soft_overlong_penalty(lengths: list[int], max_tokens: int, margin: int) -> None:
+    agree(advantages.soft_overlong_penalty, np.array(lengths), max_tokens, min(margin, max_tokens))
+
+
+# ---------------------------------------------------------------- advantages of tokens
+
+
+@given(token_batches, discounts)
+@thorough
+def test_returns_to_go(batch: Tokens, discount: float) -> None:
+    agree(advantages.returns_to_go, batch.rewards, batch.mask, discount)
+
+
+@given(token_batches, discounts, discounts, st.booleans())
+@thorough
+def test_gae(batch: Tokens, discount: float, trace_decay: float, bootstrapped: bool) -> None:
+    arguments = {"discount": discount, "trace_decay": trace_decay}
+    bootstrap = batch.bootstrap if bootstrapped else None
+    agree(advantages.gae, batch.rewards, batch.values, batch.mask, bootstrap=bootstrap, **arguments)
+
+
+@given(token_batches, st.integers(1, 9), discounts, st.booleans())
+@thorough
+def test_n_step(batch: Tokens, n: int, discount: float, bootstrapped: bool) -> None:
+    bootstrap = batch.bootstrap if bootstrapped else None
+    agree(advantages.n_step, batch.rewards, batch.values, batch.mask, n, discount=discount, bootstrap=bootstrap)
+
+
+def test_the_baselines_of_one_row_by_hand() -> None:
+    """Decisions at 1, 2 and 4; what is paid at 3, a token the policy did not choose, belongs to the decision at 2.
+
+    deltas, gamma = lambda = 1/2: 1 + 2/2 - 4 = -2; (2 + 3) + 6/2 - 2 = 6; 4 + 8/2 - 6 = 2.
+    """
+    mask = torch.tensor([[False, True, True, False, True]])
+    rewards = torch.tensor([[9.0, 1.0, 2.0, 3.0, 4.0]], dtype=torch.float64)
+    values = torch.tensor([[9.0, 4.0, 2.0, 9.0, 6.0]], dtype=torch.float64)
+    bootstrap = torch.tensor([8.0], dtype=torch.float64)
+    returns = advantages.returns_to_go(rewards, mask, 0.5)
+    traced = advantages.gae(rewards, values, mask, discount=0.5, trace_decay=0.5, bootstrap=bootstrap)
+    two_steps = advantages.n_step(rewards, values, mask, 2, discount=0.5, bootstrap=bootstrap)
+    assert returns[mask].tolist() == [1 + 5 / 2 + 4 / 4, 5 + 4 / 2, 4]
+    assert traced[mask].tolist() == [-2 + 6.5 / 4, 6 + 2 / 4, 2]
+    assert two_steps[mask].tolist() == [1 + 5 / 2 + 6 / 4 - 4, 5 + 4 / 2 + 8 / 4 - 2, 4 + 8 / 2 - 6]
+
+
+@given(token_batches, st.booleans())
+@thorough
+def test_whiten(batch: Tokens, center: bool) -> None:
+    agree(advantages.whiten, batch.advantages, batch.mask, center=center)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tokens_on_large_batches(seed: int) -> None:
+    batch = random_tokens(seed, rows=20, width=50)
+    agree(advantages.returns_to_go, batch.rewards, batch.mask, 0.97)
+    for bootstrap in (None, batch.bootstrap):
+        arguments = {"discount": 0.97, "bootstrap": bootstrap}
+        agree(advantages.gae, batch.rewards, batch.values, batch.mask, trace_decay=0.9, **arguments)
+        agree(advantages.n_step, batch.rewards, batch.values, batch.mask, 5, **arguments)
+    agree(advantages.whiten, batch.advantages, batch.mask)
+
+
+# ---------------------------------------------------------------- losses
+
+gaps = st.sampled_from((0.0, 1e-3, 0.5, 15.0))
+
+
+@given(token_batches)
+@thorough
+def test_policy_gradient(batch: Tokens) -> None:
+    agree_with_gradient(losses.policy_gradient, batch.mask, batch.logprobs, batch.advantages)
+
+
+@given(
+    token_batches, gaps, st.sampled_from((0.1, 0.2)), st.sampled_from((0.2, 0.28)), st.sampled_from((None, 1.5, 3.0))
+)
+@thorough
+def test_clipped_surrogate(batch: Tokens, gap: float, low: float, high: float, dual_clip: float | None) -> None:
+    batch = batch.with_gaps(gap)
+    arguments = {"clip_low": low, "clip_high": high, "dual_clip": dual_clip}
+    tokens = (batch.logprobs, batch.old_logprobs, batch.advantages)
+    agree_with_gradient(losses.clipped_surrogate, batch.mask, *tokens)
+    agree_with_gradient(losses.clipped_surrogate, batch.mask, *tokens, **arguments)
+
+
+@given(token_batches, st.sampled_from((0.0, 1e-3, 0.5, 5.0)))
+@thorough
+def test_sequence_clipped_surrogate(batch: Tokens, gap: float) -> None:
+    batch = batch.with_gaps(gap)
+    tokens = (batch.logprobs, batch.old_logprobs, batch.advantages, batch.mask)
+    agree_with_gradient(losses.sequence_clipped_surrogate, batch.mask, *tokens)
+    agree_with_gradient(losses.sequence_clipped_surrogate, batch.mask, *tokens, clip_low=0.1, clip_high=0.3)
+
+
+@given(token_batches, gaps, st.sampled_from((1.0, 2.0, 5.0)))
+@thorough
+def test_cispo(batch: Tokens, gap: float, cap: float) -> None:
+    batch = batch.with_gaps(gap)
+    agree_with_gradient(losses.cispo, batch.mask, batch.logprobs, batch.old_logprobs, batch.advantages, cap)
+
+
+@given(token_batches, st.sampled_from((0.1, 0.5)))
+@thorough
+def test_squared_value_error(batch: Tokens, clip: float) -> None:
+    """Old values that differ by less and by more than the clip, to either side of a target on either side."""
+    targets = batch.values + 2 * np.nan_to_num(batch.rewards)
+    agree_with_gradient(losses.squared_value_error, batch.mask, batch.values, targets)
+    old_values = batch.values + 0.3 * batch.advantages
+    agree_with_gradient(losses.squared_value_error, batch.mask, batch.values, targets, old_values, clip)
+
+
+EXTREME = pytest.mark.parametrize("gap", [50.0, 800.0, 2000.0])
+
+
+@EXTREME
+def test_a_ratio_that_overflows_does_not_reach_a_clipped_gradient(gap: float) -> None:
+    """Rows: A > 0 above the range, A < 0 below it, A = 0 on both sides: the objective is flat there, whatever the ratio."""
+    old_logprobs = torch.full((1, 4), -3000.0, dtype=torch.float64)
+    logprobs = (old_logprobs + gap * torch.tensor([1, -1, 1, -1])).requires_grad_()
+    signs = torch.tensor([[2.0, -2.0, 0.0, 0.0]], dtype=torch.float64)
+    loss = losses.clipped_surrogate(logprobs, old_logprobs, signs)
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    np.testing.assert_allclose(loss.detach(), [[-2.4, 1.6, 0.0, 0.0]], rtol=TOLERANCE)
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == [[0.0] * 4]
+
+
+@EXTREME
+def test_dual_clip_bounds_a_ratio_that_overflows(gap: float) -> None:
+    old_logprobs = torch.full((1, 1), -3000.0, dtype=torch.float64)
+    logprobs = (old_logprobs + gap).requires_grad_()
+    loss = losses.clipped_surrogate(
+        logprobs, old_logprobs, torch.full((1, 1), -2.0, dtype=torch.float64), dual_clip=3.0
+    )
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    assert loss.tolist() == [[6.0]]
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == [[0.0]]
+
+
+@EXTREME
+def test_a_sequence_ratio_that_overflows_does_not_reach_a_clipped_gradient(gap: float) -> None:
+    old_logprobs = torch.full((4, 3), -3000.0, dtype=torch.float64)
+    logprobs = (old_logprobs + gap * torch.tensor([[1], [-1], [1], [-1]])).requires_grad_()
+    signs = torch.tensor([[2.0], [-2.0], [0.0], [0.0]], dtype=torch.float64).expand(4, 3)
+    mask = torch.ones(4, 3, dtype=torch.bool)
+    loss = losses.sequence_clipped_surrogate(logprobs, old_logprobs, signs, mask, clip_low=0.2, clip_high=0.2)
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    np.testing.assert_allclose(loss.detach(), np.repeat([[-2.4], [1.6], [0.0], [0.0]], 3, axis=1), rtol=TOLERANCE)
+    assert logprobs.grad is not None
+    assert (logprobs.grad == 0).all()
+
+
+@EXTREME
+def test_a_sequence_ratio_is_of_the_mean_before_anything_is_bounded(gap: float) -> None:
+    """Tokens far apart that nearly cancel: the mean of d is 0.25."""
+    old_logprobs = np.full((1, 2), -3000.0)
+    tokens = (
+        old_logprobs + np.array([[gap, 0.5 - gap]]),
+        old_logprobs,
+        np.full((1, 2), -1.5),
+        np.ones((1, 2), np.bool_),
+    )
+    agree_with_gradient(losses.sequence_clipped_surrogate, tokens[-1], *tokens)
+
+
+@EXTREME
+def test_cispo_caps_a_ratio_that_overflows(gap: float) -> None:
+    logprobs = np.array([[-2.0, -2.0 - gap]])
+    tokens = (logprobs, np.array([[-2.0 - gap, -2.0]]), np.array([[1.5, 0.0]]))
+    agree_with_gradient(losses.cispo, np.ones((1, 2), np.bool_), *tokens, 5.0)
+
+
+@given(token_batches, st.sampled_from(list(losses.Aggregation)), st.integers(0, 3))
+@thorough
+def test_token_weights(batch: Tokens, aggregation: losses.Aggregation, more: int) -> None:
+    rows, width = batch.mask.shape
+    arguments = {"num_completions": rows + more, "max_tokens": width + more}
+    expected = reference.token_weights(batch.mask, aggregation.value, **arguments)
+    if aggregation is not losses.Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
+        arguments = {"num_completions": rows + more}
+    actual = losses.token_weights(torch.from_numpy(batch.mask), aggregation, **arguments)
+    # Losses are float32 in training, and so are their weights.
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-12)
+
+
+# ---------------------------------------------------------------- KL divergence and importance weights
+
+
+@given(token_batches, st.sampled_from(list(kl.KLEstimator)), st.sampled_from((0.0, 0.01, 0.5, 2.0)))
+@thorough
+def test_kl_estimate(batch: Tokens, estimator: kl.KLEstimator, gap: float) -> None:
+    ref_logprobs = batch.with_gaps(gap).old_logprobs
+    expected, slope = reference.kl_estimate(estimator.value, batch.logprobs, ref_logprobs, batch.old_logprobs)
+    variable = torch.from_numpy(batch.logprobs).requires_grad_()
+    actual = kl.kl_estimate(estimator, variable, torch.from_numpy(ref_logprobs), torch.from_numpy(batch.old_logprobs))
+    actual.sum().backward()  # type: ignore[no-untyped-call]
+    np.testing.assert_allclose(actual.detach(), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(variable.grad, slope, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("estimator", list(kl.KLEstimator))
+@pytest.mark.parametrize("gap", [-2000.0, -30.0, -21.0, 21.0, 30.0, 2000.0])
+def test_kl_of_a_policy_far_from_its_reference(estimator: kl.KLEstimator, gap: float) -> None:
+    """Finite; and, but for k1 with its constant derivative, never pulling away from the reference, whatever is clamped."""
+    logprobs = torch.full((1, 1), -3000.0, dtype=torch.float64, requires_grad=True)
+    estimate = kl.kl_estimate(estimator, logprobs, logprobs.detach() + gap, logprobs.detach())
+    estimate.sum().backward()  # type: ignore[no-untyped-call]
+    assert logprobs.grad is not None
+    assert torch.isfinite(estimate).all()
+    assert torch.isfinite(logprobs.grad).all()
+    if estimator is not kl.KLEstimator.K1:
+        assert estimate.item() >= 0
+        assert logprobs.grad.item() * gap <= 0
+
+
+@given(st.floats(0, 2), st.floats(0, 1), st.integers(0, 5000), st.floats(0.01, 1), st.integers(5000, 20000))
+@thorough
+def test_adaptive_kl_controller(coefficient: float, observed: float, n: int, target: float, horizon: int) -> None:
+    controller = kl.AdaptiveKLController(coefficient, target=target, horizon=horizon)
+    expected = reference.adaptive_kl_coefficient(coefficient, observed, n, target, horizon)
+    assert controller.update(observed, n) == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
+    again = reference.adaptive_kl_coefficient(expected, observed / 2, n, target, horizon)
+    assert controller.update(observed / 2, n) == pytest.approx(again, rel=TOLERANCE, abs=TOLERANCE)
+
+
+corrections = st.sampled_from(list(importance.Correction))
+
+
+@given(token_batches, corrections, gaps, st.sampled_from((1.5, 2.0, 5.0)), st.sampled_from((0.0, 0.4)), st.booleans())
+@thorough
+def test_importance_weights(
+    batch: Tokens, correction: importance.Correction, gap: float, cap: float, floor: float, unknown: bool
+) -> None:
+    """Where `unknown`, some tokens have no log-probability from the sampler."""
+    behaviour = batch.with_gaps(gap / 8).old_logprobs
+    if unknown:
+        behaviour = np.where(batch.advantages == 0, np.nan, behaviour)
+    arguments = {"cap": cap, "floor": floor}
+    expected = reference.importance_weights(batch.logprobs, behaviour, batch.mask, correction.value, **arguments)
+    logprobs, samplers, mask = map(torch.from_numpy, (batch.logprobs, behaviour, batch.mask))
+    actual = importance.importance_weights(logprobs.requires_grad_(), samplers, mask, correction, **arguments)
+    assert not actual.requires_grad
+    np.testing.assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    if expected[batch.mask].any():
+        size = importance.effective_sample_size(actual, mask)
+        assert size == pytest.approx(reference.effective_sample_size(expected, batch.mask), rel=1e-9)
+
+
+@pytest.mark.parametrize("correction", list(importance.Correction))
+@pytest.mark.parametrize("gap", [50.0, 800.0])
+def test_importance_weights_that_overflow(correction: importance.Correction, gap: float) -> None:
+    """Rows: one token far above, one far below, both so that they nearly cancel, and one of many tokens."""
+    rows = np.zeros((4, 200))
+    rows[0, 0], rows[1, 0], rows[2, :2], rows[3, :] = gap, -gap, (gap, 0.3 - gap), 1e-3
+    rows[3, 7] = gap
+    mask = np.ones(rows.shape, np.bool_)
+    mask[:3, 2:] = False
+    expected = reference.importance_weights(rows - 3000.0, np.full(rows.shape, -3000.0), mask, correction.value)
+    arrays = map(torch.from_numpy, (rows - 3000.0, np.full(rows.shape, -3000.0), mask))
+    np.testing.assert_allclose(importance.importance_weights(*arrays, correction), expected, rtol=1e-8, atol=1e-8)
+
+
+# ---------------------------------------------------------------- the references themselves, against the sources
+
+PROBABILITIES = np.array([0.2, 0.5, 0.3])
+REWARDS = np.array([0.0, 0.4, 1.0])
+
+
+def expected_gradient(estimate: Callable[[Floats], Floats], size: int) -> Floats:
+    """E[(1/G) sum_i A_i grad log p(y_i)] with respect to the logits, over every group of `size` samples."""
+    total = np.zeros(len(PROBABILITIES))
+    for group in product(range(len(PROBABILITIES)), repeat=size):
+        sampled = list(group)
+        scores = np.eye(len(PROBABILITIES))[sampled] - PROBABILITIES
+        total += np.prod(PROBABILITIES[sampled]) * np.mean(estimate(REWARDS[sampled])[:, None] * scores, axis=0)
+    return total
+
+
+def grouped(function: Callable[..., Floats], *args: object) -> Callable[[Floats], Floats]:
+    return lambda rewards: function(rewards, np.zeros(len(rewards), np.int64), np.ones(len(rewards), np.bool_), *args)
+
+
+def best_of(k: int) -> Floats:
+    """grad E[max of k rewards] with respect to the logits: k samples, each the k-th part of it."""
+    return k * expected_gradient(lambda rewards: np.full(len(rewards), rewards.max()), k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_reference_pass_at_k_is_unbiased(k: int) -> None:
+    np.testing.assert_allclose(expected_gradient(grouped(reference.pass_at_k, k), 5), best_of(k), atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_reference_group_baselines_keep_the_gradient(size: int) -> None:
+    """Leave-one-out exactly; centring, whose baseline contains the sample itself, shrinks it by (G - 1)/G."""
+    np.testing.assert_allclose(expected_gradient(grouped(reference.leave_one_out), size), best_of(1), atol=1e-14)
+    centred = expected_gradient(grouped(reference.group_centered), size)
+    np.testing.assert_allclose(centred, best_of(1) * (size - 1) / size, atol=1e-14)
+
+
+def test_reference_best_minus_second_is_the_gradient_of_the_best_of_the_group() -> None:
+    """Per completion, summed over the group: G times the mean."""
+    size = 4
+    estimate = expected_gradient(grouped(reference.best_minus_second), size)
+    np.testing.assert_allclose(size * estimate, best_of(size), atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_reference_maximum_likelihood_truncates_the_series_of_log_p(size: int) -> None:
+    """grad log p = sum_k (1 - p)^(k-1) grad p. Subtracting the mean score function costs the term of order G: G - 1 remain."""
+    right = REWARDS == 1.0
+
+    def estimate(rewards: Floats) -> Floats:
+        return grouped(reference.maximum_likelihood)((rewards == 1.0).astype(np.float64))
+
+    p = PROBABILITIES[right].sum()
+    gradient_of_p = PROBABILITIES * (right - p)
+    series = sum((1 - p) ** (k - 1) for k in range(1, size))
+    np.testing.assert_allclose(expected_gradient(estimate, size), series * gradient_of_p, atol=1e-14)
+
+
+def central_difference(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
+    """Of a loss whose every element depends on the same element of its argument."""
+    step = 1e-6
+    return (loss(at + step) - loss(at - step)) / (2 * step)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_reference_derivatives_are_those_of_the_reference_losses(seed: int) -> None:
+    """Of those that detach nothing; the others are the product of a constant and what is differentiated."""
+    batch = random_tokens(seed).with_gaps(1.5)
+    old = batch.logprobs + batch.values / 2
+    differentiated: list[Callable[[Floats], tuple[Floats, Floats]]] = [
+        lambda x: reference.policy_gradient(x, batch.advantages),
+        lambda x: reference.clipped_surrogate(x, old, batch.advantages, 0.2, 0.28),
+        lambda x: reference.clipped_surrogate(x, old, batch.advantages, 0.2, 0.28, 1.5),
+        lambda x: reference.squared_value_error(x, batch.advantages),
+        lambda x: reference.squared_value_error(x, batch.advantages, old, 0.3),
+        *(
+            lambda x, name=name: reference.kl_estimate(name, x, batch.advantages - 1, old)
+            for name in ("k1", "k2", "k3", "k3-ratio")
+        ),
+    ]
+    for function in differentiated:
+        numeric = central_difference(lambda x, f=function: f(x)[0], batch.logprobs)
+        np.testing.assert_allclose(function(batch.logprobs)[1], numeric, rtol=1e-5, atol=1e-5)
+
+
+def test_reference_sequence_ratio_has_the_gradient_of_its_own_sequence() -> None:
+    """With one advantage for the whole row, summing GSPO-token over it is |y| times the sequence objective (section 4.3)."""
+    logprobs, old = np.array([[-1.0, -2.0, -0.5]]), np.array([[-1.1, -1.7, -0.8]])
+    advantages_of_row, mask = np.full((1, 3), 0.7), np.array([[True, False, True]])
+    slope = reference.sequence_clipped_surrogate(logprobs, old, advantages_of_row, mask, 10.0, 10.0)[1]
+
+    def sequence_loss(t: int, step: float) -> float:
+        moved = logprobs.copy()
+        moved[0, t] += step
+        return -0.7 * math.exp(float((moved - old)[mask].mean())) * mask.sum()
+
+    for t in range(3):
+        assert slope[0, t] == pytest.approx((sequence_loss(t, 1e-6) - sequence_loss(t, -1e-6)) / 2e-6, abs=1e-8)
