@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agents.importance import Correction
     from agents.kl import KLEstimator
     from agents.learner import Learner, LearnerConfig
+    from agents.lora import add_lora
     from agents.losses import Aggregation
     from agents.maxrl import MaxRL, MaxRLConfig
     from agents.models import load_model, load_policy, save_model, tiny_model
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agents.policy import CausalLMPolicy, TokenOutputs
     from agents.ppo import PPO, PPOConfig
     from agents.reference import ReferencePolicy
+    from agents.registry import AGENTS, agent_classes
     from agents.reinforce import Reinforce, ReinforceConfig
     from agents.reinforce_plus_plus import ReinforcePlusPlus, ReinforcePlusPlusConfig
     from agents.remax import ReMax, ReMaxConfig
@@ -107,6 +109,9 @@ _HOMES = {
     "TokenOutputs": "policy",
     "Trajectory": "types",
     "Truncation": "truncation",
+    "AGENTS": "registry",
+    "add_lora": "lora",
+    "agent_classes": "registry",
     "evaluate": "evaluation",
     "load_model": "models",
     "load_policy": "models",
@@ -119,6 +124,7 @@ _HOMES = {
 
 __all__ = [
     "A2C",
+    "AGENTS",
     "CISPO",
     "DAPO",
     "GDPO",
@@ -174,6 +180,8 @@ __all__ = [
     "TokenOutputs",
     "Trajectory",
     "Truncation",
+    "add_lora",
+    "agent_classes",
     "evaluate",
     "load_model",
     "load_policy",

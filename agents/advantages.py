@@ -9,7 +9,8 @@ equal, or that has one valid member, every advantage relative to the group is ex
 rounding error divided by a standard deviation that is another one would be noise of the size of a signal.
 
 A function of scores gives one number for each completion, which holds for all of its tokens; `losses.token_weights` says
-what is averaged over what.
+what is averaged over what. A valid score that is NaN or infinite raises `InvalidArgumentError`. Results are constants: no
+gradient flows through them, also where values are given with one.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def returns_to_go(
 
 def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
     """The mean score of the batch, over the valid completions; 0 if there are none."""
+    _check_finite(scores, valid)
     counted = scores[valid].double()
     return counted.mean() if len(counted) else counted.sum()
 
@@ -77,6 +79,7 @@ def group_mean(
     scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
     """For each completion the mean score of its group, over the group's valid completions; 0 if there are none."""
+    _check_finite(scores, valid)
     total = _group_sum(torch.where(valid, scores.double(), 0.0), groups)
     return total / _group_sum(valid.double(), groups).clamp(min=1)
 
@@ -250,6 +253,7 @@ def best_minus_second(
     A_i grad log pi(y_i) over the group is its unbiased gradient, and the mean that of 1/n of it. Where two share the first
     place, all get 0.
     """
+    _check_finite(scores, valid)
     advantages = torch.zeros_like(scores, dtype=torch.float64)
     for members in _members_by_size(groups, valid):
         if members.shape[1] > 1:
@@ -373,6 +377,16 @@ def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: i
 # Groups
 
 
+def _check_finite(scores: Tensor, valid: Tensor) -> None:
+    broken = (valid & ~scores.isfinite()).nonzero()[:, 0]
+    if len(broken):
+        row = int(broken[0])
+        raise InvalidArgumentError(
+            f"the score of completion {row} is {float(scores[row])} although its verdict is valid; a verifier gives finite "
+            "scores, or reports VERIFIER_ERROR and its completion is marked as not valid"
+        )
+
+
 def _group_sum(values: Tensor, groups: Tensor) -> Tensor:
     """For each completion the sum of the values of its group."""
     _, index = groups.unique(return_inverse=True)
@@ -466,8 +480,8 @@ def _decisions(
     room = torch.zeros(len(mask), mask.shape[1] + 1, dtype=torch.float64, device=rewards.device)
     due = torch.where(mask, rewards.double(), discount * rewards.double())
     paid = room.scatter_add(1, index, due)[:, 1:]
-    before = room.scatter_add(1, index, torch.where(mask, values.double(), 0.0))[:, 1:]
-    after = torch.zeros_like(counts, dtype=torch.float64) if bootstrap is None else bootstrap.double()[:, None]
+    before = room.scatter_add(1, index, torch.where(mask, values.detach().double(), 0.0))[:, 1:]
+    after = torch.zeros_like(counts, dtype=torch.float64) if bootstrap is None else bootstrap.detach().double()[:, None]
     states = torch.cat([before, room[:, :1]], dim=1).scatter(1, counts, after)
     alive = torch.arange(mask.shape[1], device=mask.device) < counts
     return paid, states, alive

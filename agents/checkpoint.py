@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from agents.lora import adapter_weights, has_adapter, merged, set_adapter_weights
 from agents.models import save_model
 from rlvr_envs import Tokenizer
 from verifiers import CheckpointError
@@ -20,6 +21,8 @@ _MODEL = "model"
 def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: Tokenizer | None = None) -> None:
     """Write the model, as `load_policy` reads it, and a state of tensors and plain data.
 
+    A model with an adapter is written merged; the adapter itself goes with the state.
+
     Everything is written beside the folder first, flushed to the disk and renamed. A folder that exists is kept: within a
     run a step's checkpoint is always the same.
     """
@@ -28,8 +31,8 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    save_model(partial / _MODEL, model, tokenizer)
-    torch.save(state, partial / _STATE)
+    save_model(partial / _MODEL, merged(model), tokenizer)
+    torch.save({**state, "adapter": adapter_weights(model)}, partial / _STATE)
     for path in (*partial.rglob("*"), partial):
         _flush(path)
     os.replace(partial, folder)
@@ -47,9 +50,15 @@ def load_checkpoint(folder: Path, model: Any, *, agent: str) -> dict[str, Any]:
     state: dict[str, Any] = torch.load(folder / _STATE, weights_only=True)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
-    saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype)
+    if has_adapter(model) != (state["adapter"] is not None):
+        here, there = ("an", "none") if has_adapter(model) else ("no", "one")
+        raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
     try:
-        model.load_state_dict(saved.state_dict())
+        if state["adapter"] is not None:
+            set_adapter_weights(model, state["adapter"])
+        else:
+            saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype)
+            model.load_state_dict(saved.state_dict())
     except RuntimeError as error:
         raise CheckpointError(f"the checkpoint at {folder} is of another model: {error}") from error
     return state

@@ -31,6 +31,7 @@ _COMMANDS = {
         "agents.commands.audit_verifier:AuditVerifier", "look for what is wrong with a verifier, on a data set's golds"
     ),
     "train": _Entry("agents.commands.train:Train", "train an agent: rlvr train grpo --env Addition"),
+    "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
     "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
     "demo": _Entry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
 }

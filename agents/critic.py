@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from agents.lora import merged
 from agents.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, unknown_name
 
@@ -97,7 +98,7 @@ class ValueModel(Critic):
 
     def __init__(self, model: Any) -> None:
         super().__init__(_hidden_size(model), model.device)
-        self.body = copy.deepcopy(model.base_model).requires_grad_(True)
+        self.body = copy.deepcopy(merged(model).base_model).requires_grad_(True)
 
     def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""

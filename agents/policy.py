@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.kv_cache import CacheKind, RowCache, cache_kind, read_without_cache
+from agents.memory import Checkpointing, checkpointed, checkpoints
 from agents.sampling import mix, sample, scaled_logprobs, uniforms
 from agents.types import Action
 from rlvr_envs import Observation
@@ -47,6 +48,8 @@ class CausalLMPolicy:
         seed: Decides the sampling of episodes that were not announced by `begin`.
         precision: Of matrix products; weights keep theirs. `"auto"` is bfloat16 for float32 weights on a GPU that has it,
             and else the weights' own.
+        checkpointing: Whether the backward pass computes activations again in place of keeping them; `"auto"`: on a GPU whose
+            free memory they would not fit in.
 
     Raises:
         InvalidArgumentError: If the temperature is negative, or the model has fewer tokens than `vocab_size`.
@@ -60,6 +63,7 @@ class CausalLMPolicy:
         vocab_size: int | None = None,
         seed: int = 0,
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
+        checkpointing: Checkpointing = "auto",
     ) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
@@ -73,6 +77,7 @@ class CausalLMPolicy:
         self.vocab_size = vocab_size or available
         self.seed = seed
         self.precision = _precision(model) if precision == "auto" else precision
+        self.checkpointing = checkpointing
         self.version = 0
         self._kind = cache_kind(self.model)
         self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -90,7 +95,12 @@ class CausalLMPolicy:
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
         """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
         return CausalLMPolicy(
-            self.model, temperature=temperature, vocab_size=self.vocab_size, seed=self.seed, precision=self.precision
+            self.model,
+            temperature=temperature,
+            vocab_size=self.vocab_size,
+            seed=self.seed,
+            precision=self.precision,
+            checkpointing=self.checkpointing,
         )
 
     # Acting
@@ -291,7 +301,8 @@ class CausalLMPolicy:
             legal: bool[b t v], the tokens each was chosen from; None if all.
             with_states: Give the states too.
         """
-        with self.autocast(), self._states_of_the_head(with_states) as states:
+        again = torch.is_grad_enabled() and self._recomputes(tokens)
+        with self.autocast(), checkpointed(self.model, again), self._states_of_the_head(with_states) as states:
             logits = self._logits(tokens, first)
         logprobs = scaled_logprobs(logits, self.temperature, legal)
         chosen = logprobs.gather(-1, tokens[:, first:, None]).squeeze(-1)
@@ -307,6 +318,10 @@ class CausalLMPolicy:
         with self.autocast():
             logits = self._logits(tokens, first)
         return scaled_logprobs(logits, self.temperature, legal)
+
+    def _recomputes(self, tokens: Tensor) -> bool:
+        half = self.precision == "bfloat16" or self.model.dtype.itemsize == 2
+        return checkpoints(self.model, self.checkpointing, tokens.numel(), self.vocab_size, 2 if half else 4)
 
     def _logits(self, tokens: Tensor, first: int) -> Tensor:
         kept = tokens.shape[1] - first + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from agents.lora import has_adapter
 from agents.policy import CausalLMPolicy
 
 
@@ -20,7 +21,7 @@ class ReferencePolicy:
     """
 
     def __init__(self, policy: CausalLMPolicy) -> None:
-        self._adapted = hasattr(policy.model, "disable_adapter")
+        self._adapted = has_adapter(policy.model)
         model = policy.model if self._adapted else copy.deepcopy(policy.model).requires_grad_(False)
         self.policy = CausalLMPolicy(
             model, temperature=policy.temperature, vocab_size=policy.vocab_size, precision=policy.precision

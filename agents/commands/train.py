@@ -13,9 +13,10 @@ import tyro
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, env_id, make_vec
+from agents.commands.common import env_arguments, env_id
+from agents.commands.policies import policy_for
 from agents.config import AgentConfig
-from agents.models import load_policy, tiny_model
+from agents.lora import add_lora
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
@@ -47,6 +48,8 @@ class TrainOptions:
     """Episodes that are played at once."""
     temperature: float = 1.0
     """Of sampling, and so of the log-probabilities that are trained."""
+    lora_rank: int | None = None
+    """Train adapters of this rank in place of the model's own weights; None: all weights."""
     checkpoint_every: int = 50
     """Steps between checkpoints."""
     env_args: tuple[str, ...] = ()
@@ -104,12 +107,13 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
 
 def _policy_and_env(options: TrainOptions, name: str) -> tuple[CausalLMPolicy, TokenVectorEnv]:
     arguments = {"split": options.split, **env_arguments(options.env_args)}
-    if options.model != "tiny":
-        policy, tokenizer = load_policy(options.model, temperature=options.temperature, dtype="float32")
-        return policy, make_vec(name, options.num_envs, {"tokenizer": tokenizer, **arguments})
-    env = make_vec(name, options.num_envs, arguments)
-    model = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
-    return CausalLMPolicy(model, temperature=options.temperature), env
+    policy, env = policy_for(
+        options.model, name, num_envs=options.num_envs, arguments=arguments, temperature=options.temperature
+    )
+    if options.lora_rank is not None:
+        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank)
+        policy = CausalLMPolicy(adapted, temperature=options.temperature, vocab_size=policy.vocab_size)
+    return policy, env
 
 
 def _learn(agent: Agent, env: TokenVectorEnv, options: TrainOptions, run: Run) -> None:

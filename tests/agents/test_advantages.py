@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -330,7 +331,7 @@ def two_rewards(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
 
 def with_lengths(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
     """Lengths that go with the scores, so that they move with their rows."""
-    return length_weighted(scores, (scores.nan_to_num().abs() * 8).long() + 1, groups, valid)
+    return length_weighted(scores, (scores.nan_to_num(posinf=0).abs() * 8).long() + 1, groups, valid)
 
 
 METHODS: dict[str, Method] = {
@@ -421,6 +422,16 @@ def test_a_shift_does_not_matter_beside_lengths_and_between_rewards(batch: tuple
     expected = multi_reward(components, f64(1, 2), groups, valid)
     shifted = multi_reward(components + f64(64, -7), f64(1, 2), groups, valid)
     torch.testing.assert_close(shifted, expected, rtol=1e-11, atol=1e-11)
+
+
+@every_method
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_valid_score_that_is_no_number_is_named(method: Method, score: float) -> None:
+    scores = f64(0, 1, math.nan, score)
+    with pytest.raises(InvalidArgumentError, match=rf"completion 3 is {score} although its verdict is valid"):
+        method(scores, one_group(scores), torch.tensor([True, True, False, True]))
+    with pytest.raises(InvalidArgumentError, match="completion 3"):
+        moving_average(0.0, scores, torch.tensor([True, True, False, True]), 0.5)
 
 
 # Leave one out
@@ -689,7 +700,7 @@ def test_pass_at_k_climbs_the_expected_best_of_k(scores: Tensor, size: int, k: i
     bandit = Bandit(scores)
     exact = bandit.gradient(bandit.expected_best(k))
     assert exact.abs().max() > 0.01
-    found = bandit.expected_update(size, lambda *arguments: pass_at_k(*arguments, k))
+    found = bandit.expected_update(size, lambda drawn, groups, valid: pass_at_k(drawn, groups, valid, k))
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-13)
 
 
@@ -789,10 +800,12 @@ def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray,
     expected = monte_carlo + f64(discount) ** left * bootstrap - torch.from_numpy(values)[own]
     td_error = run(gae, row, discount=discount, trace_decay=0.0)
     whole = run(gae, row, discount=discount)
-    tolerance = {"rtol": 0, "atol": 1e-11}
-    torch.testing.assert_close(whole, expected, **tolerance)
-    torch.testing.assert_close(run(n_step, row, n=1, discount=discount), td_error, **tolerance)
-    torch.testing.assert_close(run(n_step, row, n=10**9, discount=discount), whole, **tolerance)
+    for found, limit in (
+        (whole, expected),
+        (run(n_step, row, n=1, discount=discount), td_error),
+        (run(n_step, row, n=10**9, discount=discount), whole),
+    ):
+        torch.testing.assert_close(found, limit, rtol=0, atol=1e-11)
 
 
 def test_gae_by_hand() -> None:
@@ -817,7 +830,7 @@ def test_exact_values_leave_no_advantage_in_a_chain_without_choice() -> None:
         assert gae(rewards, values, mask, discount=0.9, trace_decay=trace_decay).abs().max() < 1e-14
 
 
-@pytest.mark.parametrize("function", [gae, lambda *arguments: n_step(*arguments, 3)], ids=["gae", "n_step"])
+@pytest.mark.parametrize("function", [gae, functools.partial(n_step, n=3)], ids=["gae", "n_step"])
 def test_token_advantages_do_not_depend_on_other_rows_or_on_padding(function: Callable[..., Tensor]) -> None:
     generator = np.random.default_rng(0)
     rewards, values = (torch.from_numpy(generator.normal(size=(5, 9))) for _ in range(2))
@@ -831,6 +844,13 @@ def test_token_advantages_do_not_depend_on_other_rows_or_on_padding(function: Ca
     for row in range(5):
         alone = function(rewards[row : row + 1], values[row : row + 1], mask[row : row + 1])
         assert torch.equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("function", [gae, functools.partial(n_step, n=2)], ids=["gae", "n_step"])
+def test_no_gradient_flows_through_the_values(function: Callable[..., Tensor]) -> None:
+    values, bootstrap = torch.ones(1, 3, requires_grad=True), torch.ones(1, requires_grad=True)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    assert not function(torch.zeros(1, 3), values, mask, bootstrap=bootstrap).requires_grad
 
 
 def test_token_advantages_of_nothing() -> None:
@@ -898,7 +918,7 @@ def test_a_margin_that_does_not_fit_is_named(margin: int) -> None:
 # Shapes
 
 
-def wrong_shapes() -> Sequence[tuple[object, tuple[Tensor, ...]]]:
+def wrong_shapes() -> Sequence[tuple[object, tuple[object, ...]]]:
     scores = f64(1, 2, 3)
     valid, groups = all_valid(scores), one_group(scores)
     return [

@@ -103,8 +103,8 @@ def test_weights_are_constants_in_the_precision_of_the_logprobs(correction: Corr
 @pytest.mark.parametrize("correction", list(Correction))
 def test_weights_do_not_depend_on_padding_or_order(correction: Correction) -> None:
     weights = importance_weights(OLD, BEHAVIOUR, MASK, correction)
-    wide = [torch.nn.functional.pad(tensor, (1, 3)) for tensor in (OLD, BEHAVIOUR, MASK)]
-    assert torch.equal(importance_weights(*wide, correction)[:, 1:5], weights)
+    old, behaviour, mask = (torch.nn.functional.pad(tensor, (1, 3)) for tensor in (OLD, BEHAVIOUR, MASK))
+    assert torch.equal(importance_weights(old, behaviour, mask, correction)[:, 1:5], weights)
     turned = importance_weights(OLD.flip(0), BEHAVIOUR.flip(0), MASK.flip(0), correction)
     assert torch.equal(turned.flip(0), weights)
 

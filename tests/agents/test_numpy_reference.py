@@ -49,7 +49,7 @@ def agree_with_gradient(
     variable = torch.from_numpy(first.copy()).requires_grad_()
     actual = function(variable, *map(tensor, args), **kwargs)
     weights = np.where(mask, np.random.default_rng(0).uniform(0.5, 1.5, first.shape), 0.0)
-    (actual * torch.from_numpy(weights)).sum().backward()  # type: ignore[no-untyped-call]
+    (actual * torch.from_numpy(weights)).sum().backward()
     assert variable.grad is not None
     np.testing.assert_allclose(actual.detach().numpy()[mask], expected[mask], rtol=TOLERANCE, atol=TOLERANCE)
     np.testing.assert_allclose(variable.grad.numpy(), weights * slope, rtol=TOLERANCE, atol=TOLERANCE)
@@ -101,9 +101,10 @@ def random_scores(seed: int, rows: int = 30) -> Scores:
 def small_scores(draw: st.DrawFn) -> Scores:
     """Up to 10 completions, scores in sevenths so that ties are common and spreads are never tiny."""
     rows = draw(st.integers(1, 10))
-    column = lambda element, dtype: np.array(draw(st.lists(element, min_size=rows, max_size=rows)), dtype)  # noqa: E731
-    scores = column(st.sampled_from((0.0, 1.0)) | st.integers(-20, 20).map(lambda i: i / 7), np.float64)
-    return scores_batch(scores, column(st.sampled_from(LABELS), np.int64), column(st.booleans(), np.bool_))
+    score = st.sampled_from((0.0, 1.0)) | st.integers(-20, 20).map(lambda i: i / 7)
+    drawn = draw(st.lists(st.tuples(score, st.sampled_from(LABELS), st.booleans()), min_size=rows, max_size=rows))
+    scores, groups, valid = (np.array(column) for column in zip(*drawn, strict=True))
+    return scores_batch(scores, groups, valid)
 
 
 @dataclass(frozen=True)
@@ -119,22 +120,23 @@ class Tokens:
     advantages: Floats
 
     def with_gaps(self, scale: float) -> Tokens:
-        """lp - old spread out to about `scale`, and far more than a clip range of it kept at 0."""
+        """lp - old between -scale and scale, and exactly 0 at about half of the tokens."""
         gap = scale * np.tanh(self.values) * (self.rewards != 0)
         return replace(self, old_logprobs=self.logprobs - gap)
 
 
 def random_tokens(seed: int, rows: int = 6, width: int = 9) -> Tokens:
+    """The first row is one whose verifier broke."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, width + 1, rows)
     mask = (np.arange(width) < lengths[:, None]) & (rng.random((rows, width)) < 0.75)
     mask[0] = False
-    normal = lambda: rng.normal(size=(rows, width))  # noqa: E731
-    rewards = np.where(rng.random((rows, width)) < 0.5, normal(), 0.0)
-    rewards[0, -1] = np.nan  # the verifier broke: no reward, and no decision that could be blamed
-    logprobs = -np.abs(normal()) * 3
-    advantages = np.where(rng.random((rows, width)) < 0.8, normal(), 0.0)
-    return Tokens(mask, rewards, normal(), rng.normal(size=rows), logprobs, logprobs + 0.3 * normal(), advantages)
+    rewards, values, logprobs, gaps, advantages = rng.normal(size=(5, rows, width))
+    rewards[rng.random((rows, width)) < 0.5] = 0.0
+    rewards[0, -1] = np.nan
+    advantages[rng.random((rows, width)) < 0.2] = 0.0
+    logprobs = -3 * np.abs(logprobs)
+    return Tokens(mask, rewards, values, rng.normal(size=rows), logprobs, logprobs + 0.3 * gaps, advantages)
 
 
 token_batches = st.builds(random_tokens, st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 7))
@@ -433,7 +435,7 @@ def test_a_ratio_that_overflows_does_not_reach_a_clipped_gradient(gap: float) ->
     logprobs = (old_logprobs + gap * torch.tensor([1, -1, 1, -1])).requires_grad_()
     signs = torch.tensor([[2.0, -2.0, 0.0, 0.0]], dtype=torch.float64)
     loss = losses.clipped_surrogate(logprobs, old_logprobs, signs)
-    loss.sum().backward()  # type: ignore[no-untyped-call]
+    loss.sum().backward()
     np.testing.assert_allclose(loss.detach(), [[-2.4, 1.6, 0.0, 0.0]], rtol=TOLERANCE)
     assert logprobs.grad is not None
     assert logprobs.grad.tolist() == [[0.0] * 4]
@@ -446,7 +448,7 @@ def test_dual_clip_bounds_a_ratio_that_overflows(gap: float) -> None:
     loss = losses.clipped_surrogate(
         logprobs, old_logprobs, torch.full((1, 1), -2.0, dtype=torch.float64), dual_clip=3.0
     )
-    loss.sum().backward()  # type: ignore[no-untyped-call]
+    loss.sum().backward()
     assert loss.tolist() == [[6.0]]
     assert logprobs.grad is not None
     assert logprobs.grad.tolist() == [[0.0]]
@@ -459,7 +461,7 @@ def test_a_sequence_ratio_that_overflows_does_not_reach_a_clipped_gradient(gap: 
     signs = torch.tensor([[2.0], [-2.0], [0.0], [0.0]], dtype=torch.float64).expand(4, 3)
     mask = torch.ones(4, 3, dtype=torch.bool)
     loss = losses.sequence_clipped_surrogate(logprobs, old_logprobs, signs, mask, clip_low=0.2, clip_high=0.2)
-    loss.sum().backward()  # type: ignore[no-untyped-call]
+    loss.sum().backward()
     np.testing.assert_allclose(loss.detach(), np.repeat([[-2.4], [1.6], [0.0], [0.0]], 3, axis=1), rtol=TOLERANCE)
     assert logprobs.grad is not None
     assert (logprobs.grad == 0).all()
@@ -485,9 +487,10 @@ def test_cispo_caps_a_ratio_that_overflows(gap: float) -> None:
     agree_with_gradient(losses.cispo, np.ones((1, 2), np.bool_), *tokens, 5.0)
 
 
-@given(token_batches, st.sampled_from(list(losses.Aggregation)), st.integers(0, 3))
+@pytest.mark.parametrize("aggregation", list(losses.Aggregation))
+@given(token_batches, st.integers(0, 3))
 @thorough
-def test_token_weights(batch: Tokens, aggregation: losses.Aggregation, more: int) -> None:
+def test_token_weights(aggregation: losses.Aggregation, batch: Tokens, more: int) -> None:
     rows, width = batch.mask.shape
     arguments = {"num_completions": rows + more, "max_tokens": width + more}
     expected = reference.token_weights(batch.mask, aggregation.value, **arguments)
@@ -501,14 +504,15 @@ def test_token_weights(batch: Tokens, aggregation: losses.Aggregation, more: int
 # ---------------------------------------------------------------- KL divergence and importance weights
 
 
-@given(token_batches, st.sampled_from(list(kl.KLEstimator)), st.sampled_from((0.0, 0.01, 0.5, 2.0)))
+@pytest.mark.parametrize("estimator", list(kl.KLEstimator))
+@given(token_batches, st.sampled_from((0.0, 0.01, 0.5, 15.0)))
 @thorough
-def test_kl_estimate(batch: Tokens, estimator: kl.KLEstimator, gap: float) -> None:
+def test_kl_estimate(estimator: kl.KLEstimator, batch: Tokens, gap: float) -> None:
     ref_logprobs = batch.with_gaps(gap).old_logprobs
     expected, slope = reference.kl_estimate(estimator.value, batch.logprobs, ref_logprobs, batch.old_logprobs)
     variable = torch.from_numpy(batch.logprobs).requires_grad_()
     actual = kl.kl_estimate(estimator, variable, torch.from_numpy(ref_logprobs), torch.from_numpy(batch.old_logprobs))
-    actual.sum().backward()  # type: ignore[no-untyped-call]
+    actual.sum().backward()
     np.testing.assert_allclose(actual.detach(), expected, rtol=TOLERANCE, atol=TOLERANCE)
     np.testing.assert_allclose(variable.grad, slope, rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -519,7 +523,7 @@ def test_kl_of_a_policy_far_from_its_reference(estimator: kl.KLEstimator, gap: f
     """Finite; and, but for k1 with its constant derivative, never pulling away from the reference, whatever is clamped."""
     logprobs = torch.full((1, 1), -3000.0, dtype=torch.float64, requires_grad=True)
     estimate = kl.kl_estimate(estimator, logprobs, logprobs.detach() + gap, logprobs.detach())
-    estimate.sum().backward()  # type: ignore[no-untyped-call]
+    estimate.sum().backward()
     assert logprobs.grad is not None
     assert torch.isfinite(estimate).all()
     assert torch.isfinite(logprobs.grad).all()
@@ -538,16 +542,16 @@ def test_adaptive_kl_controller(coefficient: float, observed: float, n: int, tar
     assert controller.update(observed / 2, n) == pytest.approx(again, rel=TOLERANCE, abs=TOLERANCE)
 
 
-corrections = st.sampled_from(list(importance.Correction))
-
-
-@given(token_batches, corrections, gaps, st.sampled_from((1.5, 2.0, 5.0)), st.sampled_from((0.0, 0.4)), st.booleans())
+@pytest.mark.parametrize("correction", list(importance.Correction))
+@given(
+    token_batches, st.sampled_from((0.1, 2.0)), st.sampled_from((1.5, 2.0)), st.sampled_from((0.0, 0.6)), st.booleans()
+)
 @thorough
 def test_importance_weights(
-    batch: Tokens, correction: importance.Correction, gap: float, cap: float, floor: float, unknown: bool
+    correction: importance.Correction, batch: Tokens, gap: float, cap: float, floor: float, unknown: bool
 ) -> None:
     """Where `unknown`, some tokens have no log-probability from the sampler."""
-    behaviour = batch.with_gaps(gap / 8).old_logprobs
+    behaviour = batch.with_gaps(gap).old_logprobs
     if unknown:
         behaviour = np.where(batch.advantages == 0, np.nan, behaviour)
     arguments = {"cap": cap, "floor": floor}

@@ -1,0 +1,52 @@
+"""`rlvr sft`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.commands.common import env_arguments, env_id
+from agents.commands.policies import policy_for
+from agents.models import save_model
+from agents.progress import progress
+from agents.supervised import SupervisedConfig, train_supervised
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class SFT:
+    """Fit a model to a data set's gold completions: the supervised warm start of reinforcement learning."""
+
+    env: str
+    """An environment, such as Addition or rlvr/GSM8K-v0."""
+    out: Path
+    """The folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
+    model: str = "tiny"
+    """A folder or a Hugging Face name; "tiny" is a small transformer with random weights, made on the spot."""
+    split: str = "train"
+    """The problems to learn from."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
+    config: SupervisedConfig = field(default_factory=SupervisedConfig)
+    """The settings."""
+
+    def run(self, console: Console) -> int:
+        """Train, save the model and print where it is."""
+        if self.out.exists() and any(self.out.iterdir()):
+            raise InvalidArgumentError(f"{self.out} is not empty: choose another folder for the model")
+        arguments = {"split": self.split, **env_arguments(self.env_args)}
+        policy, env = policy_for(self.model, env_id(self.env), num_envs=1, arguments=arguments, temperature=1.0)
+        last = 0.0
+        with progress(f"supervised {self.env}", self.config.steps) as advance:
+
+            def show(step: int, loss: float) -> None:
+                nonlocal last
+                last = loss
+                advance(step, f"loss {loss:.3f}")
+
+            steps = train_supervised(policy, env.streams, self.config, on_step=show)
+        save_model(self.out, policy.model, env.streams.rules.tokenizer)
+        console.print(f"{steps} steps, last loss {last:.3f} nats per token; the model is in {self.out}", markup=False)
+        return 0

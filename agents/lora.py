@@ -1,0 +1,69 @@
+"""LoRA: low-rank adapters (Hu et al. 2021, arXiv:2106.09685), by `peft`.
+
+A model with an adapter is a model like any other here: only the adapter's weights learn, and the reference policy of a KL
+term is the same model with the adapter switched off, so that it takes no room.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from verifiers import InvalidArgumentError, missing_dependency
+
+
+def add_lora(model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tuple[str, ...] = "all-linear") -> Any:
+    """Put adapters on a model's linear layers, without dropout; its own weights are frozen from then on.
+
+    Args:
+        model: A `transformers` causal LM.
+        rank: Of each adapter.
+        alpha: Scales each adapter by alpha / rank.
+        targets: Names of the layers that get one; `"all-linear"` is all but the output layer.
+
+    Raises:
+        InvalidArgumentError: If the rank is less than 1, or the model has an adapter.
+        MissingDependencyError: If `peft` is not installed.
+    """
+    if rank < 1:
+        raise InvalidArgumentError(f"rank is at least 1, got {rank}")
+    if has_adapter(model):
+        raise InvalidArgumentError("the model has an adapter already")
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise missing_dependency("peft", "lora", "LoRA") from error
+    chosen = targets if isinstance(targets, str) else list(targets)
+    settings = LoraConfig(r=rank, lora_alpha=alpha, target_modules=chosen, lora_dropout=0.0, task_type="CAUSAL_LM")
+    with warnings.catch_warnings():
+        # peft asks transformers for a property that has another name since 5.2x.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+        return get_peft_model(model, settings).eval()
+
+
+def has_adapter(model: Any) -> bool:
+    """Whether a model is one with an adapter."""
+    return hasattr(model, "disable_adapter")
+
+
+def merged(model: Any) -> Any:
+    """Give a model without adapter that computes the same; the one given stays as it is."""
+    return copy.deepcopy(model).merge_and_unload() if has_adapter(model) else model
+
+
+def adapter_weights(model: Any) -> dict[str, Any] | None:
+    """The weights of a model's adapter; None if it has none."""
+    if not has_adapter(model):
+        return None
+    from peft import get_peft_model_state_dict
+
+    return dict(get_peft_model_state_dict(model))
+
+
+def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:
+    """Put weights of `adapter_weights` back."""
+    from peft import set_peft_model_state_dict
+
+    set_peft_model_state_dict(model, dict(weights))

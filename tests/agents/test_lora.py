@@ -1,0 +1,91 @@
+"""Adapters: what learns, what the reference is, and that a checkpoint of an adapted model is whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, ReferencePolicy, add_lora, load_policy, make_batch
+from agents.passes import token_logprobs
+from rlvr_envs import CharTokenizer
+from tests.agents.trajectories import on_policy_logprobs, random_trajectory, tiny_policy
+from verifiers import CheckpointError, InvalidArgumentError
+
+pytest.importorskip("peft")
+
+
+def adapted(**settings: Any) -> CausalLMPolicy:
+    return CausalLMPolicy(add_lora(tiny_policy().model, rank=2, alpha=4, **settings))
+
+
+def some_batch(policy: CausalLMPolicy) -> list[Any]:
+    generator = np.random.default_rng(0)
+    played = [random_trajectory(generator, score=float(index % 2), group=index // 4) for index in range(8)]
+    return [replace(each, logprobs=on_policy_logprobs(policy, each)) for each in played]
+
+
+def trained(policy: CausalLMPolicy, steps: int = 3) -> GRPO:
+    config = GRPOConfig(kl_coefficient=0.1, learner=LearnerConfig(learning_rate=0.02))
+    agent = GRPO(policy, config)
+    for _ in range(steps):
+        agent.update(some_batch(policy))
+    return agent
+
+
+def test_only_the_adapter_learns() -> None:
+    policy = adapted()
+    assert 0 < sum(p.numel() for p in policy.parameters()) < sum(p.numel() for p in policy.model.parameters()) / 2
+    before = {name: p.detach().clone() for name, p in policy.model.named_parameters()}
+    trained(policy)
+    changed = {name for name, p in policy.model.named_parameters() if not torch.equal(p, before[name])}
+    assert changed
+    assert all("lora_" in name for name in changed)
+
+
+def test_the_reference_is_the_model_without_its_adapter_and_holds_no_weights() -> None:
+    plain = tiny_policy()
+    policy = adapted()
+    agent = trained(policy)
+    batch = make_batch(some_batch(policy))
+    assert isinstance(agent.reference, ReferencePolicy)
+    with agent.reference.switched_on():
+        found = token_logprobs(agent.reference.policy, batch, 64)
+    assert torch.equal(found, token_logprobs(plain, batch, 64))
+    assert not torch.allclose(token_logprobs(policy, batch, 64), found, atol=1e-3)
+    assert agent.reference.state_dict() is None
+
+
+def test_a_checkpoint_goes_on_and_is_a_model_like_any_other(tmp_path: Path) -> None:
+    agent = trained(adapted())
+    agent.save(tmp_path / "saved")
+    other = GRPO(adapted(), agent.config)
+    other.load(tmp_path / "saved")
+    batch = make_batch(some_batch(agent.policy))
+    expected = token_logprobs(agent.policy, batch, 64)
+    assert torch.equal(token_logprobs(other.policy, batch, 64), expected)
+    first, second = agent.update(some_batch(agent.policy)), other.update(some_batch(other.policy))
+    assert first == second
+    with pytest.raises(CheckpointError, match=r"the model has no adapter, and the checkpoint at .* has one"):
+        GRPO(tiny_policy(), agent.config).load(tmp_path / "saved")
+
+
+def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
+    agent = trained(adapted())
+    agent.tokenizer = CharTokenizer("abcdefghijklmn")
+    agent.save(tmp_path / "saved")
+    alone, _ = load_policy(tmp_path / "saved")
+    batch = make_batch(some_batch(agent.policy))
+    found = token_logprobs(CausalLMPolicy(alone.model), batch, 64)
+    torch.testing.assert_close(found, token_logprobs(agent.policy, batch, 64), rtol=0, atol=1e-5)
+
+
+def test_bad_settings_are_named() -> None:
+    with pytest.raises(InvalidArgumentError, match="rank is at least 1, got 0"):
+        add_lora(tiny_policy().model, rank=0)
+    with pytest.raises(InvalidArgumentError, match="has an adapter already"):
+        add_lora(adapted().model)
