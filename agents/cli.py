@@ -33,6 +33,9 @@ _COMMANDS = {
     "train": _Entry("agents.commands.train:Train", "train an agent: rlvr train grpo --env Addition"),
     "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
     "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
+    "gradient-lab": _Entry(
+        "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"
+    ),
     "demo": _Entry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
 }
 

@@ -134,19 +134,36 @@ class Learner:
         """
         if not batch.loss_mask.any():
             return {"skipped": 1.0}
+        sums = self.backward(
+            batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clip_range=clip_range, keep=keep
+        )
+        return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
+
+    def backward(
+        self,
+        batch: Batch,
+        advantages: Tensor,
+        loss: TokenLoss,
+        *,
+        aggregation: Aggregation,
+        max_tokens: int | None = None,
+        clip_range: tuple[float, float] | None = None,
+        keep: Tensor | None = None,
+    ) -> list[dict[str, float]]:
+        """Leave the gradient of a whole batch's loss in the weights; see `step`, which goes on from it."""
         weights = token_weights(
             batch.loss_mask, aggregation, num_completions=int(batch.valid.sum()), max_tokens=max_tokens
         )
         num_tokens = int(batch.loss_mask.sum())
         self.optimizer.zero_grad(set_to_none=True)
-        parts: list[dict[str, float]] = []
+        sums: list[dict[str, float]] = []
         for rows in micro_batches(batch, self.config.micro_batch_size, keep):
             part = batch.rows(rows)
             width = part.tokens.shape[1]
-            parts.append(
+            sums.append(
                 self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clip_range)
             )
-        return {"tokens": float(num_tokens), **pass_metrics(parts), **self._update()}
+        return sums
 
     def _backward(
         self,

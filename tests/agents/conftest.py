@@ -9,7 +9,7 @@ import sys
 
 from jaxtyping import install_import_hook
 
-CHECKED = ("agents.advantages", "agents.losses", "agents.sampling")
+CHECKED = ("agents.advantages", "agents.importance", "agents.kl", "agents.losses", "agents.sampling")
 
 _early = [name for name in CHECKED if name in sys.modules]
 if _early:

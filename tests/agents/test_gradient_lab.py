@@ -1,0 +1,196 @@
+"""The lab's exact quantities against independent enumeration, and what the textbooks say of estimators, measured."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import AgentConfig, CausalLMPolicy
+from agents.cli import main
+from agents.commands.gradient_lab import ESTIMATORS, build, small_env, small_lab, wrong_values
+from agents.gradient_lab import Finding, GradientLab, all_completions, examine
+from verifiers import InvalidArgumentError
+
+LAB = small_lab()
+BY_NAME = {each.name: each for each in ESTIMATORS}
+
+
+def probability(policy: CausalLMPolicy, tokens: list[int], start: int) -> float:
+    """By one plain forward pass, token after token."""
+    with torch.no_grad():
+        logits = policy.model(input_ids=torch.tensor([tokens])).logits[0].double()
+    return float(np.prod([logits[t - 1].softmax(0)[tokens[t]] for t in range(start, len(tokens))]))
+
+
+def expected_return(policy: CausalLMPolicy) -> float:
+    """J by recursion over the tree of tokens: 1 and 2 are the letters, 0 ends."""
+
+    def value(tokens: list[int], budget: int) -> float:
+        if tokens[-1] == 0 or budget == 0:
+            text = "".join("_ab"[token] for token in tokens[1:] if token)
+            return 0.2 + 0.3 * text.count("a") + 0.7 * text.count("ab") - 0.1 * text.count("bb")
+        with torch.no_grad():
+            chances = policy.model(input_ids=torch.tensor([tokens])).logits[0, -1].double().softmax(0)
+        return sum(float(chances[token]) * value([*tokens, token], budget - 1) for token in range(3))
+
+    return value([1], 3)
+
+
+def test_every_completion_is_there_once_with_its_probability() -> None:
+    tokens = [each.tokens.tolist() for each in LAB.completions]
+    expected = {(1, *rest) for n in range(4) for rest in itertools.product((1, 2), repeat=n) if n == 3}
+    expected |= {(1, *rest, 0) for n in range(3) for rest in itertools.product((1, 2), repeat=n)}
+    assert sorted(map(tuple, tokens)) == sorted(expected)
+    for row, each in enumerate(tokens):
+        assert float(LAB.probabilities[row]) == pytest.approx(probability(LAB.policy, each, 1), rel=1e-5)
+    assert LAB.expected_return == pytest.approx(expected_return(LAB.policy), rel=1e-6)
+    assert all(each.truncated == (each.tokens[-1] != 0) for each in LAB.completions)
+
+
+def test_the_gradient_is_the_slope_of_the_expected_return() -> None:
+    """Central differences along the gradient and along random directions."""
+    policy = small_lab().policy
+    parameters = policy.parameters()
+    generator = torch.Generator().manual_seed(0)
+    before = [parameter.detach().clone() for parameter in parameters]
+    for direction in (LAB.gradient, *torch.randn(3, len(LAB.gradient), generator=generator, dtype=torch.float64)):
+        unit = direction / direction.norm()
+        values = []
+        for sign in (1, -1):
+            parts = unit.split([parameter.numel() for parameter in parameters])
+            with torch.no_grad():
+                for parameter, old, part in zip(parameters, before, parts, strict=True):
+                    parameter.copy_(old + sign * 3e-3 * part.view_as(old))
+            values.append(expected_return(policy))
+        slope = (values[0] - values[1]) / 6e-3
+        assert slope == pytest.approx(float(unit @ LAB.gradient), rel=2e-2, abs=2e-3)
+
+
+def test_the_expected_best_of_k_by_all_tuples() -> None:
+    p, r = LAB.probabilities, LAB.returns
+    for k in (1, 2, 3):
+        tuples = itertools.product(range(len(p)), repeat=k)
+        expected = sum(float(p[list(one)].prod() * r[list(one)].max()) for one in tuples)
+        assert float(LAB.best_of(k)(p)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_the_likeliest_step_by_step() -> None:
+    for row, each in enumerate(LAB.completions):
+        for position in range(1, len(each.tokens)):
+            prefix = each.tokens[:position].tolist()
+            same = [i for i, other in enumerate(LAB.completions) if other.tokens[:position].tolist() == prefix]
+            p = LAB.probabilities[same]
+            assert float(LAB.values[row, position]) == pytest.approx(float(p @ LAB.returns[same] / p.sum()), rel=1e-9)
+    tokens = [1]
+    while tokens[-1] != 0 and len(tokens) < 4:
+        with torch.no_grad():
+            tokens.append(int(LAB.policy.model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax()))
+    assert LAB.completions[LAB.greedy].tokens.tolist() == tokens
+
+
+def found(name: str, batches: int = 400, **changes: Any) -> Finding:
+    estimator = BY_NAME[name]
+    target = None if estimator.best_of == 1 else LAB.gradient_of(LAB.best_of(estimator.best_of))
+    values = wrong_values(LAB) if estimator.values == "wrong" else None
+    agent = build(LAB.policy, estimator, 4, 4)
+    return examine(LAB, name, agent, batches=batches, values=values, target=target, **changes)
+
+
+def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
+    """For every estimator that needs no critic: the lab's shortcut against backward through the model."""
+    generator = np.random.default_rng(3)
+    for estimator in ESTIMATORS:
+        agent = build(LAB.policy, estimator, 4, 4)
+        if agent.critic is not None:
+            continue
+        drawn = LAB.draw(4, 4, generator)
+        batch = agent.prepare(LAB.batch_of(agent, drawn))
+        agent.learner.backward(batch, agent.advantages(batch), agent.terms, aggregation=agent.config.aggregation)
+        learned = torch.cat([p.grad.reshape(-1) for p in LAB.policy.parameters() if p.grad is not None]).double()
+        torch.testing.assert_close(LAB.estimate(agent, drawn), -learned, rtol=1e-3, atol=1e-5)
+
+
+UNBIASED = (
+    "REINFORCE, no baseline",
+    "REINFORCE, constant",
+    "REINFORCE, exact value",
+    "REINFORCE, wrong value",
+    "RLOO",
+    "ReMax",
+    "A2C, GAE 1, wrong value",
+    "A2C, GAE 0, exact value",
+    "pass@2",
+)
+
+
+@pytest.mark.parametrize("name", UNBIASED)
+def test_unbiased_estimators_have_the_gradient_as_their_mean(name: str) -> None:
+    finding = found(name)
+    assert finding.unbiased, str(finding)
+    assert finding.scale == pytest.approx(1, abs=6 * (finding.variance / finding.batches) ** 0.5)
+    assert finding.cosine > 0.99
+
+
+def test_the_batch_mean_shrinks_the_gradient_by_its_own_share() -> None:
+    finding = found("REINFORCE, batch mean", batches=1500)
+    assert not finding.unbiased
+    assert finding.scale == pytest.approx(15 / 16, abs=4 * (finding.variance / finding.batches) ** 0.5)
+
+
+def test_centring_in_a_group_of_4_shrinks_it_by_a_quarter() -> None:
+    finding = found("GRPO, centred")
+    assert not finding.unbiased
+    assert finding.scale == pytest.approx(3 / 4, abs=4 * (finding.variance / finding.batches) ** 0.5)
+
+
+def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> None:
+    none, constant, wrong, exact = (
+        found(f"REINFORCE, {baseline}").variance
+        for baseline in ("no baseline", "constant", "wrong value", "exact value")
+    )
+    assert exact < 0.7 * wrong < 0.7 * constant < 0.7 * none
+
+
+def test_gae_trades_variance_for_bias_where_the_critic_is_wrong() -> None:
+    unbiased, middle, biased = (found(f"A2C, GAE {decay}, wrong value") for decay in ("1", "0.5", "0"))
+    assert unbiased.unbiased
+    assert not middle.unbiased
+    assert not biased.unbiased
+    assert biased.bias > middle.bias > 0.05 > unbiased.bias
+
+
+def test_too_many_sequences_and_missing_actions_are_named() -> None:
+    with pytest.raises(InvalidArgumentError, match="10 tokens and a budget of 6 make 1000000 sequences"):
+        all_completions(small_env(), 0, 6, range(10))
+    with pytest.raises(InvalidArgumentError, match=r"sum to 0\.\d+, not 1: give the tokens that may be chosen"):
+        GradientLab(LAB.policy, small_env(), horizon=3, actions=(0, 1))
+
+
+def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_agent.py").write_text(
+        "from agents import Agent\n"
+        "class Doubled(Agent):\n"
+        "    name = 'doubled'\n"
+        "    def advantages(self, batch):\n"
+        "        return 2 * batch.scores[:, None].expand(batch.tokens.shape)\n"
+        "    def loss(self, batch, logprobs, advantages):\n"
+        "        return -advantages * logprobs\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled"])
+    output = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "Doubled" in output
+    assert "bias" in output
+    with pytest.raises(SystemExit) as ended:
+        main(["gradient-lab", "--estimator", "own_agent"])
+    assert ended.value.code == 1
+    assert "module:Class" in capsys.readouterr().err
+    assert AgentConfig().group_size == 8
