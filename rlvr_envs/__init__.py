@@ -8,6 +8,7 @@ from rlvr_envs._names import require_own
 require_own("verifiers")
 require_own("agents")
 
+from rlvr_envs import exact, worlds  # noqa: E402
 from rlvr_envs.envs import ENVIRONMENTS, environment_class, register_environments  # noqa: E402 - after the check above
 from rlvr_envs.envs.task import Settings, TaskEnv, TaskSpec  # noqa: E402
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
@@ -21,7 +22,16 @@ from rlvr_envs.tokenizers import (  # noqa: E402
     decode,
     get_tokenizer,
 )
-from rlvr_envs.types import Dataset, Ended, Interaction, LegalActions, Observation, ProcessScorer  # noqa: E402
+from rlvr_envs.types import (  # noqa: E402
+    Dataset,
+    EndCondition,
+    Ended,
+    FixedActions,
+    Interaction,
+    LegalActions,
+    Observation,
+    ProcessScorer,
+)
 from rlvr_envs.vector_env import TokenVectorEnv  # noqa: E402
 
 __distribution__ = "rlvr-envs"
@@ -35,8 +45,10 @@ __all__ = [
     "CharTokenizer",
     "ChatPrompt",
     "Dataset",
+    "EndCondition",
     "Ended",
     "Exemplar",
+    "FixedActions",
     "HuggingFaceTokenizer",
     "Interaction",
     "LegalActions",
@@ -55,7 +67,9 @@ __all__ = [
     "Tokenizer",
     "decode",
     "environment_class",
+    "exact",
     "get_prompt",
     "get_tokenizer",
     "register_environments",
+    "worlds",
 ]

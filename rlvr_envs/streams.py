@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table
-from rlvr_envs.types import Dataset, Ended, Interaction, LegalActions, ProcessScorer, Transition
+from rlvr_envs.types import (
+    Dataset,
+    EndCondition,
+    Ended,
+    FixedActions,
+    Interaction,
+    LegalActions,
+    ProcessScorer,
+    Transition,
+)
 from verifiers import (
     IllegalTokenError,
     InvalidArgumentError,
@@ -40,7 +49,8 @@ class Rules:
     """Everything that decides how an episode goes, apart from its problem.
 
     Raises:
-        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary.
+        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
+            fixed mask of legal tokens is of another vocabulary.
     """
 
     tokenizer: Tokenizer
@@ -54,6 +64,8 @@ class Rules:
     """Stop strings and further stop tokens; the tokenizer's end token always stops."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
+    end_condition: EndCondition | None = None
+    """Ends the episode, not only the turn, as soon as it holds."""
     interaction: Interaction | None = None
     max_inserted_tokens: int = 0
     """What the interaction may append over a whole episode; an episode that would exceed it is truncated."""
@@ -71,6 +83,11 @@ class Rules:
             raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
             raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
+        legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
+        if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
+            raise InvalidArgumentError(
+                f"the mask of legal tokens has one entry for each of the tokenizer's {vocab_size} tokens, got {len(legal.mask)}"
+            )
 
     @property
     def buffer_tokens(self) -> int:
@@ -159,9 +176,10 @@ class TokenStreams:
         self._awaited: list[_Awaited] = []
         self._executor: ThreadPoolExecutor | None = None
         self._all_rows = np.arange(num_streams)
-        self._only_appends = (rules.legal_actions, rules.process_scorer, self._stop_strings) == (None, None, None)
+        asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
+        self._only_appends = all(each is None for each in (*asked, self._stop_strings))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
-        self._may_raise = (rules.legal_actions, rules.process_scorer, rules.interaction) != (None, None, None)
+        self._may_raise = any(each is not None for each in (*asked, rules.interaction))
         per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
         self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
         if self._legal is not None:
@@ -355,10 +373,14 @@ class TokenStreams:
             states = self._stop_strings.advance(self._stop_state[at], tokens)
             self._stop_state[at] = states
             stopped |= states == self._stop_strings.matched
-        exhausted = length >= self._limit[at]
-        done = stopped | exhausted
+        final = length >= self._limit[at]
+        if self.rules.end_condition is not None:
+            over = self._are_over(self.rules.end_condition, rows)
+            stopped |= over
+            final |= over
+        done = stopped | final
         if np.count_nonzero(done):
-            self._stop_rows(rows[done], stopped[done], exhausted[done], transition, active, ending)
+            self._stop_rows(rows[done], stopped[done], final[done], transition, active, ending)
         if self._legal is not None:
             for row in rows:
                 self._update_legal(row)
@@ -367,14 +389,15 @@ class TokenStreams:
         self,
         rows: NDArray[np.int64],
         stopped: NDArray[np.bool_],
-        exhausted: NDArray[np.bool_],
+        final: NDArray[np.bool_],
         transition: Transition,
         active: NDArray[np.bool_],
         ending: dict[int, bool],
     ) -> None:
+        """End rows, or go on with another turn those that are not `final` and whose interaction has an answer."""
         active[rows] = False
-        for row, by_stop, by_budget in zip(rows.tolist(), stopped.tolist(), exhausted.tolist(), strict=True):
-            answer = None if by_budget or self.rules.interaction is None else self._answer(row, self.rules.interaction)
+        for row, by_stop, last in zip(rows.tolist(), stopped.tolist(), final.tolist(), strict=True):
+            answer = None if last or self.rules.interaction is None else self._answer(row, self.rules.interaction)
             if answer is None:
                 ending[row] = by_stop
             elif self._inserted[row] + len(answer) > self.rules.max_inserted_tokens:
@@ -407,6 +430,15 @@ class TokenStreams:
             transition.rewards[row, column] = scorer(seen, int(self.prompt_length[row]), problem)
 
     # The end of an episode
+
+    def _are_over(self, end_condition: EndCondition, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows the end condition ends, as bool[r]."""
+        over = np.zeros(len(rows), dtype=bool)
+        for at, row in enumerate(rows.tolist()):
+            problem = self.dataset[int(self.problem_index[row])]
+            seen = self.tokens[row, : self.length[row]]
+            over[at] = end_condition(seen, int(self.prompt_length[row]), problem)
+        return over
 
     def completion(self, row: int) -> str:
         """Decode the policy's own tokens of the latest turn, without what stopped it."""

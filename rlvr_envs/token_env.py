@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import ArrayLike, NDArray
 
+from rlvr_envs.spaces import action_space, observation_space
 from rlvr_envs.streams import DRAW, StreamState, TokenStreams
 from rlvr_envs.tokenizers import Tokenizer, decode
 from rlvr_envs.types import Info, Observation, Transition
@@ -25,7 +26,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     The state is the prompt's tokens and every token since: the environment is Markov. A step appends one token.
 
     ## Action Space
-    `Discrete(vocab_size)`: a token id.
+    `Discrete(vocab_size)`: a token id. Where fixed tokens alone are legal, the space holds and draws no others.
 
     ## Observation Space
     `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (), int32))`: the first `length` of `tokens` are the
@@ -35,11 +36,12 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
 
     ## Reward
-    0 until the episode ends, then the verifier's score of the completion; NaN where the verifier broke.
+    0 until the episode ends, then the verifier's score of the completion; NaN where the verifier broke. A process scorer
+    adds a reward to every token.
 
     ## Episode End
-    Terminates when a stop token or stop string is produced; truncates when `max_new_tokens` tokens were produced without
-    one, or when the verifier broke.
+    Terminates when a stop token or stop string is produced or the end condition holds; truncates when `max_new_tokens`
+    tokens were produced without that, or when the verifier broke.
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
@@ -60,7 +62,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             raise InvalidArgumentError(f"TokenEnv takes one stream, got {streams.num_streams}; use TokenVectorEnv")
         self.streams = streams
         self.render_mode = render_mode
-        self.action_space: spaces.Space[np.int64] = spaces.Discrete(streams.vocab_size)
+        self.action_space: spaces.Space[np.int64] = action_space(streams)
         self.observation_space: spaces.Space[Any] = observation_space(streams)
         self._verdict_text = ""
 
@@ -180,16 +182,6 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             self._verdict_text = f"\n[{ended.verdict.outcome}: {ended.verdict.score:g}]" if ended.verdict else ""
         flags = bool(transition.terminated[0]), bool(transition.truncated[0])
         return self._observation(), float(transition.reward[0]), *flags, self._with_mask(info)
-
-
-def observation_space(streams: TokenStreams) -> spaces.Dict:
-    """The space of one stream's observation."""
-    return spaces.Dict(
-        {
-            "tokens": spaces.Box(0, streams.vocab_size - 1, (streams.buffer_tokens,), np.int32),
-            "length": spaces.Box(0, streams.buffer_tokens, (), np.int32),
-        }
-    )
 
 
 def check_options(options: dict[str, Any] | None, known: set[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from verifiers import Problem, Verdict
+from verifiers import InvalidArgumentError, Problem, Verdict
 
 Observation = dict[str, NDArray[np.int32]]
 """`tokens` i32[b l] right-padded with 0 and `length` i32[b]; without the axis b for a single environment."""
@@ -49,6 +49,40 @@ class LegalActions(Protocol):
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
         """Give the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one is legal."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FixedActions:
+    """`LegalActions` that are the same everywhere.
+
+    Raises:
+        InvalidArgumentError: If the mask is not i8[vocab_size] of 0 and 1 with at least one 1.
+    """
+
+    mask: NDArray[np.int8]
+
+    def __post_init__(self) -> None:
+        mask = self.mask
+        if mask.ndim != 1 or mask.dtype != np.int8 or not np.isin(mask, (0, 1)).all() or not mask.any():
+            raise InvalidArgumentError(
+                f"a mask of legal tokens is int8 of shape (vocab_size,), 1 where legal, at least once; got {mask.dtype} of "
+                f"shape {mask.shape}"
+            )
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
+        """Give the mask i8[vocab_size]."""
+        return self.mask
+
+
+class EndCondition(Protocol):
+    """Says when an episode is over by itself, whatever stops the policy's text; a pure function of the tokens so far.
+
+    It is asked after every token of the policy, and an episode that it ends terminates, also with its last budgeted token.
+    """
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
+        """Whether the episode is over after tokens i32[l], of which the first `prompt_length` are the prompt."""
         ...
 
 

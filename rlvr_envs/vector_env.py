@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from rlvr_envs.spaces import action_space, batched_action_space, observation_space
 from rlvr_envs.streams import DRAW, StreamState, TokenStreams
-from rlvr_envs.token_env import as_tokens, check_options, observation_space
+from rlvr_envs.token_env import as_tokens, check_options
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Info, Observation, Transition
 from verifiers import IllegalTokenError, InvalidArgumentError
@@ -47,9 +47,9 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.num_envs = streams.num_streams
         self.copy = copy
         self.single_observation_space = observation_space(streams)
-        self.single_action_space = spaces.Discrete(streams.vocab_size)
+        self.single_action_space = action_space(streams)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.action_space = batched_action_space(streams)
         self._every_row = np.ones(self.num_envs, dtype=bool)
 
     def reset(

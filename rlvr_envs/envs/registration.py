@@ -25,6 +25,8 @@ _CLASSES = (
     ("LinearEquation", "linear_equation"),
     ("Polynomial", "polynomial"),
     ("Function", "function"),
+    ("GridWorld", "gridworld"),
+    ("Maze", "maze"),
     ("Text", "text"),
 )
 ENVIRONMENTS = {f"rlvr/{name}-v0": f"rlvr_envs.envs.{module}:{name}Env" for name, module in _CLASSES}

@@ -6,21 +6,21 @@ import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import verifiers
 from rlvr_envs.data import Source
-from rlvr_envs.procedural.base import DEFAULT_SIZES, ProceduralDataset
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
-from rlvr_envs.types import Dataset, Interaction, LegalActions, ProcessScorer
+from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.vector_env import TokenVectorEnv
+from rlvr_envs.worlds import GridWorld, Maze, world_rules
 from verifiers import InvalidArgumentError, Problem, Verifier, unknown_name
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
@@ -42,6 +42,9 @@ class TaskSpec:
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
     prompt: str = "plain"
     max_new_tokens: int = 512
+    tokenizer: str = "byte"
+    rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
+    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -78,6 +81,19 @@ def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: in
     )
 
 
+def world_task(dataset: type[GridWorld] | type[Maze]) -> TaskSpec:
+    """Describe the task of a data set of worlds."""
+    return TaskSpec(
+        load=dataset,
+        sizes={split: len(dataset(split)) for split in SPLITS},
+        source="generated",
+        data_options=tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split"),
+        verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),
+        tokenizer="char",
+        rules=world_rules,
+    )
+
+
 @dataclass(frozen=True)
 class Settings:
     """The arguments that every id takes; None means the id's own default."""
@@ -85,7 +101,7 @@ class Settings:
     split: str | None = None
     """Which part of the data set."""
     tokenizer: object = None
-    """`"byte"` (default), `"char"` (procedural data), a Hugging Face name or folder, or a tokenizer object."""
+    """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, or a tokenizer object."""
     max_new_tokens: int | None = None
     """The policy's budget for an episode."""
     max_prompt_tokens: int | None = None
@@ -102,31 +118,12 @@ class Settings:
     """Limit tokens to the characters of answers, where the data set names them."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
+    end_condition: EndCondition | None = None
     interaction: Interaction | None = None
     max_inserted_tokens: int = 0
 
 
 SETTINGS = tuple(each.name for each in dataclasses.fields(Settings))
-
-
-@dataclass(frozen=True)
-class AnswerCharacters:
-    """Legal are the tokens made of the characters that answers consist of, and those that stop."""
-
-    tokenizer: Tokenizer
-    alphabet: str
-    stop_tokens: NDArray[np.bool_]
-    _mask: NDArray[np.int8] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        allowed = set(self.alphabet.encode())
-        pieces = (self.tokenizer.token_bytes(token) for token in range(self.tokenizer.vocab_size))
-        spelled = np.fromiter((bool(piece) and set(piece) <= allowed for piece in pieces), dtype=bool)
-        object.__setattr__(self, "_mask", (spelled | self.stop_tokens).astype(np.int8))
-
-    def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
-        """Give the mask i8[vocab_size], the same after any tokens."""
-        return self._mask
 
 
 def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple[TokenStreams, dict[str, Any]]:
@@ -146,7 +143,8 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
     data_options = {name: value for name, value in options.items() if name in task.data_options}
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
-    tokenizer = get_tokenizer(settings.tokenizer, alphabet=getattr(dataset, "alphabet", None))
+    spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
+    tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
     prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     verifier_spec = task.verifier if settings.verifier is None else settings.verifier
     rules = Rules(
@@ -157,18 +155,24 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
             if settings.max_prompt_tokens is None
             else settings.max_prompt_tokens
         ),
-        max_new_tokens=task.max_new_tokens if settings.max_new_tokens is None else settings.max_new_tokens,
         verifier=_verifier(verifier_spec),
         stop=prompt.stop if settings.stop is None else _stops(settings.stop),
-        legal_actions=settings.legal_actions,
-        process_scorer=settings.process_scorer,
         interaction=settings.interaction,
         max_inserted_tokens=settings.max_inserted_tokens,
         verification=settings.verification,
+        **_task_rules(task, settings, dataset, tokenizer),
     )
-    if settings.restrict_actions:
+    if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
     return TokenStreams(dataset, rules, num_streams), _manifest(dataset, rules, prompt, verifier_spec)
+
+
+def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
+    """The rules for which an id may have defaults of its own, each replaced by the setting that is given."""
+    own = {} if task.rules is None else task.rules(dataset, tokenizer)
+    names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
+    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    return {"max_new_tokens": task.max_new_tokens, **own, **given}
 
 
 def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
@@ -188,14 +192,18 @@ def _verifier(spec: VerifierArgument) -> Verifier:
     return verifiers.make(spec)
 
 
-def _answer_characters(dataset: Dataset, rules: Rules) -> AnswerCharacters:
+def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
+    """The tokens made of the characters that answers consist of, and those that stop."""
     alphabet = getattr(dataset, "answer_alphabet", None)
     if alphabet is None:
         raise InvalidArgumentError(
             "restrict_actions=True works where a data set names the characters of its answers (the procedural "
             "environments); pass legal_actions= here"
         )
-    return AnswerCharacters(rules.tokenizer, alphabet, rules.stop_tokens())
+    allowed = set(alphabet.encode())
+    pieces = (rules.tokenizer.token_bytes(token) for token in range(rules.tokenizer.vocab_size))
+    spelled = np.fromiter((bool(piece) and set(piece) <= allowed for piece in pieces), dtype=bool)
+    return FixedActions((spelled | rules.stop_tokens()).astype(np.int8))
 
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
@@ -249,15 +257,16 @@ class TaskEnv(TokenEnv):
     """An environment with a registered id.
 
     ## Action Space
-    `Discrete(vocab_size)`: the id of the next token.
+    `Discrete(vocab_size)`: the id of the next token. Where fixed tokens alone are legal, the space holds and draws no
+    others.
 
     ## Observation Space
     `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (), int32))`: the first `length` of `tokens` are the
     prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
 
     ## Episode End
-    Termination: a stop token (the tokenizer's end token) or a stop string was produced. Truncation: `max_new_tokens` were
-    produced without one, or the verifier broke; the two are never merged.
+    Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
+    Truncation: `max_new_tokens` were produced without that, or the verifier broke; the two are never merged.
 
     ## Information
     `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),

@@ -59,7 +59,8 @@ def test_make_vec_is_native_and_agrees_with_single_environments(every_id: str) -
     assert isinstance(vector, TokenVectorEnv)
     singles = [gymnasium.make(every_id, max_new_tokens=8) for _ in range(3)]
     seeds = [11, 7, 3]
-    tokens = np.random.default_rng(0).integers(0, vector.single_action_space.n, size=(8, 3))
+    vector.action_space.seed(0)
+    tokens = np.array([vector.action_space.sample() for _ in range(8)])
     observation, _ = vector.reset(seed=seeds)
     alone: list[Any] = [env.reset(seed=seed)[0] for env, seed in zip(singles, seeds, strict=True)]
     done = [False] * 3

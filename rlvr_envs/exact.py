@@ -1,0 +1,313 @@
+r"""Exact values of finite Markov decision processes by dynamic programming, in float64.
+
+Notation and equations are those of Sutton & Barto 2018, chapters 3, 4 and 13. A process ends where `transition[s, a]`
+sums to less than 1: what is missing is the probability that the episode ends there, and an episode that has ended is
+worth 0. With r(s, a) the expected reward, p(s' | s, a) the probability to go on in s', and discount γ:
+
+    v_π(s)    = Σ_a π(a|s) q_π(s, a)                               (exercise 3.18)
+    q_π(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_π(s')                (exercise 3.19; Bellman equation, 3.14)
+    v_*(s)    = max_a q_*(s, a)                                    (Bellman optimality equation, 3.19)
+    q_*(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_*(s')                (3.20)
+
+With `horizon=h` the episode is cut after h steps, as an environment's budget cuts it, and what would have followed is
+worth nothing; values then depend on the steps left k, and arrays get a first axis of h + 1 entries, k = 0 first:
+
+    q_k(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_{k-1}(s'),  v_0 = 0
+
+Without a horizon the episode goes on until it ends by itself.
+
+Axes: s state, a action, k steps left, t steps made. The truth about one problem of `rlvr/GridWorld-v0` or `rlvr/Maze-v0`:
+
+    world = worlds.world_of(env.streams.dataset[problem])
+    mdp, horizon = exact.world_mdp(world), env.streams.rules.max_new_tokens
+    values = exact.policy_values(mdp, policy, discount=0.99, horizon=horizon)
+    cell = worlds.Walk(env.tokenizer).cell(tokens, prompt_length, problem)     # where some tokens have led
+    values.state[steps_left, world.states.index(cell)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rlvr_envs.procedural.base import require_whole
+from rlvr_envs.token_env import TokenEnv
+from rlvr_envs.vector_env import TokenVectorEnv
+from rlvr_envs.worlds import MOVES, World, world_of
+from verifiers import InvalidArgumentError
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-12
+"""Relative to the largest value: action values that differ by less are equal, and value iteration is done."""
+_MAX_SWEEPS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteMDP:
+    """A Markov decision process with finitely many states and actions.
+
+    Raises:
+        InvalidArgumentError: If shapes do not fit, a probability is negative, or probabilities sum to more than 1.
+    """
+
+    transition: Array
+    """f64[s a s], the probability to go on in each state; a row sums to 1 less the probability that the episode ends."""
+    reward: Array
+    """f64[s a], the expected reward of an action."""
+    start: Array
+    """f64[s], the probability to start in each state; sums to 1."""
+
+    def __post_init__(self) -> None:
+        states, actions = self.reward.shape
+        if self.transition.shape != (states, actions, states) or self.start.shape != (states,):
+            raise InvalidArgumentError(
+                f"expected transition (s, a, s), reward (s, a) and start (s,); got {self.transition.shape}, "
+                f"{self.reward.shape} and {self.start.shape}"
+            )
+        if not np.isfinite(self.reward).all():
+            raise InvalidArgumentError("rewards are finite numbers")
+        if (self.transition < 0).any() or (self.transition.sum(axis=2) > 1 + _TOLERANCE).any():
+            raise InvalidArgumentError("transition[s, a] holds probabilities, which sum to at most 1")
+        if (self.start < 0).any() or not np.isclose(self.start.sum(), 1, rtol=0, atol=1e-9):
+            raise InvalidArgumentError(f"start holds probabilities, which sum to 1; got {self.start.tolist()}")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of states and actions, f64[s] and f64[s a]; with a horizon f64[k s] and f64[k s a]."""
+
+    state: Array
+    action: Array
+
+    @property
+    def advantage(self) -> Array:
+        """q(s, a) - v(s), in the shape of `action`."""
+        return self.action - self.state[..., None]
+
+
+def world_mdp(world: World) -> FiniteMDP:
+    """The decision process of a world: its states are `world.states`, in that order, its actions those of `MOVES`."""
+    index = {cell: number for number, cell in enumerate(world.states)}
+    transition = np.zeros((len(index), len(MOVES), len(index)))
+    reward = np.full((len(index), len(MOVES)), float(world.step_reward))
+    for cell, state in index.items():
+        for move in range(len(MOVES)):
+            target = world.after(cell, move)
+            reward[state, move] += world.end_reward(target)
+            if target in index:
+                transition[state, move, index[target]] = 1.0
+    start = np.zeros(len(index))
+    start[index[world.start]] = 1.0
+    return FiniteMDP(transition, reward, start)
+
+
+def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, discount: float = 1.0, horizon: int | None = None) -> Values:
+    """v_π and q_π of a given policy: backward induction with a horizon, else the solution of v = r_π + γ P_π v.
+
+    Args:
+        mdp: The process.
+        policy: π(a|s) as f64[s a], or with a horizon also f64[k s a] with k from 1 to h (the first entry for one step
+            left), a policy that looks at the steps left.
+        discount: γ, in [0, 1].
+        horizon: h, at least 1; None to go on until the episode ends.
+
+    Raises:
+        InvalidArgumentError: If the policy is none, or without a horizon and discount the episode may never end, so that
+            there may be no value.
+    """
+    _check_discount(discount)
+    table = _policy_table(mdp, policy, horizon)
+    if horizon is not None:
+        return _backward(mdp, discount, horizon, lambda k, action: (table[k - 1] * action).sum(axis=1))
+    stays = np.einsum("sa,sat->st", table[0], mdp.transition)
+    _check_ends(stays, discount)
+    state = np.linalg.solve(np.eye(len(stays)) - discount * stays, (table[0] * mdp.reward).sum(axis=1))
+    return Values(state, _look_ahead(mdp, discount, state))
+
+
+def optimal_values(mdp: FiniteMDP, *, discount: float = 1.0, horizon: int | None = None) -> Values:
+    """v_* and q_*: backward induction with a horizon, else value iteration (section 4.4) from v = 0 to its fixed point.
+
+    Args:
+        mdp: The process.
+        discount: γ, in [0, 1].
+        horizon: h, at least 1; None to go on until the episode ends.
+
+    Raises:
+        InvalidArgumentError: If value iteration does not settle, since without a discount no finite value may exist.
+    """
+    _check_discount(discount)
+    if horizon is not None:
+        require_whole("horizon", horizon, 1)
+        return _backward(mdp, discount, horizon, lambda k, action: action.max(axis=1))
+    state = np.zeros(len(mdp.start))
+    for _ in range(_MAX_SWEEPS):
+        before, state = state, _look_ahead(mdp, discount, state).max(axis=1)
+        if np.abs(state - before).max() <= _TOLERANCE * max(1.0, np.abs(state).max()) * max(1.0 - discount, 1e-3):
+            return Values(state, _look_ahead(mdp, discount, state))
+    raise InvalidArgumentError(
+        f"value iteration has not settled after {_MAX_SWEEPS} sweeps with discount {discount}: some state's best return "
+        "grows without bound, or shrinks since it never reaches an end; give a horizon or a discount below 1"
+    )
+
+
+def greedy_policy(values: Values) -> Array:
+    """The policy that chooses uniformly among the best actions, f64[s a]; with a horizon f64[k s a], k from 1 to h.
+
+    With a horizon or a discount below 1 it is optimal where the values are. With neither, a best action may be one that
+    only puts off what is to come; to choose among all of them still comes to the end of a world sooner or later.
+    """
+    action = values.action if values.action.ndim == 2 else values.action[1:]
+    best = action >= action.max(axis=-1, keepdims=True) - 1e-9 * np.maximum(1.0, np.abs(action).max())
+    policy: Array = best / best.sum(axis=-1, keepdims=True)
+    return policy
+
+
+def uniform_policy(mdp: FiniteMDP) -> Array:
+    """The policy that chooses uniformly, f64[s a]."""
+    return np.full(mdp.reward.shape, 1.0 / mdp.reward.shape[1])
+
+
+def expected_return(mdp: FiniteMDP, values: Values) -> float:
+    """J, the value of the start: Σ_s start(s) v(s), with all of the horizon left."""
+    state = values.state if values.state.ndim == 1 else values.state[-1]
+    return float(mdp.start @ state)
+
+
+def visits(mdp: FiniteMDP, policy: ArrayLike, *, discount: float = 1.0, horizon: int | None = None) -> Array:
+    """Expected visits η(s) = Σ_t γ^t Pr(S_t = s), the t-th of them discounted (section 9.2, with γ as in exercise 13.2).
+
+    Args:
+        mdp: The process.
+        policy: As for `policy_values`.
+        discount: γ, in [0, 1].
+        horizon: h, at least 1; None to go on until the episode ends.
+
+    Returns:
+        f64[s], the sum over all t; with a horizon f64[t s], its h terms. With γ = 1 a term is the distribution of S_t, and
+        what it lacks to 1 is the probability that the episode has ended.
+
+    Raises:
+        InvalidArgumentError: As `policy_values`.
+    """
+    _check_discount(discount)
+    table = _policy_table(mdp, policy, horizon)
+    if horizon is None:
+        stays = np.einsum("sa,sat->st", table[0], mdp.transition)
+        _check_ends(stays, discount)
+        total: Array = np.linalg.solve(np.eye(len(stays)) - discount * stays.T, mdp.start)
+        return total
+    terms = [mdp.start]
+    for left in range(horizon, 1, -1):
+        terms.append(discount * np.einsum("s,sa,sat->t", terms[-1], table[left - 1], mdp.transition))
+    return np.stack(terms)
+
+
+def softmax_policy(logits: ArrayLike) -> Array:
+    """π(a|s) ∝ exp θ(s, a) of a table of logits f64[s a]."""
+    shifted = np.asarray(logits, dtype=np.float64)
+    powers = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    probabilities: Array = powers / powers.sum(axis=-1, keepdims=True)
+    return probabilities
+
+
+def softmax_policy_gradient(
+    mdp: FiniteMDP, logits: ArrayLike, *, discount: float = 1.0, horizon: int | None = None
+) -> Array:
+    """∇_θ J of a softmax policy with one logit θ(s, a) for each state and action, f64[s a].
+
+    By the policy gradient theorem (13.5) and ∂ ln π(b|s) / ∂ θ(s, a) = 1[a = b] − π(a|s):
+
+        ∂J/∂θ(s, a) = Σ_t γ^t Pr(S_t = s) π(a|s) (q_{h-t}(s, a) − v_{h-t}(s))
+
+    Args:
+        mdp: The process.
+        logits: θ, f64[s a].
+        discount: γ, in [0, 1].
+        horizon: h, at least 1; None to go on until the episode ends.
+
+    Raises:
+        InvalidArgumentError: As `policy_values`.
+    """
+    policy = softmax_policy(logits)
+    advantage = policy_values(mdp, policy, discount=discount, horizon=horizon).advantage
+    visited = visits(mdp, policy, discount=discount, horizon=horizon)
+    if horizon is None:
+        return visited[:, None] * policy * advantage
+    # t steps made leave h - t: the terms of `visits` run against those of the values.
+    gradient: Array = policy * np.einsum("ts,tsa->sa", visited, advantage[:0:-1])
+    return gradient
+
+
+def optimal_returns(env: TokenEnv | TokenVectorEnv, *, discount: float = 1.0) -> Array:
+    """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems]."""
+    return _returns(env, lambda mdp, horizon: optimal_values(mdp, discount=discount, horizon=horizon))
+
+
+def uniform_returns(env: TokenEnv | TokenVectorEnv, *, discount: float = 1.0) -> Array:
+    """The expected return of uniformly random moves on each problem, within the budget, f64[problems]."""
+    return _returns(
+        env, lambda mdp, horizon: policy_values(mdp, uniform_policy(mdp), discount=discount, horizon=horizon)
+    )
+
+
+def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int], Values]) -> Array:
+    horizon = int(env.streams.rules.max_new_tokens)
+    mdps = (world_mdp(world_of(env.streams.dataset[problem])) for problem in range(env.num_problems))
+    return np.array([expected_return(mdp, values_of(mdp, horizon)) for mdp in mdps])
+
+
+def _look_ahead(mdp: FiniteMDP, discount: float, state: Array) -> Array:
+    """q(s, a) from the values of the next states."""
+    action: Array = mdp.reward + discount * mdp.transition @ state
+    return action
+
+
+def _backward(mdp: FiniteMDP, discount: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
+    """Values for 0 to h steps left, given what a state is worth when its action values with k steps left are known."""
+    state = np.zeros((horizon + 1, len(mdp.start)))
+    action = np.zeros((horizon + 1, *mdp.reward.shape))
+    for left in range(1, horizon + 1):
+        action[left] = _look_ahead(mdp, discount, state[left - 1])
+        state[left] = state_value(left, action[left])
+    return Values(state, action)
+
+
+def _policy_table(mdp: FiniteMDP, policy: ArrayLike, horizon: int | None) -> Array:
+    """A policy as f64[h s a], for 1 to h steps left; f64[1 s a] without a horizon."""
+    table = np.asarray(policy, dtype=np.float64)
+    if horizon is not None:
+        require_whole("horizon", horizon, 1)
+    steps = horizon or 1
+    if table.shape == mdp.reward.shape:
+        table = np.broadcast_to(table, (steps, *table.shape))
+    if table.shape != (steps, *mdp.reward.shape) or (horizon is None and np.ndim(policy) != 2):
+        raise InvalidArgumentError(
+            f"a policy is a table of shape {mdp.reward.shape} (states, actions)"
+            + ("" if horizon is None else f" or {(steps, *mdp.reward.shape)}, for 1 to {horizon} steps left")
+            + f"; got shape {np.shape(policy)}"
+        )
+    if not (table >= 0).all() or not np.allclose(table.sum(axis=-1), 1, rtol=0, atol=1e-9):
+        raise InvalidArgumentError("a policy holds the probabilities of every state's actions, which sum to 1")
+    return table
+
+
+def _check_discount(discount: float) -> None:
+    if not 0 <= discount <= 1:
+        raise InvalidArgumentError(f"a discount is in [0, 1], got {discount!r}")
+
+
+def _check_ends(stays: Array, discount: float) -> None:
+    """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s]; a discount makes up for it."""
+    ends = stays.sum(axis=1) < 1 - _TOLERANCE
+    for _ in stays:
+        ends |= (stays[:, ends] > 0).any(axis=1)
+    if discount == 1 and not ends.all():
+        raise InvalidArgumentError(
+            f"from states {np.flatnonzero(~ends).tolist()} the policy never ends the episode, so that without a discount "
+            "there may be no value: give a horizon or a discount below 1"
+        )

@@ -1,0 +1,126 @@
+"""Every episode that a policy can play in a world, with its probability.
+
+A policy over token prefixes, such as a language model, may look at the whole walk and not only at the cell, so that no
+table of the cells holds its values. Where moves and budget are few its episodes can be written down, all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rlvr_envs.streams import TokenStreams
+from rlvr_envs.worlds.rules import move_tokens, world_of
+from rlvr_envs.worlds.world import MOVES, Cell, World
+from verifiers import InvalidArgumentError
+
+PrefixPolicy = Callable[[NDArray[np.int32]], ArrayLike]
+"""Gives, for m prefixes i32[m l] of equal length (prompt and moves), the probabilities f64[m v] of the next token."""
+
+
+@dataclass(frozen=True)
+class WorldEpisode:
+    """One possible episode."""
+
+    moves: str
+    """The policy's moves, as characters of `MOVES`."""
+    cells: tuple[Cell, ...]
+    """The walk: the start, then the cell after each move."""
+    probability: float
+    rewards: tuple[float, ...]
+    """What each move paid."""
+    terminated: bool
+    """Whether it ended at a goal or a trap rather than with the budget."""
+
+    def return_from(self, move: int = 0, *, discount: float = 1.0) -> float:
+        """G_t = R_{t+1} + γ R_{t+2} + ... (Sutton & Barto 2018, 3.8), for t = `move`."""
+        total = 0.0
+        for reward in reversed(self.rewards[move:]):
+            total = reward + discount * total
+        return total
+
+
+def every_episode(
+    streams: TokenStreams, problem: int, policy: PrefixPolicy, *, max_prefixes: int = 200_000
+) -> list[WorldEpisode]:
+    """The exact distribution of a policy's episodes on one problem.
+
+    Prefixes of probability 0 are not followed, so that a deterministic policy has one episode, whatever the budget. Tokens
+    that are no moves are illegal: the probabilities of the moves are normalised, as when sampling under the action mask.
+
+    Args:
+        streams: Those of an environment of worlds: `env.streams`.
+        problem: The problem's index.
+        policy: Gives the next token's probabilities for many prefixes at once.
+        max_prefixes: The most prefixes of one length to look at.
+
+    Returns:
+        The episodes; their probabilities sum to 1.
+
+    Raises:
+        InvalidArgumentError: If there are more prefixes than that, or the policy gives something else than probabilities.
+    """
+    world, budget = world_of(streams.dataset[problem]), streams.rules.max_new_tokens
+    prompt, tokens = streams.prompt_tokens(problem), move_tokens(streams.rules.tokenizer)
+    episodes: list[WorldEpisode] = []
+    walks, probabilities = np.zeros((1, 0), dtype=np.int64), np.ones(1)
+    while len(walks):
+        if len(walks) > max_prefixes:
+            raise InvalidArgumentError(
+                f"more than max_prefixes={max_prefixes} walks of {walks.shape[1]} moves are possible: lower the budget "
+                "max_new_tokens, or give a policy that chooses among fewer"
+            )
+        prefixes = np.concatenate([np.tile(prompt, (len(walks), 1)), tokens[walks]], axis=1)
+        conditional = _move_probabilities(policy(prefixes), tokens, (len(walks), streams.vocab_size))
+        joint = probabilities[:, None] * conditional
+        rows, moves = np.nonzero(joint)
+        walks, probabilities = np.concatenate([walks[rows], moves[:, None]], axis=1), joint[rows, moves]
+        found = [_episode(world, *each) for each in zip(walks.tolist(), probabilities.tolist(), strict=True)]
+        over = np.array([each.terminated or len(each.moves) >= budget for each in found])
+        episodes += [found[at] for at in np.flatnonzero(over)]
+        walks, probabilities = walks[~over], probabilities[~over]
+    return episodes
+
+
+def prefix_values(episodes: Iterable[WorldEpisode], *, discount: float = 1.0) -> dict[str, float]:
+    """The value of every sequence of moves that the policy can make: E[G_t | the first t moves].
+
+    That of `""` is the policy's expected return, that of a whole episode is 0, and the action value of a move after `w` is
+    its reward plus the discounted value of `w + move`.
+    """
+    probability: defaultdict[str, float] = defaultdict(float)
+    total: defaultdict[str, float] = defaultdict(float)
+    for episode in episodes:
+        for made in range(len(episode.moves) + 1):
+            probability[episode.moves[:made]] += episode.probability
+            total[episode.moves[:made]] += episode.probability * episode.return_from(made, discount=discount)
+    return {moves: total[moves] / probability[moves] for moves in total}
+
+
+def _move_probabilities(given: ArrayLike, tokens: NDArray[np.int32], shape: tuple[int, int]) -> NDArray[np.float64]:
+    """The probabilities f64[m a] of the moves, given those f64[m v] of all tokens."""
+    table = np.asarray(given, dtype=np.float64)
+    if table.shape != shape:
+        raise InvalidArgumentError(
+            f"a policy gives the probabilities of {shape[1]} tokens for each of {shape[0]} prefixes; got shape {table.shape}"
+        )
+    moves = table[:, tokens]
+    total = moves.sum(axis=1, keepdims=True)
+    if not (moves >= 0).all() or not (total > 0).all() or not np.isfinite(total).all():
+        row = int(np.flatnonzero(~((moves >= 0).all(axis=1) & (total > 0)[:, 0] & np.isfinite(total)[:, 0]))[0])
+        raise InvalidArgumentError(
+            "the moves have finite probabilities of at least 0, and some move more than 0; after one of the prefixes the "
+            f"policy gives the moves {MOVES!r} {moves[row].tolist()}"
+        )
+    normalised: NDArray[np.float64] = moves / total
+    return normalised
+
+
+def _episode(world: World, moves: list[int], probability: float) -> WorldEpisode:
+    cells = tuple(world.walk(moves))
+    rewards = tuple(world.step_reward + world.end_reward(cell) for cell in cells[1:])
+    return WorldEpisode("".join(MOVES[move] for move in moves), cells, probability, rewards, world.ends_at(cells[-1]))

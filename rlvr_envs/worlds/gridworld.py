@@ -1,0 +1,98 @@
+"""`GridWorld`: from one cell of an open grid to another."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from rlvr_envs.procedural.base import SPLITS, require_whole
+from rlvr_envs.worlds.rules import alphabet, coordinates
+from rlvr_envs.worlds.world import MAX_SIDE, Cell, World, require_reward
+from verifiers import Problem, unknown_name
+
+TEST_SHARE = 5
+"""One in this many pairs of start and goal, rounded up, belongs to the test split."""
+
+
+@dataclass(frozen=True)
+class GridWorld:
+    """Every pair of a start and another cell as the goal in an open grid of n x n cells, each once.
+
+    The pairs are put in an order that a stable hash decides; the first fifth is the test split and the rest the train
+    split, so that the splits are disjoint and the first problems of each are a fair sample.
+
+    Args:
+        split: `"train"` or `"test"`.
+        n: Rows and columns, 2 to 10.
+        step_reward: What every move pays; reaching the goal pays 1 on top.
+
+    Raises:
+        UnknownNameError: If the split is unknown.
+        InvalidArgumentError: If another argument is out of range.
+    """
+
+    split: str = "train"
+    n: int = 4
+    step_reward: float = -0.01
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise unknown_name("split", str(self.split), SPLITS)
+        require_whole("n", self.n, 2, MAX_SIDE)
+        require_reward("step_reward", self.step_reward)
+
+    def __len__(self) -> int:
+        """Count the problems."""
+        return len(self._pairs)
+
+    def __getitem__(self, index: int, /) -> Problem:
+        """Give one problem.
+
+        Raises:
+            IndexError: If there is none of that index.
+        """
+        at = operator.index(index)
+        if not 0 <= at < len(self):
+            raise IndexError(f"gridworld ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+        if at not in self._problems:
+            self._problems[at] = self._problem(*self._pairs[at])
+        return self._problems[at]
+
+    @property
+    def alphabet(self) -> str:
+        """Every character of prompts and answers, the moves first."""
+        return alphabet(self.n)
+
+    @property
+    def max_new_tokens(self) -> int:
+        """The default budget: as many moves as there are cells, n**2; the longest shortest path takes 2n - 2."""
+        return self.n**2
+
+    @functools.cached_property
+    def _problems(self) -> dict[int, Problem]:
+        # Kept since streams ask for a row's problem with every token, and a world works out its neighbours once.
+        return {}
+
+    @functools.cached_property
+    def _pairs(self) -> list[tuple[Cell, Cell]]:
+        cells = [(row, column) for row in range(self.n) for column in range(self.n)]
+        pairs = sorted(itertools.permutations(cells, 2), key=self._rank)
+        cut = -(-len(pairs) // TEST_SHARE)
+        return pairs[:cut] if self.split == "test" else pairs[cut:]
+
+    def _rank(self, pair: tuple[Cell, Cell]) -> bytes:
+        return blake2b(f"gridworld:{self.n}:{pair}".encode(), digest_size=16).digest()
+
+    def _problem(self, start: Cell, goal: Cell) -> Problem:
+        text = f"{coordinates(start)}>{coordinates(goal)}"
+        down, right = goal[0] - start[0], goal[1] - start[1]
+        path = ("D" * down or "U" * -down) + ("R" * right or "L" * -right)
+        return Problem(
+            id=f"gridworld/{self.n}x{self.n}/{text}",
+            prompt=f"{text}:",
+            reference=World(self.n, self.n, start, (goal,), step_reward=self.step_reward),
+            metadata={"gold_completion": path},
+        )

@@ -1,0 +1,125 @@
+"""A world as a token environment: which tokens are moves, what they pay, and when the walk is over.
+
+The return of an episode is exactly that of the world, and each part of it is paid in one place: `step_reward` pays for
+every token, and the verdict pays for the goal or the trap at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.tokenizers import Tokenizer
+from rlvr_envs.types import FixedActions
+from rlvr_envs.worlds.world import MOVES, Cell, World, moves_of
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+
+
+def world_of(problem: Problem) -> World:
+    """The world of a problem, which is its reference.
+
+    Raises:
+        InvalidArgumentError: If it is none.
+    """
+    if not isinstance(problem.reference, World):
+        raise InvalidArgumentError(
+            f"the reference of problem {problem.id!r} is {type(problem.reference).__name__}; expected a World, as in "
+            "rlvr/GridWorld-v0 and rlvr/Maze-v0"
+        )
+    return problem.reference
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An `EndCondition`: the episode is over when the walk that the policy's tokens spell has reached a goal or a trap.
+
+    Args:
+        tokenizer: What the tokens mean: each stands for the moves among its characters, in any tokenizer.
+    """
+
+    tokenizer: Tokenizer
+    _moves: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pieces = (self.tokenizer.token_bytes(token) for token in range(self.tokenizer.vocab_size))
+        # Read as Latin-1: the bytes of the moves occur in UTF-8 only as these characters.
+        object.__setattr__(self, "_moves", tuple(tuple(moves_of(piece.decode("latin-1"))) for piece in pieces))
+
+    def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
+        """Whether tokens i32[l], of which the first `prompt_length` are the prompt, have reached the walk's end."""
+        return world_of(problem).ends_at(self.cell(tokens, prompt_length, problem))
+
+    def cell(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> Cell:
+        """The cell that the walk has reached after tokens i32[l]."""
+        moves = self._moves
+        spelled = (move for token in tokens[prompt_length:].tolist() for move in moves[token])
+        return world_of(problem).walk(spelled)[-1]
+
+
+def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
+    """The token of each of the four `MOVES`, i32[4].
+
+    Raises:
+        InvalidArgumentError: If a move is no token of its own.
+    """
+    found: dict[bytes, int] = {}
+    for token in range(tokenizer.vocab_size):
+        found.setdefault(tokenizer.token_bytes(token), token)
+    missing = [move for move in MOVES if move.encode() not in found]
+    if missing:
+        raise InvalidArgumentError(
+            f"every move of {MOVES!r} has to be a token of its own, and this tokenizer has none for {missing}: use "
+            "tokenizer='char' or 'byte'"
+        )
+    return np.array([found[move.encode()] for move in MOVES], dtype=np.int32)
+
+
+def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
+    """A `ProcessScorer`: what every token pays, whatever it is."""
+    return float(world_of(problem).step_reward)
+
+
+class WalkVerifier:
+    """Judges where the walk that a completion spells ends.
+
+    `CORRECT` with the world's `goal_reward` at a goal, `INCORRECT` with its `trap_reward` at a trap and with 0 elsewhere,
+    `NO_ANSWER` without a move. The answer is the walk, up to its end; `detail["cell"]` is the cell it reaches. As in the
+    environment, characters that are no moves and moves after the end change nothing.
+    """
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion."""
+        world, moves = world_of(problem), moves_of(completion)
+        if not moves:
+            return Verdict.of(Outcome.NO_ANSWER)
+        _, *entered = world.walk(moves)
+        cell = entered[-1]
+        answer = "".join(MOVES[move] for move in moves[: len(entered)])
+        outcome = Outcome.CORRECT if cell in world.goals else Outcome.INCORRECT
+        return Verdict(float(world.end_reward(cell)), outcome, answer, {"cell": list(cell)})
+
+
+def world_rules(dataset: Any, tokenizer: Tokenizer) -> Mapping[str, Any]:
+    """The fields of `Rules` that make a data set of worlds an environment; the budget is the data set's."""
+    legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
+    legal[move_tokens(tokenizer)] = 1
+    return {
+        "legal_actions": FixedActions(legal),
+        "process_scorer": step_reward,
+        "end_condition": Walk(tokenizer),
+        "max_new_tokens": dataset.max_new_tokens,
+    }
+
+
+def alphabet(side: int) -> str:
+    """Every character of worlds of up to `side` rows and columns: the moves first, so that they are the tokens 1 to 4."""
+    return MOVES + "0123456789"[:side] + ">:"
+
+
+def coordinates(cell: Cell) -> str:
+    """How a prompt writes a cell: the digit of its row, then that of its column."""
+    return f"{cell[0]}{cell[1]}"

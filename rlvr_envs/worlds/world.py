@@ -1,0 +1,151 @@
+"""`World`: a grid of cells with walls, a start, and goals and traps at which a walk ends."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from verifiers import InvalidArgumentError
+
+Cell = tuple[int, int]
+"""Row from the top and column from the left, both from 0."""
+
+MOVES = "LDRU"
+"""Left, down, right, up: the characters of the four moves, in the order of Gymnasium's FrozenLake."""
+_OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
+
+MAX_SIDE = 10
+"""Rows and columns at most, so that a coordinate is one digit."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A deterministic world to walk in.
+
+    A move leads to the neighbouring cell, or nowhere where the border or a wall is in the way. A walk ends at the first
+    goal or trap that it enters. Every move pays `step_reward`, and the one that ends the walk pays `goal_reward` or
+    `trap_reward` on top.
+
+    Raises:
+        InvalidArgumentError: If the sides are not 1 to 10, a cell lies outside, the start is a goal or a trap, there is no
+            goal, a cell is both, a wall does not stand between neighbours, or a reward is not finite.
+    """
+
+    rows: int
+    columns: int
+    start: Cell
+    goals: tuple[Cell, ...]
+    traps: tuple[Cell, ...] = ()
+    walls: tuple[tuple[Cell, Cell], ...] = ()
+    """Pairs of neighbouring cells between which no move leads, in either direction."""
+    goal_reward: float = 1.0
+    trap_reward: float = 0.0
+    step_reward: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "columns"):
+            side = getattr(self, name)
+            if type(side) is not int or not 1 <= side <= MAX_SIDE:
+                raise InvalidArgumentError(f"{name} is a whole number from 1 to {MAX_SIDE}, got {side!r}")
+        for name in ("goal_reward", "trap_reward", "step_reward"):
+            require_reward(name, getattr(self, name))
+        self._check_cells()
+
+    def _check_cells(self) -> None:
+        for cell in (self.start, *self.goals, *self.traps, *(cell for wall in self.walls for cell in wall)):
+            if not self._inside(cell):
+                raise InvalidArgumentError(f"the cell {cell} is outside a world of {self.rows} x {self.columns} cells")
+        if not self.goals:
+            raise InvalidArgumentError("a world has at least one goal, got none")
+        if len({self.start, *self.goals, *self.traps}) != 1 + len(self.goals) + len(self.traps):
+            raise InvalidArgumentError(
+                f"the start, the goals and the traps are different cells, got start {self.start}, goals {self.goals}, "
+                f"traps {self.traps}"
+            )
+        for one, other in self.walls:
+            if abs(one[0] - other[0]) + abs(one[1] - other[1]) != 1:
+                raise InvalidArgumentError(f"a wall stands between two neighbouring cells, got {one} and {other}")
+
+    def _inside(self, cell: Cell) -> bool:
+        return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.columns
+
+    @functools.cached_property
+    def _successors(self) -> dict[Cell, tuple[Cell, ...]]:
+        """For each cell at which a walk goes on, where each move leads."""
+        blocked = {*self.walls, *((other, one) for one, other in self.walls)}
+        table = {}
+        for cell in self._every_cell():
+            targets = ((cell[0] + down, cell[1] + right) for down, right in _OFFSETS)
+            table[cell] = tuple(
+                target if self._inside(target) and (cell, target) not in blocked else cell for target in targets
+            )
+        return {cell: targets for cell, targets in table.items() if not self.ends_at(cell)}
+
+    def _every_cell(self) -> Iterator[Cell]:
+        return ((row, column) for row in range(self.rows) for column in range(self.columns))
+
+    def ends_at(self, cell: Cell) -> bool:
+        """Whether a walk is over at this cell."""
+        return cell in self.goals or cell in self.traps
+
+    @property
+    def states(self) -> tuple[Cell, ...]:
+        """The cells at which a walk goes on, row by row."""
+        return tuple(self._successors)
+
+    def after(self, cell: Cell, move: int) -> Cell:
+        """Where a move (an index of `MOVES`) leads; from a goal or a trap, nowhere."""
+        targets = self._successors.get(cell)
+        return cell if targets is None else targets[move]
+
+    def end_reward(self, cell: Cell) -> float:
+        """What entering a cell pays on top of the step: 0 where the walk goes on."""
+        if cell in self.goals:
+            return self.goal_reward
+        return self.trap_reward if cell in self.traps else 0.0
+
+    def walk(self, moves: Iterable[int]) -> list[Cell]:
+        """The cells of a walk by some moves (indices of `MOVES`), the start first; moves after its end are ignored."""
+        cells = [self.start]
+        for move in moves:
+            targets = self._successors.get(cells[-1])
+            if targets is None:
+                break
+            cells.append(targets[move])
+        return cells
+
+    def shortest_path(self) -> str:
+        """A shortest walk from the start to a goal, as characters of `MOVES`; of several the first in their order.
+
+        Raises:
+            InvalidArgumentError: If no walk reaches a goal.
+        """
+        paths = {self.start: ""}
+        waiting = deque([self.start])
+        while waiting:
+            cell = waiting.popleft()
+            if cell in self.goals:
+                return paths[cell]
+            for move, target in zip(MOVES, self._successors.get(cell, ()), strict=False):
+                if target not in paths:
+                    paths[target] = paths[cell] + move
+                    waiting.append(target)
+        raise InvalidArgumentError(f"no walk leads from the start {self.start} to a goal of {self.goals}")
+
+
+def require_reward(name: str, value: object) -> None:
+    """Check that a reward is a finite number.
+
+    Raises:
+        InvalidArgumentError: If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidArgumentError(f"{name} is a finite number, got {value!r}")
+
+
+def moves_of(text: str) -> list[int]:
+    """The moves that a text spells, as indices of `MOVES`; other characters are no moves."""
+    return [MOVES.index(character) for character in text if character in MOVES]

@@ -1,0 +1,381 @@
+"""Exact values against numbers worked out by hand, the real environments, and properties that must hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_envs import TokenEnv, exact
+from rlvr_envs.worlds import MOVES, GridWorld, Maze, Walk, World, every_episode, prefix_values, world_of
+from verifiers import InvalidArgumentError
+
+LEFT, DOWN, RIGHT, UP = range(4)
+MAZE = exact.world_mdp(Maze().world)
+"""States in order: (0, 0), (0, 1), (1, 0) the start, (1, 1)."""
+SQUARE = exact.world_mdp(World(2, 2, (0, 0), ((1, 1),), step_reward=-0.01))
+"""States in order: (0, 0) the start, (0, 1), (1, 0)."""
+
+
+def random_mdp(rng: np.random.Generator, states: int = 4, actions: int = 3) -> exact.FiniteMDP:
+    transition = rng.dirichlet(np.ones(states + 1), size=(states, actions))[:, :, :-1]  # the last outcome is the end
+    return exact.FiniteMDP(transition, rng.normal(size=(states, actions)), rng.dirichlet(np.ones(states)))
+
+
+def random_policy(rng: np.random.Generator, mdp: exact.FiniteMDP) -> np.ndarray:
+    return rng.dirichlet(np.ones(mdp.reward.shape[1]), size=mdp.reward.shape[0])
+
+
+# By hand
+
+
+def test_optimal_values_of_the_maze_by_hand() -> None:
+    values = exact.optimal_values(MAZE, discount=0.9)
+    np.testing.assert_allclose(values.state, [0.9**3 * 10, 10.0, 0.9**2 * 10, 0.9 * 10], rtol=1e-14)
+    # In (1, 1): left to the start, nowhere, into the trap, up.
+    np.testing.assert_allclose(values.action[3], [0.9**3 * 10, 0.9**2 * 10, -10.0, 9.0], rtol=1e-14)
+    np.testing.assert_array_equal(exact.greedy_policy(values)[[2, 3, 1]].argmax(axis=1), [RIGHT, UP, RIGHT])
+    np.testing.assert_array_equal(exact.optimal_values(MAZE).state, [10.0] * 4)
+
+
+def test_values_of_random_moves_in_the_maze_by_hand() -> None:
+    """v(1,0) = v(0,0) = v(1,1), v(0,1) = 5 + v(1,1) / 2 and v(1,1) = (v(0,1) - 10) / 2."""
+    values = exact.policy_values(MAZE, exact.uniform_policy(MAZE))
+    np.testing.assert_allclose(values.state, [-10 / 3, 10 / 3, -10 / 3, -10 / 3], rtol=1e-13)
+    assert exact.expected_return(MAZE, values) == pytest.approx(-10 / 3)
+
+
+def test_values_of_random_moves_in_the_square_by_hand() -> None:
+    """v = -0.01 + v/2 + w/2 and w = -0.01 + w/2 + v/4 + 1/4 give v = 0.92 and w = 0.94."""
+    values = exact.policy_values(SQUARE, exact.uniform_policy(SQUARE))
+    np.testing.assert_allclose(values.state, [0.92, 0.94, 0.94], rtol=1e-13)
+    np.testing.assert_allclose(values.action[1], [0.91, 0.99, 0.93, 0.93], rtol=1e-13)
+    # 4 visits to the start, 2 to each neighbour: v = 1 - 0.01 * 8.
+    np.testing.assert_allclose(exact.visits(SQUARE, exact.uniform_policy(SQUARE)), [4, 2, 2], rtol=1e-13)
+
+
+def test_a_horizon_by_hand() -> None:
+    optimal = exact.optimal_values(SQUARE, horizon=3)
+    np.testing.assert_allclose(optimal.state, [[0, 0, 0], [-0.01, 0.99, 0.99], [0.98, 0.99, 0.99], [0.98, 0.99, 0.99]])
+    uniform = exact.policy_values(SQUARE, exact.uniform_policy(SQUARE), horizon=2)
+    np.testing.assert_allclose(uniform.state[1], [-0.01, 0.24, 0.24])
+    np.testing.assert_allclose(uniform.state[2], [-0.01 + 0.5 * -0.01 + 0.5 * 0.24, 0.24 + 0.5 * 0.24 - 0.0025, 0.3575])
+    visited = exact.visits(SQUARE, exact.uniform_policy(SQUARE), horizon=3)
+    np.testing.assert_allclose(visited, [[1, 0, 0], [0.5, 0.25, 0.25], [0.375, 0.25, 0.25]])
+
+
+@pytest.mark.parametrize("n", [2, 4, 6])
+def test_the_optimal_return_of_the_grid_is_one_less_the_steps_it_takes(n: int) -> None:
+    env = gymnasium.make("rlvr/GridWorld-v0", n=n, split="test")
+    assert isinstance(env, TokenEnv)
+    lengths = [len(str(GridWorld("test", n)[at].metadata["gold_completion"])) for at in range(env.num_problems)]
+    np.testing.assert_allclose(exact.optimal_returns(env), 1 - 0.01 * np.array(lengths), rtol=1e-12)
+    discounted = [0.9 ** (d - 1) - 0.01 * (1 - 0.9**d) / (1 - 0.9) for d in lengths]
+    np.testing.assert_allclose(exact.optimal_returns(env, discount=0.9), discounted, rtol=1e-12)
+
+
+def test_a_goal_beyond_the_budget_is_worth_only_its_steps() -> None:
+    env = gymnasium.make("rlvr/GridWorld-v0", max_new_tokens=2)
+    assert isinstance(env, TokenEnv)
+    lengths = [len(env.streams.dataset[at].metadata["gold_completion"]) for at in range(env.num_problems)]
+    expected = [1 - 0.01 * d if d <= 2 else -0.02 for d in lengths]
+    np.testing.assert_allclose(exact.optimal_returns(env), expected, rtol=1e-12)
+
+
+def test_the_maze_within_its_budget() -> None:
+    env = gymnasium.make("rlvr/Maze-v0")
+    assert isinstance(env, TokenEnv)
+    assert exact.optimal_returns(env).tolist() == [10.0]
+
+
+# The real environments
+
+
+@pytest.mark.parametrize(("env_id", "options"), [("rlvr/Maze-v0", {"step_reward": -0.3}), ("rlvr/GridWorld-v0", {})])
+def test_the_model_is_what_the_environment_does(env_id: str, options: dict[str, Any]) -> None:
+    """Every cell is reached and every move is tried in the environment itself, and its values are found from that alone."""
+    env = gymnasium.make(env_id, **options)
+    assert isinstance(env, TokenEnv)
+    world = world_of(env.streams.dataset[0])
+    transition, reward = explore(env)
+    mdp = exact.world_mdp(world)
+    np.testing.assert_array_equal(transition, mdp.transition)
+    np.testing.assert_array_equal(reward, mdp.reward)
+    policy = random_policy(np.random.default_rng(0), mdp)
+    # The Neumann series sum_t (gamma P)^t r, where the library solves a linear system.
+    term = (policy * reward).sum(axis=1)
+    total = np.zeros_like(term)
+    for _ in range(600):
+        total += term
+        term = 0.95 * np.einsum("sa,sat,t->s", policy, transition, term)
+    np.testing.assert_allclose(exact.policy_values(mdp, policy, discount=0.95).state, total, rtol=1e-10)
+
+
+def explore(env: TokenEnv) -> tuple[np.ndarray, np.ndarray]:
+    """p(s'|s, a) and r(s, a) of problem 0 by breadth-first search with saved states."""
+    env.reset(options={"problem": 0})
+    world, walk = world_of(env.streams.dataset[0]), Walk(env.tokenizer)
+    saved, waiting = {world.start: env.get_state()}, [world.start]
+    transition = np.zeros((len(world.states), 4, len(world.states)))
+    reward = np.zeros((len(world.states), 4))
+    while waiting:
+        cell = waiting.pop(0)
+        for move, token in enumerate(env.tokenizer.encode(MOVES)):
+            env.set_state(saved[cell])
+            observation, reward[world.states.index(cell), move], terminated, _, _ = env.step(token)
+            tokens = observation["tokens"][: observation["length"]]
+            target = walk.cell(tokens, saved[cell].prompt_length, env.streams.dataset[0])
+            if not terminated:
+                transition[world.states.index(cell), move, world.states.index(target)] = 1
+                if target not in saved:
+                    saved[target] = env.get_state()
+                    waiting.append(target)
+    return transition, reward
+
+
+@pytest.mark.parametrize("env_id", ["rlvr/GridWorld-v0", "rlvr/Maze-v0"])
+def test_monte_carlo_returns_agree_within_their_error(env_id: str) -> None:
+    rows, rounds = 256, 10
+    env = gymnasium.make_vec(env_id, num_envs=rows, copy=False)
+    rng = np.random.default_rng(0)
+    mean = exact.uniform_returns(env.unwrapped)
+    differences = []
+    for _ in range(rounds):
+        _, info = env.reset(seed=int(rng.integers(2**31)))
+        problems = info["problem_index"].copy()
+        budget = env.unwrapped.streams.rules.max_new_tokens
+        _, returns, terminated, truncated, _ = env.step_many(rng.integers(1, 5, (rows, budget)), np.full(rows, budget))
+        assert (terminated | truncated).all()
+        differences.append(returns - mean[problems])
+    sample = np.concatenate(differences)
+    assert abs(sample.mean()) < 4 * sample.std() / np.sqrt(len(sample))
+    assert sample.std() / np.sqrt(len(sample)) < 0.02 * max(1.0, np.ptp(sample))
+
+
+# Properties
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    seed=st.integers(0, 2**32), discount=st.sampled_from([0.0, 0.5, 0.97, 1.0]), horizon=st.sampled_from([None, 1, 5])
+)
+def test_bellmans_equations_hold(seed: int, discount: float, horizon: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng)
+    policy = random_policy(rng, mdp)
+    values = exact.policy_values(mdp, policy, discount=discount, horizon=horizon)
+    optimal = exact.optimal_values(mdp, discount=discount, horizon=horizon)
+    for found, state_of in ((values, lambda q: (policy * q).sum(axis=-1)), (optimal, lambda q: q.max(axis=-1))):
+        np.testing.assert_allclose(found.state, state_of(found.action), atol=1e-9)
+        following = found.state if horizon is None else found.state[:-1]
+        action = found.action if horizon is None else found.action[1:]
+        expected = mdp.reward + discount * np.einsum("sat,...t->...sa", mdp.transition, following)
+        np.testing.assert_allclose(action, expected, atol=1e-9)
+    assert (optimal.state >= values.state - 1e-9).all()
+    assert np.abs((policy * values.advantage).sum(axis=-1)).max() < 1e-9
+    # The greedy policy attains the optimum.
+    greedy = exact.policy_values(mdp, exact.greedy_policy(optimal), discount=discount, horizon=horizon)
+    np.testing.assert_allclose(greedy.state, optimal.state, atol=1e-8)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.5, 1.0]))
+def test_a_long_horizon_is_none(seed: int, discount: float) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, actions=2)
+    policy = random_policy(rng, mdp)
+    for found in (
+        lambda horizon: exact.policy_values(mdp, policy, discount=discount, horizon=horizon).action,
+        lambda horizon: exact.optimal_values(mdp, discount=discount, horizon=horizon).action,
+    ):
+        np.testing.assert_allclose(found(2000)[-1], found(None), atol=1e-6)
+    visited = exact.visits(mdp, policy, discount=discount, horizon=2000).sum(axis=0)
+    np.testing.assert_allclose(visited, exact.visits(mdp, policy, discount=discount), atol=1e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 6]))
+def test_the_return_is_the_visits_times_the_rewards(seed: int, discount: float, horizon: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng)
+    policy = random_policy(rng, mdp)
+    values = exact.policy_values(mdp, policy, discount=discount, horizon=horizon)
+    visited = np.atleast_2d(exact.visits(mdp, policy, discount=discount, horizon=horizon)).sum(axis=0)
+    assert visited @ (policy * mdp.reward).sum(axis=1) == pytest.approx(exact.expected_return(mdp, values), abs=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 1, 6]))
+def test_the_gradient_is_that_of_finite_differences(seed: int, discount: float, horizon: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, states=3)
+    logits = rng.normal(size=(3, 3))
+
+    def objective(table: np.ndarray) -> float:
+        values = exact.policy_values(mdp, exact.softmax_policy(table), discount=discount, horizon=horizon)
+        return exact.expected_return(mdp, values)
+
+    numeric = np.zeros_like(logits)
+    for at in np.ndindex(logits.shape):
+        shift = np.zeros_like(logits)
+        shift[at] = 1e-5
+        numeric[at] = (objective(logits + shift) - objective(logits - shift)) / 2e-5
+    gradient = exact.softmax_policy_gradient(mdp, logits, discount=discount, horizon=horizon)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-7 * max(1.0, np.abs(numeric).max()))
+    np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
+
+
+def test_a_policy_may_look_at_the_steps_left() -> None:
+    """With two steps left go right, with one down: through (0, 1) into the goal."""
+    policy = np.zeros((2, 3, 4))
+    policy[0, :, DOWN] = 1
+    policy[1, :, RIGHT] = 1
+    values = exact.policy_values(SQUARE, policy, horizon=2)
+    assert values.state[2, 0] == pytest.approx(0.98)
+    np.testing.assert_allclose(exact.visits(SQUARE, policy, horizon=2), [[1, 0, 0], [0, 1, 0]])
+
+
+# Episodes
+
+
+def table_policy(env: TokenEnv, table: np.ndarray) -> Any:
+    """A policy over cells as one over token prefixes, with some weight on illegal tokens, which must not matter."""
+    world, walk, problem = world_of(env.streams.dataset[0]), Walk(env.tokenizer), env.streams.dataset[0]
+    prompt_length = len(env.streams.prompt_tokens(0))
+
+    def policy(prefixes: np.ndarray) -> np.ndarray:
+        probabilities = np.full((len(prefixes), env.streams.vocab_size), 0.5)
+        for row, prefix in enumerate(prefixes):
+            state = world.states.index(walk.cell(prefix, prompt_length, problem))
+            probabilities[row, env.tokenizer.encode(MOVES)] = table[state] / 3
+        return probabilities
+
+    return policy
+
+
+@pytest.mark.parametrize("discount", [0.8, 1.0])
+def test_every_episode_together_gives_the_values_of_dynamic_programming(discount: float) -> None:
+    env = gymnasium.make("rlvr/Maze-v0", max_new_tokens=5, step_reward=-0.5)
+    assert isinstance(env, TokenEnv)
+    world = world_of(env.streams.dataset[0])
+    mdp = exact.world_mdp(world)
+    table = random_policy(np.random.default_rng(1), mdp)
+    episodes = every_episode(env.streams, 0, table_policy(env, table))
+    assert sum(episode.probability for episode in episodes) == pytest.approx(1, abs=1e-12)
+    assert len({episode.moves for episode in episodes}) == len(episodes)
+    by_prefix = prefix_values(episodes, discount=discount)
+    values = exact.policy_values(mdp, table, discount=discount, horizon=5)
+    assert by_prefix[""] == pytest.approx(exact.expected_return(mdp, values), abs=1e-12)
+    for moves, value in by_prefix.items():
+        cell = world.walk([MOVES.index(move) for move in moves])[-1]
+        expected = 0.0 if world.ends_at(cell) else values.state[5 - len(moves), world.states.index(cell)]
+        assert value == pytest.approx(expected, abs=1e-12)
+    for episode in episodes[:40]:
+        env.reset(options={"problem": 0})
+        _, _, terminated, _, info = env.step_many(env.tokenizer.encode(episode.moves))
+        assert (info["rewards"].tolist(), terminated) == (list(episode.rewards), episode.terminated)
+
+
+def test_a_policy_that_looks_at_the_whole_walk_by_hand() -> None:
+    """Up and down again, then R R into the trap or R U R to the goal, as the first move decides: 3/4 and 1/4."""
+    env = gymnasium.make("rlvr/Maze-v0")
+    assert isinstance(env, TokenEnv)
+    plans = {"L": "LRR", "D": "DRUR"}
+
+    def policy(prefixes: np.ndarray) -> np.ndarray:
+        probabilities = np.zeros((len(prefixes), env.streams.vocab_size))
+        for row, prefix in enumerate(prefixes):
+            made = "".join(env.tokenizer.token_bytes(token).decode() for token in prefix[3:])
+            if not made:
+                probabilities[row, env.tokenizer.encode("LD")] = 0.75, 0.25
+            else:
+                probabilities[row, env.tokenizer.encode(plans[made[0]][len(made)])] = 1
+        return probabilities
+
+    episodes = every_episode(env.streams, 0, policy)
+    assert {(each.moves, each.probability, each.return_from()) for each in episodes} == {
+        ("LRR", 0.75, -10.0),
+        ("DRUR", 0.25, 10.0),
+    }
+    assert prefix_values(episodes)[""] == -5.0
+    assert prefix_values(episodes, discount=0.5)["D"] == 2.5
+
+
+def test_a_deterministic_policy_has_one_episode_however_long() -> None:
+    env = gymnasium.make("rlvr/GridWorld-v0", max_new_tokens=200)
+    assert isinstance(env, TokenEnv)
+    stay = np.zeros((1, env.streams.vocab_size))
+    at = next(at for at in range(env.num_problems) if env.streams.dataset[at].prompt.startswith("00"))
+    stay[0, env.tokenizer.encode("U")] = 1
+    (episode,) = every_episode(env.streams, at, lambda prefixes: stay)
+    assert (episode.probability, episode.terminated, episode.moves) == (1.0, False, "U" * 200)
+    assert episode.return_from() == pytest.approx(-2)
+    with pytest.raises(InvalidArgumentError, match="more than max_prefixes=100 walks of 4 moves"):
+        every_episode(
+            env.streams, at, lambda prefixes: np.ones((len(prefixes), env.streams.vocab_size)), max_prefixes=100
+        )
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.policy_values(MAZE, np.ones((4, 4))), "sum to 1"),
+        (
+            lambda: exact.policy_values(MAZE, np.ones((4, 3)) / 3),
+            r"of shape \(4, 4\) \(states, actions\); got shape \(4, 3\)",
+        ),
+        (
+            lambda: exact.policy_values(MAZE, np.full((2, 4, 4), 0.25), horizon=3),
+            r"or \(3, 4, 4\), for 1 to 3 steps left",
+        ),
+        (lambda: exact.policy_values(MAZE, np.full((1, 4, 4), 0.25)), r"got shape \(1, 4, 4\)"),
+        (lambda: exact.policy_values(MAZE, np.eye(4)), "never ends the episode"),
+        (lambda: exact.visits(MAZE, np.eye(4)), "never ends the episode"),
+        (lambda: exact.optimal_values(MAZE, discount=1.1), r"a discount is in \[0, 1\], got 1.1"),
+        (lambda: exact.optimal_values(MAZE, horizon=0), "horizon is a whole number at least 1, got 0"),
+        (lambda: exact.FiniteMDP(np.zeros((2, 1, 2)), np.zeros((2, 1)), np.ones(3)), r"start \(s,\); got"),
+        (lambda: exact.FiniteMDP(np.full((2, 1, 2), 0.6), np.zeros((2, 1)), np.ones(2) / 2), "sum to at most 1"),
+        (lambda: exact.FiniteMDP(np.zeros((1, 1, 1)), np.full((1, 1), np.nan), np.ones(1)), "finite numbers"),
+        (lambda: exact.FiniteMDP(np.zeros((2, 1, 2)), np.zeros((2, 1)), np.ones(2)), "sum to 1; got"),
+    ],
+)
+def test_what_does_not_fit_is_named(call: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        call()
+
+
+def test_a_return_without_bound_is_named_and_a_discount_or_horizon_bounds_it() -> None:
+    world = World(1, 2, (0, 0), ((0, 1),), step_reward=0.5, goal_reward=0.0)
+    mdp = exact.world_mdp(world)
+    with pytest.raises(
+        InvalidArgumentError, match=r"value iteration has not settled .* give a horizon or a discount below 1"
+    ):
+        exact.optimal_values(mdp)
+    assert exact.optimal_values(mdp, discount=0.5).state == pytest.approx([1.0])
+    assert exact.optimal_values(mdp, horizon=7).state[-1] == pytest.approx([3.5])
+
+
+@pytest.mark.parametrize(
+    ("given_probabilities", "message"),
+    [
+        (
+            lambda prefixes: np.ones((len(prefixes), 3)),
+            r"probabilities of 10 tokens for each of 1 prefixes; got shape \(1, 3\)",
+        ),
+        (lambda prefixes: np.zeros((len(prefixes), 10)), "some move more than 0"),
+        (lambda prefixes: np.full((len(prefixes), 10), np.nan), "finite probabilities"),
+        (lambda prefixes: np.full((len(prefixes), 10), -1.0), "of at least 0"),
+    ],
+)
+def test_a_prefix_policy_that_is_none_is_named(given_probabilities: Any, message: str) -> None:
+    env = gymnasium.make("rlvr/Maze-v0")
+    assert isinstance(env, TokenEnv)
+    with pytest.raises(InvalidArgumentError, match=message):
+        every_episode(env.streams, 0, given_probabilities)

@@ -1,0 +1,283 @@
+"""The registered worlds: episodes by hand, every gold answer, and what any user of the ids relies on."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from rich.console import Console
+
+from agents.commands.check_dataset import CheckDataset
+from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv
+from rlvr_envs.worlds import MOVES, GridWorld, Maze, Walk, WalkVerifier, move_tokens, world_of
+from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, UnknownNameError
+
+IDS = ("rlvr/GridWorld-v0", "rlvr/Maze-v0")
+
+
+def play(env: TokenEnv, moves: str, problem: int = 0) -> tuple[list[float], bool, bool, dict[str, Any]]:
+    env.reset(options={"problem": problem})
+    _, _, terminated, truncated, info = env.step_many(env.tokenizer.encode(moves))
+    return info["rewards"].tolist(), terminated, truncated, info
+
+
+def gridworld(**options: Any) -> TokenEnv:
+    env = gymnasium.make("rlvr/GridWorld-v0", **options)
+    assert isinstance(env, TokenEnv)
+    return env
+
+
+def maze(**options: Any) -> TokenEnv:
+    env = gymnasium.make("rlvr/Maze-v0", **options)
+    assert isinstance(env, TokenEnv)
+    return env
+
+
+def index_of(env: TokenEnv, prompt: str) -> int:
+    return next(at for at in range(env.num_problems) if env.streams.dataset[at].prompt == prompt)
+
+
+# Episodes by hand
+
+
+def test_a_walk_across_the_grid_pays_each_step_and_the_goal() -> None:
+    env = gridworld()
+    problem = next(at for at in range(env.num_problems) if env.streams.dataset[at].prompt[:3] in ("00>", "01>"))
+    world = world_of(env.streams.dataset[problem])
+    path = world.shortest_path()
+    rewards, terminated, truncated, info = play(env, "U" + path, problem)  # in the top row, up leads nowhere
+    assert rewards == [-0.01] * len(path) + [-0.01 + 1.0]
+    assert (terminated, truncated) == (True, False)
+    assert (info["completion"], info["verdict"].outcome, info["verdict"].score) == ("U" + path, Outcome.CORRECT, 1.0)
+    assert info["verdict"].detail == {"cell": list(world.goals[0])}
+
+
+def test_the_budget_truncates_a_walk_and_reaching_the_goal_with_the_last_move_terminates() -> None:
+    env = gridworld(max_new_tokens=3)
+    far = next(at for at in range(env.num_problems) if len(env.streams.dataset[at].metadata["gold_completion"]) == 4)
+    near = next(at for at in range(env.num_problems) if len(env.streams.dataset[at].metadata["gold_completion"]) == 3)
+    rewards, terminated, truncated, info = play(env, env.streams.dataset[far].metadata["gold_completion"], far)
+    assert (rewards, terminated, truncated) == ([-0.01] * 3, False, True)
+    assert (info["consumed"], info["verdict"].outcome, info["verdict"].score) == (3, Outcome.INCORRECT, 0.0)
+    *_, terminated, truncated, info = play(env, env.streams.dataset[near].metadata["gold_completion"], near)
+    assert (terminated, truncated, info["verdict"].outcome) == (True, False, Outcome.CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("moves", "rewards", "outcome"),
+    [
+        ("RUR", [0, 0, 10], Outcome.CORRECT),
+        ("ULURDRURL", [0, 0, 0, 0, 0, 0, 0, 10], Outcome.CORRECT),  # the wall holds; the last move is not consumed
+        ("RR", [0, -10], Outcome.INCORRECT),
+        ("LD" * 6, [0] * 12, Outcome.INCORRECT),
+    ],
+)
+def test_the_maze_pays_its_ends(moves: str, rewards: list[float], outcome: Outcome) -> None:
+    found, terminated, truncated, info = play(maze(), moves)
+    assert found == rewards
+    assert info["verdict"].outcome is outcome
+    assert (terminated, truncated) == (sum(rewards) != 0, sum(rewards) == 0)
+
+
+def test_step_rewards_and_layouts_are_options() -> None:
+    layout = "+---+---+\n| S   G |\n+---+---+"
+    assert play(maze(layout=layout, step_reward=-0.5), "LR")[0] == [-0.5, 9.5]
+    assert maze(layout=layout).streams.rules.max_new_tokens == 4
+    free = gridworld(step_reward=0.0)
+    gold = free.streams.dataset[0].metadata["gold_completion"]
+    assert play(free, gold)[0] == [0.0] * (len(gold) - 1) + [1.0]
+    assert gridworld(n=10).streams.rules.max_new_tokens == 100
+    assert gridworld(n=10, max_new_tokens=7).streams.rules.max_new_tokens == 7
+
+
+# Problems
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 10])
+def test_every_pair_is_one_problem_in_one_split(n: int) -> None:
+    train, test = GridWorld("train", n), GridWorld("test", n)
+    prompts = [problem.prompt for split in (train, test) for problem in map(split.__getitem__, range(len(split)))]
+    cells = [f"{row}{column}" for row in range(n) for column in range(n)]
+    assert sorted(prompts) == sorted(f"{start}>{goal}:" for start, goal in itertools.permutations(cells, 2))
+    assert len(test) == -(-len(prompts) // 5)
+
+
+def test_the_problems_are_the_same_in_every_release() -> None:
+    """A change here changes what every recorded problem id means."""
+    assert [GridWorld("train")[at].prompt for at in range(4)] == PINNED["train"]
+    assert [GridWorld("test")[at].prompt for at in range(4)] == PINNED["test"]
+    assert GridWorld("test")[0].id == f"gridworld/4x4/{PINNED['test'][0][:-1]}"
+
+
+PINNED = {"train": ["11>10:", "20>32:", "32>22:", "23>02:"], "test": ["01>11:", "33>00:", "00>12:", "01>20:"]}
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_gold_answer_passes_in_the_environment_by_a_shortest_walk(env_id: str, split: str) -> None:
+    env = gymnasium.make(env_id, split=split)
+    assert isinstance(env, TokenEnv)
+    for at in range(env.num_problems):
+        problem = env.streams.dataset[at]
+        gold, world = str(problem.metadata["gold_completion"]), world_of(problem)
+        rewards, terminated, _, info = play(env, gold, at)
+        assert terminated
+        assert info["verdict"].outcome is Outcome.CORRECT
+        assert info["completion"] == gold
+        assert len(gold) == len(world.shortest_path())
+        assert sum(rewards) == pytest.approx(world.goal_reward + world.step_reward * len(gold))
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_check_dataset_proves_it(env_id: str) -> None:
+    console = Console(record=True)
+    assert CheckDataset(env_id).run(console) == 0
+    assert "gold completions pass" in console.export_text()
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(InvalidArgumentError, match="n is a whole number from 2 to 10, got 11"):
+        gridworld(n=11)
+    with pytest.raises(InvalidArgumentError, match="step_reward is a finite number, got 'low'"):
+        gridworld(step_reward="low")
+    with pytest.raises(UnknownNameError, match=r"unknown argument 'size'"):
+        gridworld(size=3)
+    for data in (GridWorld, Maze):
+        with pytest.raises(UnknownNameError, match=r"unknown split 'tset'\. Did you mean 'test'"):
+            data("tset")
+    with pytest.raises(IndexError, match=r"gridworld \(test\) has problems 0 to 47, got index 48"):
+        GridWorld("test")[48]
+    with pytest.raises(IndexError, match=r"maze .* has problem 0 alone, got index 1"):
+        Maze()[1]
+
+
+# The verifier
+
+
+def test_a_completion_is_judged_by_where_its_walk_ends() -> None:
+    judge, problem = WalkVerifier(), Maze()[0]
+    verdicts = [judge(text, problem) for text in ("", "R", "RUR", "RURDD", "RR", "R U R!", "?")]
+    assert [verdict.score for verdict in verdicts] == [0, 0, 10, 10, -10, 10, 0]
+    assert [verdict.outcome for verdict in verdicts] == [
+        Outcome.NO_ANSWER,
+        Outcome.INCORRECT,
+        Outcome.CORRECT,
+        Outcome.CORRECT,
+        Outcome.INCORRECT,
+        Outcome.CORRECT,
+        Outcome.NO_ANSWER,
+    ]
+    assert [verdict.answer for verdict in verdicts] == [None, "R", "RUR", "RUR", "RR", "RUR", None]
+
+
+def test_a_problem_of_another_kind_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match="the reference of problem 'p' is str; expected a World"):
+        WalkVerifier()("RUR", Problem("p", "10:", "RUR"))
+
+
+# Tokens
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("tokenizer", ["char", "byte"])
+def test_the_four_moves_and_nothing_else_are_legal_in_any_tokenizer(env_id: str, tokenizer: str) -> None:
+    env = gymnasium.make(env_id, tokenizer=tokenizer)
+    assert isinstance(env, TokenEnv)
+    _, info = env.reset(seed=0)
+    legal = np.flatnonzero(info["action_mask"]).tolist()
+    assert sorted(env.tokenizer.token_bytes(token).decode() for token in legal) == sorted(MOVES)
+    assert sorted(move_tokens(env.tokenizer)) == legal
+    for token in set(range(env.streams.vocab_size)) - set(legal):
+        with pytest.raises(IllegalTokenError, match="is not legal here"):
+            env.step(token)
+    env.action_space.seed(1)
+    ended = False
+    while not ended:
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        ended = terminated or truncated
+
+
+def test_tokenizers_pay_and_end_alike() -> None:
+    for text in ("RUR", "RR", "LDLDLDLDLDLD", "UULR"):
+        char, byte = (play(maze(tokenizer=each), text) for each in ("char", "byte"))
+        assert char[:3] == byte[:3]
+
+
+def test_the_default_tokens_are_one_to_four_in_a_small_vocabulary() -> None:
+    env = gridworld()
+    assert isinstance(env.tokenizer, CharTokenizer)
+    assert move_tokens(env.tokenizer).tolist() == [1, 2, 3, 4]
+    assert env.streams.vocab_size == 1 + 4 + 4 + 2
+    for restricted in (False, True):
+        _, info = gridworld(restrict_actions=restricted).reset(seed=0)
+        assert info["action_mask"].tolist() == [0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_tokenizer_without_the_moves_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"has none for \['U'\]: use tokenizer='char' or 'byte'"):
+        gridworld(tokenizer=CharTokenizer("LDR0123>:"))
+
+
+class Pairs(ByteTokenizer):
+    """Bytes, and one token more that spells two moves."""
+
+    vocab_size = 258
+
+    def token_bytes(self, token: int) -> bytes:
+        return b"RR" if token == 257 else super().token_bytes(token)
+
+
+def test_a_token_of_two_moves_is_walked_where_it_is_allowed() -> None:
+    env = maze(tokenizer=Pairs(), legal_actions=lambda tokens, prompt_length: np.ones(258, dtype=np.int8))
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step(257)
+    assert (reward, terminated, info["verdict"].answer) == (-10.0, True, "RR")
+
+
+def test_where_tokens_have_led_is_known() -> None:
+    env = maze()
+    env.reset(seed=0)
+    observation, *_ = env.step_many(env.tokenizer.encode("RUL"))
+    tokens, problem = observation["tokens"][: observation["length"]], env.streams.dataset[0]
+    assert Walk(env.tokenizer).cell(tokens, 3, problem) == (0, 1)
+
+
+# Environments
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_used_environment_can_be_copied_and_pickled(env_id: str) -> None:
+    env = gymnasium.make(env_id)
+    env.reset(seed=3)
+    env.step(3)
+    copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    for token in (4, 3):
+        first, *others = [repr(each.step(token)) for each in (env, *copies)]
+        assert others == [first, first]
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_vector_environment_plays_random_moves_to_the_end(env_id: str) -> None:
+    env = gymnasium.make_vec(env_id, num_envs=8)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    budget = env.unwrapped.streams.rules.max_new_tokens
+    ended = np.zeros(8, dtype=bool)
+    for _ in range(budget):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        ended |= terminated | truncated
+    assert ended.all()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_copied_data_set_is_equal_and_gives_the_same_problems(env_id: str) -> None:
+    data = {"rlvr/GridWorld-v0": GridWorld("test", 5), "rlvr/Maze-v0": Maze(step_reward=-0.1)}[env_id]
+    again = pickle.loads(pickle.dumps(data))
+    assert again == data
+    assert hash(again) == hash(data)
+    assert again[0] == data[0]
