@@ -28,24 +28,28 @@ from verifiers import InvalidArgumentError
 
 
 def returns_to_go(
-    rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], discount: float = 1.0
+    rewards: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    discount: float = 1.0,
+    bootstrap: Float[Tensor, " b"] | None = None,
 ) -> Float[Tensor, "b t"]:
     """The discounted sum of the rewards from each of the policy's tokens on: G_t = r_t + discount * G_(t+1).
 
-    Williams 1992, with the causal form of the policy gradient theorem (Sutton et al. 2000). Tokens off the mask (prompt,
-    environment, padding) are no decisions: they carry the sum on without discounting it. A reward that was paid there is
-    counted for the decisions before it.
+    Williams 1992, with the causal form of the policy gradient theorem (Sutton et al. 2000). t + 1 is the policy's next own
+    token: tokens off the mask (prompt, environment, padding) are no decisions and take no time. A reward that was paid
+    there is part of the reward of the decision before it, undiscounted: it came between that decision and the next, as
+    R_(t+1) does in Sutton & Barto 2018, equation 3.8. Rewards before the first decision count for none.
+
+    Args:
+        rewards: f[b t].
+        mask: bool[b t], the policy's own tokens.
+        discount: From one of them to the next.
+        bootstrap: f[b], the value of the state after the last token; see `gae`.
 
     Returns:
         f64; 0 off the mask.
     """
-    total = torch.zeros(len(rewards), dtype=torch.float64, device=rewards.device)
-    returns = torch.zeros_like(rewards, dtype=torch.float64)
-    for t in range(rewards.shape[1] - 1, -1, -1):
-        decided = mask[:, t]
-        total = rewards[:, t] + torch.where(decided, discount * total, total)
-        returns[:, t] = torch.where(decided, total, 0.0)
-    return returns
+    return gae(rewards, torch.zeros_like(rewards), mask, discount=discount, bootstrap=bootstrap)
 
 
 def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
@@ -279,8 +283,7 @@ def gae(
 
     Schulman et al. 2016, arXiv:1506.02438, equation 16; `trace_decay` is the paper's lambda. At 1 it is `returns_to_go` - V
     (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: tokens off the mask carry the value and
-    the advantage on. As in `returns_to_go`, a reward that was paid there counts for the decision before it, one discount
-    step later.
+    the advantage on, and what was paid there is part of the reward of the decision before them, as in `returns_to_go`.
 
     Args:
         rewards: f[b t].
@@ -294,7 +297,7 @@ def gae(
     Returns:
         f64; 0 off the mask. The target of the value function is A + V, before `whiten`.
     """
-    paid, states, alive = _decisions(rewards, values, mask, discount, bootstrap)
+    paid, states, alive = _decisions(rewards, values, mask, bootstrap)
     errors = paid + discount * states[:, 1:] - states[:, :-1]
     advantages = torch.zeros_like(errors)
     later = torch.zeros(len(errors), dtype=torch.float64, device=errors.device)
@@ -326,7 +329,7 @@ def n_step(
         raise InvalidArgumentError(
             f"n is the number of rewards before the value function takes over, at least 1; got {n}"
         )
-    paid, states, alive = _decisions(rewards, values, mask, discount, bootstrap)
+    paid, states, alive = _decisions(rewards, values, mask, bootstrap)
     targets = states
     for _ in range(min(n, paid.shape[1])):  # each pass is one Bellman backup of all tokens at once
         backup = torch.where(alive, paid + discount * targets[:, 1:], states[:, :-1])
@@ -469,17 +472,16 @@ def _decision_index(mask: Tensor) -> Tensor:
 
 
 def _decisions(
-    rewards: Tensor, values: Tensor, mask: Tensor, discount: float, bootstrap: Tensor | None
+    rewards: Tensor, values: Tensor, mask: Tensor, bootstrap: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What comes with each decision: its reward f64[b t], V before it f64[b t+1], whether there is one bool[b t].
 
-    The value after the last decision is the bootstrap. Rewards off the mask belong to the decision before them.
+    The value after the last decision is the bootstrap. Rewards off the mask are added to that of the decision before them.
     """
     index = _decision_index(mask)
     counts = mask.sum(1, keepdim=True)
     room = torch.zeros(len(mask), mask.shape[1] + 1, dtype=torch.float64, device=rewards.device)
-    due = torch.where(mask, rewards.double(), discount * rewards.double())
-    paid = room.scatter_add(1, index, due)[:, 1:]
+    paid = room.scatter_add(1, index, rewards.double())[:, 1:]
     before = room.scatter_add(1, index, torch.where(mask, values.detach().double(), 0.0))[:, 1:]
     after = torch.zeros_like(counts, dtype=torch.float64) if bootstrap is None else bootstrap.detach().double()[:, None]
     states = torch.cat([before, room[:, :1]], dim=1).scatter(1, counts, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,12 +24,13 @@ from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
 from agents.learner import Learner
+from agents.lora import has_adapter
 from agents.metrics import advantage_metrics, explained_variance, merge, summarize
 from agents.passes import state_values, token_logprobs
 from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import episodes_of_step
 from agents.reference import ReferencePolicy
-from agents.rollouts import rollout
+from agents.rollouts import Episode, rollout
 from agents.run import Run
 from agents.sampling import mix
 from agents.truncation import Truncation, apply_truncation
@@ -56,6 +58,7 @@ class Agent(abc.ABC):
     def __init__(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
         self.policy = policy
         self.config = config
+        self._check_use(policy, config)
         self.critic = None if config.critic is None else make_critic(policy, config.critic)
         self.learner = Learner(policy, config.learner, self.critic, config.critic)
         self.reference = ReferencePolicy(policy) if config.needs_reference else None
@@ -69,9 +72,20 @@ class Agent(abc.ABC):
         self.rounds = 0
         """Rounds of problems drawn; more than steps where a step takes several."""
         self.tokens = 0
-        """Tokens that the policy chose in all steps."""
+        """Tokens that were generated in all steps, those of completions that were not learned from included."""
+        self._generated = 0  # in the step under way
         self.tokenizer: Tokenizer | None = None
         """What the tokens mean, as the environment says; saved with the model."""
+
+    def _check_use(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
+        """Refuse what would have no effect."""
+        if config.critic is not None and type(self).value_targets is Agent.value_targets:
+            raise InvalidArgumentError(f"{type(self).__name__} has no use for a critic: leave `critic` out")
+        if config.reference_sync_every is not None and has_adapter(policy.model):
+            raise InvalidArgumentError(
+                "the reference of a model with an adapter is the model without it, which can't be synced: leave "
+                "`reference_sync_every` out"
+            )
 
     # What differs
 
@@ -86,6 +100,9 @@ class Agent(abc.ABC):
     def value_targets(self, batch: Batch) -> Tensor | None:
         """What the critic's values should be, f64[b l]; None for an agent without one."""
         return None
+
+    def check_episode(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents learn from any episode
+        """Raise on an episode that can't be learned from; called as each ends, before the others are played."""
 
     def finish(self, batch: Batch) -> None:  # noqa: B027 - most agents have nothing to note
         """Take note of a batch after its update, as a moving average does."""
@@ -137,35 +154,54 @@ class Agent(abc.ABC):
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
-        trajectories, rounds = self.collect(env, self.rounds)
+        self._generated = 0
+        trajectories, rounds = self._collect(env, run)
         rolled_out = time.perf_counter()
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
             metrics = summarize(trajectories) | self.update(trajectories)
-            self.steps += 1
             self.rounds += rounds
             now = time.perf_counter()
-            tokens = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories)
-            self.tokens += tokens
+            self.tokens += self._generated
             metrics |= {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
-            metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": tokens / (now - started)}
+            metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": self._generated / (now - started)}
             if run is not None:
                 run.log(self.steps, metrics)
         return metrics
 
+    def _collect(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> tuple[list[Trajectory], int]:
+        """`collect`; if that fails, the steps that were done are kept."""
+        try:
+            return self.collect(env, self.rounds)
+        except Exception:
+            if run is not None and self.steps > 0:
+                self.save(run.checkpoint_folder(self.steps))
+            raise
+
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
         """Play the episodes of one step, and say how many rounds of problems they took."""
-        return rollout(env, self.policy, self.episodes(env, first_round)), 1
+        return self.play(env, self.episodes(env, first_round)), 1
 
-    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Any]:
+    def play(
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: CausalLMPolicy | None = None
+    ) -> list[Trajectory]:
+        """`rollout` with this agent's policy, or another on its weights; checks the episodes and counts their tokens."""
+
+        def ended(trajectory: Trajectory) -> None:
+            self.check_episode(trajectory)
+            self._generated += int(trajectory.policy_mask.sum())
+
+        return rollout(env, policy or self.policy, episodes, on_episode=ended)
+
+    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """The episodes of round `number`: a pure function of it and the seed."""
         config = self.config
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from trajectories and give the metrics; see `agents.metrics`.
+        """Learn from trajectories and give the metrics; see `agents.metrics`. This is one training step.
 
-        A batch in which every verifier broke changes nothing.
+        A batch in which every verifier broke changes no weight.
         """
         batch = self.prepare(make_batch(trajectories))
         advantages = self.advantages(batch)
@@ -175,6 +211,7 @@ class Agent(abc.ABC):
             metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)
         metrics |= self.optimize(batch, advantages)
         self._after_update(batch, metrics)
+        self.steps += 1
         return metrics
 
     def prepare(self, batch: Batch) -> Batch:
@@ -282,7 +319,8 @@ class Agent(abc.ABC):
             metrics["kl_coefficient"] = self.kl_coefficient()
             if config.reference_sync_every and (self.steps + 1) % config.reference_sync_every == 0:
                 self.reference.sync(self.policy, config.reference_sync_mix)
-        if self.kl_controller is not None and "kl" in metrics:
+        # Without a token that was learned from, or with weights that have diverged, nothing is known to steer by.
+        if self.kl_controller is not None and not math.isnan(metrics.get("kl", math.nan)):
             self.kl_controller.update(metrics["kl"], len(batch))
         if config.entropy_coefficient or config.entropy_coefficient_end:
             metrics["entropy_coefficient"] = self.entropy_coefficient()
@@ -304,9 +342,10 @@ class Agent(abc.ABC):
         """Become the agent that was saved.
 
         Raises:
-            CheckpointError: If the folder holds no checkpoint, or one of another kind of agent.
+            CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
+                then nothing has changed.
         """
-        state = load_checkpoint(folder, self.policy.model, agent=self.name)
+        state = load_checkpoint(folder, self.policy.model, agent=self.name, parts=self._parts())
         self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
         self.learner.load_state_dict(state["learner"])
         if self.reference is not None:
@@ -315,6 +354,14 @@ class Agent(abc.ABC):
             self.kl_controller.coefficient = state["kl_coefficient"]
         self.load_own_state(state["own"])
         torch.set_rng_state(state["torch_rng"])
+
+    def _parts(self) -> dict[str, list[str] | None]:
+        """What the agent has beside its policy, by the names of the weights; None for what it has not."""
+        return {
+            "critic": None if self.critic is None else list(self.critic.state_dict()),
+            "reference": None if self.reference is None else list(self.reference.state_dict() or ()),
+            "KL controller": None if self.kl_controller is None else [],
+        }
 
     def own_state(self) -> dict[str, Any]:
         """What one kind of agent carries from step to step beside what all do: tensors and plain data."""
@@ -326,6 +373,7 @@ class Agent(abc.ABC):
     def _state(self) -> dict[str, Any]:
         return {
             "agent": self.name,
+            "parts": self._parts(),
             "steps": self.steps,
             "rounds": self.rounds,
             "tokens": self.tokens,

@@ -45,8 +45,9 @@ class Batch:
     """i64[b]."""
     truncated: Tensor
     """bool[b], True where the budget ran out."""
-    baselines: Tensor
-    """f64[b], what to compare the score with, such as a greedy completion's score; NaN where nothing was given."""
+    baselines: Tensor | None
+    """f64[b], what to compare the score with, such as a greedy completion's score; NaN where that is unknown, None where it
+    is for all."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     components: Tensor | None = None
@@ -140,10 +141,17 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         valid=torch.tensor(valid),
         groups=torch.tensor([trajectory.group for trajectory in trajectories]),
         truncated=torch.tensor([trajectory.truncated for trajectory in trajectories]),
-        baselines=torch.tensor([trajectory.baseline for trajectory in trajectories], dtype=torch.float64),
+        baselines=_baselines(trajectories),
         legal=_legal_masks(trajectories),
         **_components(trajectories),
     )
+
+
+def _baselines(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    given = [trajectory.baseline for trajectory in trajectories]
+    if all(baseline is None for baseline in given):
+        return None
+    return torch.tensor([math.nan if baseline is None else baseline for baseline in given], dtype=torch.float64)
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:

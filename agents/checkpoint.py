@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +42,28 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
     _flush(folder.parent)
 
 
-def load_checkpoint(folder: Path, model: Any, *, agent: str) -> dict[str, Any]:
+def load_checkpoint(
+    folder: Path, model: Any, *, agent: str, parts: Mapping[str, Sequence[str] | None]
+) -> dict[str, Any]:
     """Load the weights into the model and give the state.
 
+    Args:
+        folder: Written by `save_checkpoint`.
+        model: Gets the weights, once everything else has been found to fit.
+        agent: The agent's name.
+        parts: What the agent has beside its policy, by the names of the weights; None for what it has not.
+
     Raises:
-        CheckpointError: If there is no checkpoint, or it is of another kind of agent or model.
+        CheckpointError: If there is no checkpoint, or it is of another kind of agent, part or model.
     """
-    if not (folder / _STATE).is_file():
-        raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
-    state: dict[str, Any] = torch.load(folder / _STATE, weights_only=True)
+    state = _read_state(folder)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
     if has_adapter(model) != (state["adapter"] is not None):
         here, there = ("an", "none") if has_adapter(model) else ("no", "one")
         raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
+    _check_kind(folder, model)
+    _check_parts(folder, state["parts"], parts)
     try:
         if state["adapter"] is not None:
             set_adapter_weights(model, state["adapter"])
@@ -62,6 +73,38 @@ def load_checkpoint(folder: Path, model: Any, *, agent: str) -> dict[str, Any]:
     except RuntimeError as error:
         raise CheckpointError(f"the checkpoint at {folder} is of another model: {error}") from error
     return state
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    if not (folder / _STATE).is_file():
+        raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
+    try:
+        state: dict[str, Any] = torch.load(folder / _STATE, weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"the checkpoint at {folder} is damaged: {_STATE} can't be read ({error})") from error
+    return state
+
+
+def _check_parts(
+    folder: Path, saved: Mapping[str, Sequence[str] | None], wanted: Mapping[str, Sequence[str] | None]
+) -> None:
+    for name, weights in wanted.items():
+        if saved[name] == weights:
+            continue
+        kinds = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
+        there, here = kinds if None in (saved[name], weights) else (f"one kind of {name}", "another")
+        raise CheckpointError(
+            f"the checkpoint at {folder} has {there}, and this agent has {here}: give it the config it was saved with"
+        )
+
+
+def _check_kind(folder: Path, model: Any) -> None:
+    """A class of `transformers` reads the weights of another as far as names agree, and invents the others."""
+    kind = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
+    if kind != model.config.model_type:
+        raise CheckpointError(
+            f"the checkpoint at {folder} is of another model: a {kind}, and this is a {model.config.model_type}"
+        )
 
 
 def _flush(path: Path) -> None:

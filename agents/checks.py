@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agents.config import AgentConfig
+from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, unknown_name
 
 
@@ -38,6 +40,18 @@ def require_groups(group_size: int) -> None:
     """
     if group_size < 2:
         raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+
+
+def require_plain_scores(config: AgentConfig, reason: str) -> None:
+    """Check that no setting adds to the scores that the verifier gave.
+
+    Raises:
+        InvalidArgumentError: If one does.
+    """
+    if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
+        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r}, which changes it, is not for it")
+    if config.needs_reference and config.kl_placement == "reward":
+        raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
 
 
 def require_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -49,7 +50,7 @@ class AgentConfig:
     kl_coefficient: float = 0.0
     """The weight of the divergence from the reference policy, the one at the start; at 0 none is kept."""
     kl_coefficient_end: float | None = None
-    """Where that weight gets to at `schedule_steps` of the learner; None: it stays."""
+    """Where that weight gets to, linearly, when the learner's optimiser steps get to its `schedule_steps`; None: it stays."""
     kl_estimator: KLEstimator = KLEstimator.K3
     """How the divergence is estimated from the tokens that were sampled."""
     kl_placement: Literal["loss", "reward"] = "loss"
@@ -65,7 +66,7 @@ class AgentConfig:
     entropy_coefficient: float = 0.0
     """The weight of the entropy that is added to what is maximised."""
     entropy_coefficient_end: float | None = None
-    """Where that weight gets to at `schedule_steps` of the learner; None: it stays."""
+    """Where that weight gets to, linearly, when the learner's optimiser steps get to its `schedule_steps`; None: it stays."""
     importance_correction: Correction = Correction.NONE
     """How tokens are weighed that another engine or older weights sampled; with `NONE` the sampler's log-probabilities are
     taken for the learner's, which they are where the policy samples itself."""
@@ -83,9 +84,21 @@ class AgentConfig:
                 raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
         for name, choices in _CHOICES.items():
             object.__setattr__(self, name, choice(name, getattr(self, name), choices))
-        for name in ("kl_coefficient", "entropy_coefficient", "importance_cap"):
-            if not getattr(self, name) >= 0:
-                raise InvalidArgumentError(f"{name} is at least 0, got {getattr(self, name)}")
+        for name in ("kl_coefficient", "entropy_coefficient", "kl_coefficient_end", "entropy_coefficient_end"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise InvalidArgumentError(f"{name} is a number from 0 on, got {value}")
+        if not self.importance_cap >= 1:
+            raise InvalidArgumentError(
+                f"importance_cap is at least 1, the weight of the policy's own samples, got {self.importance_cap}"
+            )
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
+        if self.problems_per_step * self.group_size % self.minibatches:
+            raise InvalidArgumentError(
+                f"the batch of problems_per_step={self.problems_per_step} x group_size={self.group_size} completions can't be "
+                f"divided into minibatches={self.minibatches} of one size"
+            )
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
             raise InvalidArgumentError(f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length")
         self._check_truncation()
@@ -97,8 +110,15 @@ class AgentConfig:
             raise InvalidArgumentError(
                 "truncation 'bootstrap' goes on from a critic's value: set critic=CriticConfig()"
             )
-        if self.truncation is Truncation.SOFT_OVERLONG and (self.max_tokens is None or self.overlong_margin is None):
-            raise InvalidArgumentError("truncation 'soft-overlong' needs max_tokens and overlong_margin")
+        if not math.isfinite(self.truncation_reward):
+            raise InvalidArgumentError(f"truncation_reward is a number, got {self.truncation_reward}")
+        if self.truncation is Truncation.SOFT_OVERLONG:
+            if self.max_tokens is None or self.overlong_margin is None:
+                raise InvalidArgumentError("truncation 'soft-overlong' needs max_tokens and overlong_margin")
+            if not 1 <= self.overlong_margin <= self.max_tokens:
+                raise InvalidArgumentError(
+                    f"overlong_margin is from 1 to max_tokens={self.max_tokens}, got {self.overlong_margin}"
+                )
 
     def _check_kl(self) -> None:
         if self.kl_placement not in ("loss", "reward"):
@@ -108,6 +128,22 @@ class AgentConfig:
                 f"kl_target is greater than 0 and steers a kl_coefficient that starts above 0; got "
                 f"kl_target={self.kl_target}, kl_coefficient={self.kl_coefficient}"
             )
+        if self.kl_target is not None and self.kl_coefficient_end is not None:
+            raise InvalidArgumentError(
+                "the weight of the KL term is either steered to kl_target or goes to kl_coefficient_end"
+            )
+        if not self.kl_horizon * 5 > self.problems_per_step * self.group_size:
+            raise InvalidArgumentError(
+                f"kl_horizon is more than a fifth of the completions of a step, got {self.kl_horizon} for "
+                f"{self.problems_per_step * self.group_size}"
+            )
+        if self.needs_reference and self.kl_placement == "loss" and self.kl_estimator is KLEstimator.K1:
+            raise InvalidArgumentError(
+                "kl_estimator 'k1' as a term of the loss has a gradient of mean 0 and holds nothing back: set "
+                "kl_estimator='k3-ratio' or 'k2', or kl_placement='reward'"
+            )
+        if self.reference_sync_every is not None and self.reference_sync_every < 1:
+            raise InvalidArgumentError(f"reference_sync_every is at least 1, or None, got {self.reference_sync_every}")
         if not 0 < self.reference_sync_mix <= 1:
             raise InvalidArgumentError(f"reference_sync_mix is in (0, 1], got {self.reference_sync_mix}")
         self.kl_schedule()  # raises on what does not fit
@@ -128,7 +164,10 @@ class AgentConfig:
     def _schedule(self, start: float, end: float | None) -> Schedule:
         if end is None:
             return Schedule(start, start, "constant")
-        return Schedule(start, end, "linear", self.learner.schedule_steps)
+        total = self.learner.schedule_steps
+        # The learner counts optimiser steps, these schedules training steps.
+        steps = None if total is None else math.ceil(total / (self.epochs * self.minibatches))
+        return Schedule(start, end, "linear", steps)
 
 
 _CHOICES: dict[str, type[enum.StrEnum]] = {

@@ -18,7 +18,6 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from agents.grpo import GRPO, GRPOConfig
-from agents.rollouts import rollout
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
@@ -45,17 +44,18 @@ class DAPO(GRPO):
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
         """Play rounds of problems until `problems_per_step` groups have scores that differ."""
+        if self.config.max_rounds == 1:
+            return super().collect(env, first_round)
         wanted = self.config.problems_per_step
         flat: list[list[Trajectory]] = []
         spread: list[list[Trajectory]] = []
         rounds = 0
         while len(spread) < wanted and rounds < self.config.max_rounds:
-            for group in _groups(rollout(env, self.policy, self.episodes(env, first_round + rounds))):
+            for group in _groups(self.play(env, self.episodes(env, first_round + rounds))):
                 (spread if _spreads(group) else flat).append(group)
             rounds += 1
         # Groups without spread fill the step up: they have no gradient, and its size stays what the config says.
-        chosen = (spread + flat)[:wanted] if self.config.max_rounds > 1 else flat + spread
-        return _renumbered(chosen), rounds
+        return _renumbered((spread + flat)[:wanted]), rounds
 
 
 def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:

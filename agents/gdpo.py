@@ -13,7 +13,9 @@ from torch import Tensor
 
 from agents.advantages import multi_reward
 from agents.batch import Batch
+from agents.checks import require_plain_scores
 from agents.grpo import GRPO, GRPOConfig
+from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
 
@@ -21,12 +23,24 @@ from verifiers import InvalidArgumentError
 class GDPOConfig(GRPOConfig):
     """Settings of GDPO; its advantages have no use for `scale`."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_plain_scores(self, "GDPO compares the parts of a score, not their sum")
+
+
+_WITHOUT_PARTS = 'GDPO needs a score of several parts, the same in every verdict: give the environment verifier=("weighted_sum", {...})'
+
 
 class GDPO(GRPO):
     """GRPO for several rewards, each normalised on its own."""
 
     name = "gdpo"
     config: GDPOConfig
+
+    def check_episode(self, trajectory: Trajectory) -> None:
+        """Refuse a score without parts."""
+        if not trajectory.broken and not trajectory.reward_parts:
+            raise InvalidArgumentError(_WITHOUT_PARTS)
 
     def relative_scores(self, batch: Batch) -> Tensor:
         """The weighted sum of the parts' z-scores, normalised over the batch.
@@ -37,7 +51,5 @@ class GDPO(GRPO):
         if not batch.valid.any():
             return batch.scores.nan_to_num(0.0)
         if batch.components is None or batch.component_weights is None:
-            raise InvalidArgumentError(
-                'GDPO needs a score of several parts in every verdict: give the environment verifier=("weighted_sum", {...})'
-            )
+            raise InvalidArgumentError(_WITHOUT_PARTS)
         return multi_reward(batch.components, batch.component_weights, batch.groups, batch.valid)

@@ -176,9 +176,8 @@ class Learner:
     ) -> dict[str, float]:
         part = part.to(self.policy.model.device)
         first = part.first
-        legal = part.legal_tokens(first, self.policy.vocab_size)
         reads = self.critic is not None and self.critic.reads_policy
-        outputs = self.policy.forward(part.tokens, first, legal, with_states=reads)
+        outputs = self.policy.read(part, with_states=reads)
         tail = part.positions_from(first)
         mask = tail.loss_mask
         # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
@@ -223,7 +222,7 @@ class Learner:
             states = None
             if self.critic.reads_policy:
                 with torch.no_grad():
-                    states = self.policy.forward(part.tokens, first, with_states=True).states
+                    states = self.policy.read(part, with_states=True).states
             values = self.critic.values(part.tokens, first, states)[:, :-1]
             error = self._value_error(part.positions_from(first), values).sum() / num_tokens
             error.backward()

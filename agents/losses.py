@@ -38,7 +38,8 @@ def clipped_surrogate(
     At r = 1 its gradient is that of `policy_gradient`. The clip bounds may differ (DAPO, Yu et al. 2025, equation 8).
 
     For A < 0 the minimum has no bound as r grows. With `dual_clip` c the objective is at least c A there, so the loss at
-    most -c A, with gradient 0 from r = c on (Ye et al. 2020, arXiv:1912.09729, with c = 3).
+    most -c A, with gradient 0 from r = c on (Ye et al. 2020, arXiv:1912.09729, with c = 3). Without it the ratio is cut at
+    e^20, so that nothing overflows, and has no gradient beyond.
 
     Raises:
         InvalidArgumentError: If `dual_clip` is not above 1; at 1 and below it would cut off what PPO learns from.
@@ -69,7 +70,8 @@ def sequence_clipped_surrogate(
     `Aggregation.SEQUENCE_MEAN_TOKEN_MEAN`, the paper's, value and gradient are those of GSPO, and a completion is clipped as
     a whole. The default bounds are the paper's: a ratio of means stays near 1.
 
-    Where s_i = 1 its gradient is that of `policy_gradient`.
+    Where s_i = 1 its gradient is that of `policy_gradient`. s_i is cut at e^20, so that nothing overflows; for A < 0 its
+    tokens keep their gradients beyond.
     """
     differences = torch.where(mask, (logprobs - old_logprobs).detach(), 0.0)
     sequence = differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)

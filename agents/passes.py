@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,13 +14,17 @@ from agents.policy import CausalLMPolicy
 
 
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
-    """Row indices in parts of up to `size`, longest first, so that rows of similar length go together.
+    """Row indices in parts of up to `size`: groups together, since they share their prompt, and those of similar length.
 
     Rows without a token to learn from, and those not in `keep` (bool[b]), are left out.
     """
     wanted = batch.loss_mask.any(dim=1).cpu()
     wanted = wanted if keep is None else wanted & keep.cpu()
-    order = batch.lengths.argsort(descending=True, stable=True).cpu()
+    _, group = batch.groups.cpu().unique(return_inverse=True)
+    lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # rows that are left out decide nothing
+    longest = torch.zeros(len(group), dtype=lengths.dtype).scatter_reduce(0, group, lengths, "amax")[group]
+    # By the group's longest row, then by group, then by the row's own length.
+    order = torch.from_numpy(np.lexsort((-lengths.numpy(), group.numpy(), -longest.numpy())))
     order = order[wanted[order]]
     if len(order):
         yield from order.split(size)
@@ -30,7 +35,7 @@ def token_logprobs(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) 
     """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 off the loss mask."""
 
     def read(part: Batch, first: int) -> Tensor:
-        return policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size)).logprobs
+        return policy.read(part).logprobs
 
     found = _fill(policy, batch, micro_batch_size, read)
     return torch.where(batch.loss_mask, found, 0.0)
@@ -52,8 +57,7 @@ def critic_values(policy: CausalLMPolicy, critic: Critic, part: Batch, first: in
     """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
     if not critic.reads_policy:
         return critic.values(part.tokens, first, None)
-    legal = part.legal_tokens(first, policy.vocab_size)
-    return critic.values(part.tokens, first, policy.forward(part.tokens, first, legal, with_states=True).states)
+    return critic.values(part.tokens, first, policy.read(part, with_states=True).states)
 
 
 def _fill(

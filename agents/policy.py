@@ -12,13 +12,21 @@ import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
+from agents.batch import Batch
 from agents.kv_cache import CacheKind, RowCache, cache_kind, read_without_cache
 from agents.memory import Checkpointing, checkpointed, checkpoints
+from agents.model_parts import body_of, can_share, head_is_plain
 from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents.shared_prefix import Layout, is_cheaper, plan, shared_prefix_attention
+from agents.token_logprobs import token_logprobs_and_entropy
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
+
+_LOGITS_AT_ONCE = 2**24
+"""Most logits that come to be at once when learning; 64 MiB in float32, of which a step needs several copies."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class CausalLMPolicy:
             and else the weights' own.
         checkpointing: Whether the backward pass computes activations again in place of keeping them; `"auto"`: on a GPU whose
             free memory they would not fit in.
+        shared_prefix: Read what rows of a group have in common once when learning, where that is less work and the model
+            allows it; it changes nothing beyond rounding.
 
     Raises:
         InvalidArgumentError: If the temperature is negative, or the model has fewer tokens than `vocab_size`.
@@ -64,6 +74,7 @@ class CausalLMPolicy:
         seed: int = 0,
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         checkpointing: Checkpointing = "auto",
+        shared_prefix: bool = True,
     ) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
@@ -78,6 +89,9 @@ class CausalLMPolicy:
         self.seed = seed
         self.precision = _precision(model) if precision == "auto" else precision
         self.checkpointing = checkpointing
+        self.shared_prefix = shared_prefix
+        self._sharing: bool | None = None
+        self._plain_head: bool | None = None
         self.version = 0
         self._kind = cache_kind(self.model)
         self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -101,6 +115,7 @@ class CausalLMPolicy:
             seed=self.seed,
             precision=self.precision,
             checkpointing=self.checkpointing,
+            shared_prefix=self.shared_prefix,
         )
 
     # Acting
@@ -282,6 +297,38 @@ class CausalLMPolicy:
 
     # Learning
 
+    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+        """What the model says of a batch's tokens from `part.first` on. With gradients.
+
+        Rows that begin alike are read together (`agents.shared_prefix`) where that is less work; see `forward` for the rest.
+        """
+        first = part.first
+        legal = part.legal_tokens(first, self.vocab_size)
+        if not with_states and self._shares_prefixes():
+            prefixes = part.loss_mask.int().argmax(dim=1).clamp(min=1)
+            layout = plan(part.tokens, part.lengths, prefixes)
+            rows, length = part.tokens.shape
+            if is_cheaper(layout, rows, length, self.model.config.get_text_config()):
+                return self._read_packed(part, layout, first, legal)
+        return self.forward(part.tokens, first, legal, with_states=with_states)
+
+    def _read_packed(self, part: Batch, layout: Layout, first: int, legal: Tensor | None) -> TokenOutputs:
+        """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
+        inputs = {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
+        at = (layout.rows, layout.places - first)
+        with shared_prefix_attention(self.model):
+            found = self._logprobs_and_entropy(
+                inputs, layout.sources, part.tokens[layout.rows, layout.places], None if legal is None else legal[at]
+            )
+        shape = (len(part), part.tokens.shape[1] - first)
+        return TokenOutputs(*(each.new_zeros(shape).index_put(at, each) for each in found))
+
+    def _shares_prefixes(self) -> bool:
+        """Whether the packed pass is wanted and right for this model; found out by trying it once."""
+        if self._sharing is None:
+            self._sharing = self.shared_prefix and can_share(self.model)
+        return self._sharing
+
     def forward(
         self,
         tokens: Int[Tensor, "b l"],
@@ -301,33 +348,75 @@ class CausalLMPolicy:
             legal: bool[b t v], the tokens each was chosen from; None if all.
             with_states: Give the states too.
         """
-        again = torch.is_grad_enabled() and self._recomputes(tokens)
-        with self.autocast(), checkpointed(self.model, again), self._states_of_the_head(with_states) as states:
-            logits = self._logits(tokens, first)
-        logprobs = scaled_logprobs(logits, self.temperature, legal)
-        chosen = logprobs.gather(-1, tokens[:, first:, None]).squeeze(-1)
-        # A token that was not legal has log-probability -inf and adds nothing.
-        entropy = -(logprobs.exp() * logprobs.clamp(min=torch.finfo(logprobs.dtype).min)).sum(-1)
-        kept = tokens.shape[1] - first + 1
-        return TokenOutputs(chosen, entropy, states[0][:, -kept:] if with_states else None)
+        chosen = tokens[:, first:]
+        places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
+        with self._states_of_the_head(with_states) as states:
+            found = self._logprobs_and_entropy(
+                {"input_ids": tokens}, places, chosen.reshape(-1), None if legal is None else legal.flatten(0, 1)
+            )
+        logprobs, entropy = (each.view(chosen.shape) for each in found)
+        return TokenOutputs(logprobs, entropy, states[0][:, -len(places) :] if with_states else None)
+
+    def _logprobs_and_entropy(
+        self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies f32[n] of tokens i64[n].
+
+        Args:
+            inputs: Of the model, with `input_ids` i64[r s].
+            places: i64[k], the places whose states predict the tokens; one more than is used where states are wanted.
+            tokens: In the order of rows and places, n = r k.
+            legal: bool[n v], the tokens each was chosen from; None if all.
+        """
+        rows = len(inputs["input_ids"])
+        used = len(tokens) // rows
+        again = torch.is_grad_enabled() and self._recomputes(inputs["input_ids"])
+        with self.autocast(), checkpointed(self.model, again):
+            if used == len(places) and len(tokens) * self.vocab_size > _LOGITS_AT_ONCE and self._head_is_plain():
+                states = body_of(self.model)(**inputs, use_cache=False).last_hidden_state[:, places].flatten(0, 1)
+                return self._by_chunks(states, tokens, legal)
+            logits = self.model(**inputs, use_cache=False, logits_to_keep=places).logits
+        if logits.shape[1] != len(places):  # not every model leaves the others out
+            logits = logits[:, places]
+        logits = logits[:, :used, : self.vocab_size].flatten(0, 1)
+        return token_logprobs_and_entropy(logits, tokens, self.temperature, legal)
+
+    def _by_chunks(self, states: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The same from states f[n d], by parts of the tokens, so that no tensor of all tokens x vocabulary comes to be."""
+        head = self.model.get_output_embeddings()
+
+        def read(part: Tensor, own: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
+            with self.autocast():
+                logits = head(part)[:, : self.vocab_size]
+            return token_logprobs_and_entropy(logits, own, self.temperature, allowed)
+
+        size = max(1, _LOGITS_AT_ONCE // self.vocab_size)
+        allowed = [None] * -(-len(tokens) // size) if legal is None else legal.split(size)
+        parts = [
+            checkpoint(read, *each, use_reentrant=False) if torch.is_grad_enabled() else read(*each)
+            for each in zip(states.split(size), tokens.split(size), allowed, strict=True)
+        ]
+        logprobs, entropies = zip(*parts, strict=True)
+        return torch.cat(logprobs), torch.cat(entropies)
+
+    def _head_is_plain(self) -> bool:
+        """Whether logits are the output layer of the body's last states and no more; found out by trying it once."""
+        if self._plain_head is None:
+            self._plain_head = head_is_plain(self.model)
+        return self._plain_head
 
     def distributions(
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
     ) -> Float[Tensor, "b t v"]:
         """Log-probabilities of every token at positions `first` to l - 1; see `forward`."""
+        kept = tokens.shape[1] - first + 1
         with self.autocast():
-            logits = self._logits(tokens, first)
-        return scaled_logprobs(logits, self.temperature, legal)
+            logits = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits
+        return scaled_logprobs(logits[:, -kept:-1, : self.vocab_size], self.temperature, legal)
 
     def _recomputes(self, tokens: Tensor) -> bool:
         half = self.precision == "bfloat16" or self.model.dtype.itemsize == 2
         return checkpoints(self.model, self.checkpointing, tokens.numel(), self.vocab_size, 2 if half else 4)
-
-    def _logits(self, tokens: Tensor, first: int) -> Tensor:
-        kept = tokens.shape[1] - first + 1
-        output = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept)
-        logits: Tensor = output.logits[:, -kept:-1, : self.vocab_size]
-        return logits
 
     @contextlib.contextmanager
     def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:

@@ -73,7 +73,7 @@ class Reinforce(Agent):
         return self._returns(batch) - self._baseline(batch)
 
     def _returns(self, batch: Batch) -> Tensor:
-        return returns_to_go(batch.rewards, batch.loss_mask, self.config.discount)
+        return returns_to_go(batch.rewards, batch.loss_mask, self.config.discount, batch.bootstrap)
 
     def _baseline(self, batch: Batch) -> Tensor | float:
         match self.config.baseline:
@@ -90,7 +90,7 @@ class Reinforce(Agent):
                 return batch.values
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """Monte-Carlo: the return from each token on."""
+        """Monte-Carlo: the return from each token on, with `Truncation.BOOTSTRAP` and the value of where it was cut off."""
         return None if self.critic is None else self._returns(batch)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

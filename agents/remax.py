@@ -23,7 +23,6 @@ from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
 from agents.problems import num_problems
-from agents.rollouts import rollout
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
@@ -51,15 +50,15 @@ class ReMax(Agent):
                 "ReMax answers each problem twice, and this environment has no num_problems to choose a problem by"
             )
         episodes = self.episodes(env, first_round)
-        sampled = rollout(env, self.policy, episodes)
+        sampled = self.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())
-        greedy = rollout(env, self.policy.at_temperature(0.0), once)
+        greedy = self.play(env, once, self.policy.at_temperature(0.0))
         scores = {trajectory.group: trajectory.score for trajectory in greedy}
         return [dataclasses.replace(each, baseline=scores[each.group]) for each in sampled], 1
 
     def advantages(self, batch: Batch) -> Tensor:
         """The return from each token on, less the greedy score; 0 where the verifier broke on the greedy completion."""
-        if batch.valid.any() and bool(batch.baselines[batch.valid].isnan().all()):
+        if batch.baselines is None:
             raise InvalidArgumentError(
                 "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
                 "trajectory its `baseline`"

@@ -36,12 +36,16 @@ class Schedule:
             )
         if self.warmup_steps < 0:
             raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
+        if self.shape != "constant" and self.steps is not None and self.warmup_steps >= self.steps:
+            raise InvalidArgumentError(
+                f"warmup_steps={self.warmup_steps} leave nothing of schedule_steps={self.steps} for the {self.shape} schedule"
+            )
 
     def __call__(self, step: int) -> float:
         """The value at a step, the first being 0."""
         warm = min(1.0, (step + 1) / (self.warmup_steps + 1))
         if self.shape == "constant" or self.steps is None:
             return self.start * warm
-        progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.steps - self.warmup_steps))
+        progress = min(1.0, max(0, step - self.warmup_steps) / (self.steps - self.warmup_steps))
         left = 1 - progress if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
         return warm * (self.end + (self.start - self.end) * left)

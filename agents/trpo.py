@@ -162,7 +162,7 @@ class TRPO(Agent):
             part = batch.rows(rows).to(self.policy.model.device)
             first, width = part.first, part.tokens.shape[1]
             with torch.set_grad_enabled(with_gradient):
-                found = self.policy.forward(part.tokens, first, part.legal_tokens(first, self.policy.vocab_size))
+                found = self.policy.read(part)
                 tail = part.positions_from(first)
                 mask = tail.loss_mask
                 outputs = TokenOutputs(torch.where(mask, found.logprobs, 0.0), torch.where(mask, found.entropy, 0.0))

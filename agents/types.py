@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvr_envs import Observation
-from verifiers import Outcome, Verdict
+from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,11 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode: its problem, its tokens, and for each token what learning needs. l counts the prompt too."""
+    """One episode: its problem, its tokens, and for each token what learning needs. l counts the prompt too.
+
+    Raises:
+        InvalidArgumentError: If a reward is not finite and no verdict says that the verifier broke.
+    """
 
     problem_id: str
     group: int
@@ -77,8 +81,18 @@ class Trajectory:
     """i32[l], the version that produced each token."""
     action_masks: NDArray[np.uint8] | None = None
     """u8[l ceil(v/8)], for each token the legal tokens it was chosen from, packed by `numpy.packbits`; None if all were."""
-    baseline: float = math.nan
-    """A score of the same problem to compare this one's with, such as that of the greedy completion; NaN if there is none."""
+    baseline: float | None = None
+    """A score of the same problem to compare this one's with, such as that of the greedy completion; NaN if its verifier
+    broke, None if none was asked for."""
+
+    def __post_init__(self) -> None:
+        if not self.broken and not np.isfinite(self.rewards).all():
+            token = int(np.flatnonzero(~np.isfinite(self.rewards))[0])
+            said = "no verdict" if self.verdict is None else f"the verdict {self.verdict.outcome}"
+            raise InvalidArgumentError(
+                f"the reward of token {token} is {self.rewards[token]} in an episode of problem {self.problem_id!r} with "
+                f"{said}: rewards are finite, and a verifier that broke says VERIFIER_ERROR, so that its episode is left out"
+            )
 
     @property
     def score(self) -> float:
@@ -87,10 +101,8 @@ class Trajectory:
 
     @property
     def broken(self) -> bool:
-        """Whether the verifier broke or the score is no number, so that the episode is no evidence about the policy."""
-        return not np.isfinite(self.score) or (
-            self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
-        )
+        """Whether the verifier broke, so that the episode is no evidence about the policy."""
+        return self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
 
     @property
     def reward_parts(self) -> dict[str, tuple[float, float]]:

@@ -38,9 +38,9 @@ class Outcome(enum.StrEnum):
     """What a verifier found. Only `VERIFIER_ERROR` is no evidence about the policy."""
 
     CORRECT = "correct"
-    """The answer is right (score 1)."""
+    """The answer is right (score 1, where the verifier says nothing else)."""
     INCORRECT = "incorrect"
-    """There is an answer and it is wrong (score 0)."""
+    """There is an answer and it is wrong (score 0, where the verifier says nothing else)."""
     NO_ANSWER = "no_answer"
     """No answer was found in the completion (score 0)."""
     TIMEOUT = "timeout"

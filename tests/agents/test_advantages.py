@@ -67,7 +67,8 @@ def test_a_reward_in_a_hole_counts_for_the_decisions_before_it_only() -> None:
     rewards = f64(0, 0, 8, 0, 0)[None]
     mask = torch.tensor([[True, True, False, False, True]])
     assert returns_to_go(rewards, mask).tolist() == [[8, 8, 0, 0, 0]]
-    assert returns_to_go(rewards, mask, 0.5).tolist() == [[2, 4, 0, 0, 0]]
+    assert returns_to_go(rewards, mask, 0.5).tolist() == [[4, 8, 0, 0, 0]]
+    assert returns_to_go(rewards, mask, 0.0).tolist() == [[0, 8, 0, 0, 0]]
 
 
 def test_a_hole_of_any_width_does_not_discount() -> None:
@@ -80,10 +81,10 @@ def test_a_hole_of_any_width_does_not_discount() -> None:
 
 
 def closed_form(rewards: np.ndarray, mask: np.ndarray, discount: float) -> np.ndarray:
-    """G_t = sum over k >= t of discount^(decisions made from t to k - 1) r_k, term by term."""
+    """G_t = sum over k >= t of discount^(decisions made after t and up to k) r_k, term by term."""
     returns = np.zeros_like(rewards)
     for t in np.flatnonzero(mask):
-        returns[t] = sum(discount ** int(mask[t:k].sum()) * rewards[k] for k in range(t, len(rewards)))
+        returns[t] = sum(discount ** int(mask[t + 1 : k + 1].sum()) * rewards[k] for k in range(t, len(rewards)))
     return returns
 
 
@@ -738,12 +739,12 @@ def token_rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, flo
 
 
 def own_steps(
-    rewards: np.ndarray, values: np.ndarray, mask: np.ndarray, discount: float, bootstrap: float
+    rewards: np.ndarray, values: np.ndarray, mask: np.ndarray, bootstrap: float
 ) -> tuple[list[float], list[float]]:
-    """What is earned between decisions, and V at each of them and after the last."""
+    """What is earned from each decision until the next, and V at each of them and after the last."""
     own = np.flatnonzero(mask)
     ends = [*own, len(mask)][1:]
-    earned = [rewards[t] + discount * rewards[t + 1 : end].sum() for t, end in zip(own, ends, strict=True)]
+    earned = [rewards[t:end].sum() for t, end in zip(own, ends, strict=True)]
     return earned, [*values[own], bootstrap]
 
 
@@ -767,7 +768,7 @@ DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
 def test_gae_is_the_sum_of_discounted_td_errors(
     row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, trace_decay: float
 ) -> None:
-    earned, states = own_steps(*row[:3], discount, row[3])
+    earned, states = own_steps(*row)
     errors = [earned[d] + discount * states[d + 1] - states[d] for d in range(len(earned))]
     expected = [
         sum((discount * trace_decay) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
@@ -781,7 +782,7 @@ def test_gae_is_the_sum_of_discounted_td_errors(
 def test_n_step_is_n_rewards_and_then_the_value(
     row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, n: int
 ) -> None:
-    earned, states = own_steps(*row[:3], discount, row[3])
+    earned, states = own_steps(*row)
     expected = []
     for d in range(len(earned)):
         end = min(d + n, len(earned))
@@ -795,9 +796,12 @@ def test_n_step_is_n_rewards_and_then_the_value(
 def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float) -> None:
     rewards, values, mask, bootstrap = row
     own = torch.from_numpy(mask)
-    monte_carlo = returns_to_go(torch.from_numpy(rewards)[None], own[None], discount)[0][own]
+    given = torch.from_numpy(rewards)[None], own[None], discount
+    monte_carlo = returns_to_go(*given)[0][own]
     left = torch.arange(len(monte_carlo), 0, -1)
-    expected = monte_carlo + f64(discount) ** left * bootstrap - torch.from_numpy(values)[own]
+    continued = monte_carlo + f64(discount) ** left * bootstrap
+    torch.testing.assert_close(returns_to_go(*given, f64(bootstrap))[0][own], continued, rtol=0, atol=1e-11)
+    expected = continued - torch.from_numpy(values)[own]
     td_error = run(gae, row, discount=discount, trace_decay=0.0)
     whole = run(gae, row, discount=discount)
     for found, limit in (
@@ -811,15 +815,16 @@ def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray,
 def test_gae_by_hand() -> None:
     rewards, values = f64(5, 1, 2, 3, 9)[None], f64(7, 1, 4, 2, 7)[None]
     mask = torch.tensor([[False, True, False, True, False]])
-    # Decisions 1 and 3. The hole's 2 and the trailing 9 come one discount later: 3 + 9 / 2 - 2 = 5.5 without a value after;
-    # 1 + (2 + 2) / 2 - 1 = 2 and a quarter of 5.5 on top.
+    # Decisions 1 and 3 earn 1 + 2 and 3 + 9, what was paid after them included. The errors are 12 - 2 = 10, without a value
+    # after, and 3 + 2 / 2 - 1 = 3; a quarter of 10 comes on top.
     found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5)
-    assert found.tolist() == [[0, 3.375, 0, 5.5, 0]]
+    assert found.tolist() == [[0, 5.5, 0, 10, 0]]
     # A truncated episode that is worth 8 after its end: half of 8 more in the last error.
     found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5, bootstrap=f64(8))
-    assert found.tolist() == [[0, 4.375, 0, 9.5, 0]]
-    assert n_step(rewards, values, mask, 1, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 2, 0, 9.5, 0]]
-    assert n_step(rewards, values, mask, 2, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 6.75, 0, 9.5, 0]]
+    assert found.tolist() == [[0, 6.5, 0, 14, 0]]
+    assert n_step(rewards, values, mask, 1, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 3, 0, 14, 0]]
+    # 3 + 12 / 2 + 8 / 4 - 1.
+    assert n_step(rewards, values, mask, 2, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 10, 0, 14, 0]]
 
 
 def test_exact_values_leave_no_advantage_in_a_chain_without_choice() -> None:

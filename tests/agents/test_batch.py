@@ -73,12 +73,16 @@ def test_a_broken_verifier_hides_the_rewards_that_came_before_it_broke() -> None
     assert make_batch([broken]).rewards.tolist() == [[0, 0, 0, 0]]
 
 
-def test_a_score_that_is_no_number_is_never_learned_from_as_0() -> None:
-    """An environment without verdicts may pay NaN, too."""
-    unscored = trajectory([0, 1, 1], rewards=[0.0, 0.0, math.nan])
-    batch = make_batch([scored(1.0), unscored])
-    assert batch.valid.tolist() == [True, False]
-    assert not batch.loss_mask[1].any()
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("verdict", "said"), [(None, "no verdict"), (Verdict(1.0, Outcome.CORRECT), "the verdict correct")]
+)
+def test_a_reward_that_is_no_number_needs_a_verifier_that_broke(
+    reward: float, verdict: Verdict | None, said: str
+) -> None:
+    message = rf"the reward of token 1 is {reward} in an episode of problem 'p' with {said}: .*VERIFIER_ERROR"
+    with pytest.raises(InvalidArgumentError, match=message):
+        trajectory([0, 1, 1], rewards=[0.0, reward, 1.0], verdict=verdict)
 
 
 def test_rows_are_taken_in_order_and_cut_to_the_longest() -> None:

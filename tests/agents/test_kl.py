@@ -94,6 +94,31 @@ def test_k3_is_never_negative_and_0_only_where_the_policies_agree() -> None:
 # Gradients
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.3, -1.0])
+@pytest.mark.parametrize("gap", [-30.0, -2.0, -0.1, 0.1, 2.0, 15.0])
+def test_the_gradient_of_k3_ratio_is_the_products_derivative(gap: float, shift: float) -> None:
+    """By autograd through the ratio and k3, in float64 and without cuts, where that has digits enough."""
+    logprobs = torch.full((1, 1), -1.0, dtype=torch.float64, requires_grad=True)
+    reference, old = logprobs.detach() + gap, logprobs.detach() - shift
+    away = reference - logprobs
+    plain = (logprobs - old).exp() * (away.exp() - away - 1)
+    found = kl_estimate("k3-ratio", logprobs, reference, old)
+    assert float(found.detach()) == pytest.approx(float(plain.detach()), rel=1e-9)
+    (expected,) = torch.autograd.grad(plain.sum(), logprobs)
+    (slope,) = torch.autograd.grad(found.sum(), logprobs)
+    assert float(slope) == pytest.approx(float(expected), rel=1e-8)
+
+
+@pytest.mark.parametrize("gap", [19.0, 21.0, 30.0, 2000.0])
+def test_k3_ratio_pulls_towards_a_reference_that_is_far_above(gap: float) -> None:
+    """By hand: on-policy the derivative by log pi is log pi - log ref = -gap, in float32 and beyond the cut too."""
+    logprobs = torch.full((1, 1), -gap, requires_grad=True)
+    (slope,) = torch.autograd.grad(
+        kl_estimate("k3-ratio", logprobs, torch.zeros(1, 1), logprobs.detach()).sum(), logprobs
+    )
+    assert float(slope) == pytest.approx(-gap, rel=1e-6)
+
+
 def test_k1_in_the_loss_teaches_nothing_on_average(policy: Categorical) -> None:
     assert policy.gradient(policy.expected(KLEstimator.K1, policy.logprobs())).abs().max() < 1e-14
 

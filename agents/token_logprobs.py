@@ -1,0 +1,73 @@
+"""Log-probabilities and entropies of tokens from logits, with a backward pass that keeps nothing but the logits.
+
+Written out by hand, since `log_softmax`, `gather` and the entropy keep several copies of what is by far the largest tensor of
+a training step, tokens x vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def token_logprobs_and_entropy(
+    logits: Float[Tensor, "n v"],
+    tokens: Int[Tensor, " n"],
+    temperature: float,
+    legal: Bool[Tensor, "n v"] | None = None,
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """Log p(token) and H(p) in nats, with p = softmax(logits / temperature) over the legal tokens; both f32.
+
+    The gradient by z = logits / temperature is that of the equations d log p_y / dz = onehot(y) - p and
+    dH / dz_j = -p_j (log p_j + H). Not twice differentiable.
+    """
+    found: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
+    return found
+
+_LOWEST = -1e30
+"""In place of the log-probability -inf of a token that is not legal, where it is multiplied by its probability, 0."""
+
+
+def _log_shares(logits: Tensor, temperature: float, legal: Tensor | None) -> Tensor:
+    """Give log p f32[n v] in a tensor of its own, shifted by the largest logit first, as rounding wants it."""
+    scaled = logits.float() / temperature if temperature != 1 else logits.float()
+    if legal is not None:
+        scaled = scaled.masked_fill(~legal, -torch.inf)
+    shifted = scaled - scaled.amax(-1, keepdim=True)
+    return shifted.sub_(shifted.logsumexp(-1, keepdim=True))
+
+
+class _TokenLogprobs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, tokens: Tensor, temperature: float, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        log_shares = _log_shares(logits, temperature, legal)
+        logprobs = log_shares.gather(-1, tokens[:, None]).squeeze(-1)
+        # A token that is not legal has probability 0 and adds nothing.
+        finite = log_shares if legal is None else log_shares.clamp(min=_LOWEST)
+        entropy = -torch.linalg.vecdot(log_shares.exp(), finite)
+        ctx.save_for_backward(logits, tokens, entropy, legal)
+        ctx.temperature = temperature
+        return logprobs, entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_logprob: Tensor, by_entropy: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, tokens, entropy, legal = ctx.saved_tensors
+        # In place as far as it goes: this is the peak of the memory of a step.
+        log_shares = _log_shares(logits, ctx.temperature, legal)
+        slopes = log_shares.exp()
+        if bool(by_entropy.any()):
+            finite = log_shares.clamp_(min=_LOWEST)
+            slopes.mul_(finite.add_(entropy[:, None]).mul_(by_entropy[:, None]).add_(by_logprob[:, None])).neg_()
+        else:
+            slopes.mul_(-by_logprob[:, None])
+        slopes.scatter_add_(-1, tokens[:, None], by_logprob[:, None])
+        if ctx.temperature != 1:
+            slopes.div_(ctx.temperature)
+        return slopes.to(logits.dtype), None, None, None

@@ -1,0 +1,265 @@
+"""The packed pass equals the plain one: log-probabilities, entropies, gradients; and knows when it is not to be used."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from agents import GRPO, Batch, CausalLMPolicy, GRPOConfig, LearnerConfig, Trajectory, make_batch
+from agents import policy as policy_module
+from agents.shared_prefix import is_cheaper, plan
+from agents.token_logprobs import token_logprobs_and_entropy
+from tests.agents.trajectories import VOCAB, trajectory
+
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+TOKENS = {"bos_token_id": None, "eos_token_id": None}
+MODELS: dict[str, Any] = {
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SIZES)),
+    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SIZES, head_dim=8)),
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
+    "gpt2": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=128, **TOKENS)
+    ),
+}
+
+
+def model(name: str) -> Any:
+    torch.manual_seed(0)
+    made = MODELS[name]()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(3.0)
+    return made
+
+
+def groups(
+    members: int = 4, count: int = 3, prompt: int = 18, longest: int = 7, legal: bool = False
+) -> list[Trajectory]:
+    """Groups of ragged completions, one of a single token, with prompts of different lengths and a hole in a mask."""
+    generator = np.random.default_rng(0)
+    found = []
+    for group in range(count):
+        start = generator.integers(0, VOCAB, prompt + group).tolist()
+        for member in range(members):
+            own = 1 if member == 0 else int(generator.integers(2, longest + 1))
+            mask = [0] * len(start) + [1] * own
+            if own > 4:
+                mask[len(start) + 2] = 0
+            tokens = start + generator.integers(0, VOCAB, own).tolist()
+            masks = np.packbits(
+                np.eye(VOCAB, dtype=bool)[tokens] | (generator.random((len(mask), VOCAB)) < 0.5), axis=1
+            )
+            found.append(
+                trajectory(
+                    mask,
+                    tokens=tokens,
+                    group=group,
+                    rewards=[0.0] * (len(mask) - 1) + [float(member % 2)],
+                    action_masks=masks if legal else None,
+                )
+            )
+    return found
+
+
+def outputs_and_gradient(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    outputs = policy.read(batch)
+    mask = batch.loss_mask[:, batch.first :]
+    weights = torch.randn(mask.shape, generator=torch.Generator().manual_seed(1))
+    policy.model.zero_grad()
+    ((weights * outputs.logprobs + 0.3 * outputs.entropy)[mask]).sum().backward()
+    gradient = torch.cat([p.grad.reshape(-1) for p in policy.model.parameters() if p.grad is not None])
+    return outputs.logprobs.detach()[mask], outputs.entropy.detach()[mask], gradient
+
+
+@pytest.mark.parametrize("legal", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("checkpointing", ["off", "on"])
+def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpointing: Any) -> None:
+    batch = make_batch(groups(legal=legal))
+    settings = {"temperature": 0.7, "checkpointing": checkpointing}
+    plain = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=False, **settings), batch)
+    sharing = CausalLMPolicy(model(name), **settings)
+    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
+    assert is_cheaper(layout, *batch.tokens.shape, sharing.model.config)
+    packed = outputs_and_gradient(sharing, batch)
+    assert sharing.model.config._attn_implementation == "rlvr_shared_prefix"
+    for expected, found in zip(plain[:2], packed[:2], strict=True):
+        assert float((found - expected).abs().max()) < 5e-6
+    assert float((packed[2] - plain[2]).abs().max()) < 4e-6 * float(plain[2].abs().max())
+
+
+def test_a_layout_by_hand() -> None:
+    """Two rows of prompt 5 6, one of prompt 7: nothing twice, no padding."""
+    tokens = torch.tensor([[5, 6, 1, 2], [7, 3, 0, 0], [5, 6, 4, 0]])
+    layout = plan(tokens, torch.tensor([4, 2, 3]), torch.tensor([2, 1, 2]))
+    assert layout.tokens.tolist() == [[5, 6, 1, 2, 4, 7, 3]]
+    assert layout.positions.tolist() == [[0, 1, 2, 3, 2, 0, 1]]
+    assert layout.sources.tolist() == [1, 2, 1, 5]
+    assert list(zip(layout.rows.tolist(), layout.places.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
+    first, second = layout.groups
+    assert (first.start, first.prefix, first.members, first.width) == (0, 2, 2, 2)
+    assert first.columns.tolist() == [2, 3, 4, 4]
+    assert first.real.tolist() == [True, True, True, False]
+    assert first.mask.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert (second.start, second.prefix, second.members, second.width) == (5, 1, 1, 1)
+
+
+def test_long_completions_after_short_prompts_are_read_plainly() -> None:
+    """At prompt 64 and completion 1024 the mask costs more than the prompt saves."""
+    config = Qwen2Config(**SIZES)
+
+    def cheaper(prompt: int, completion: int) -> bool:
+        tokens = torch.zeros(8, prompt + completion, dtype=torch.long)
+        layout = plan(tokens, torch.full((8,), prompt + completion), torch.full((8,), prompt))
+        return is_cheaper(layout, *tokens.shape, config)
+
+    assert cheaper(128, 32)
+    assert cheaper(512, 128)
+    assert not cheaper(64, 1024)
+
+
+def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    made = MistralForCausalLM(MistralConfig(**SIZES, sliding_window=8))
+    policy = CausalLMPolicy(made)
+    batch = make_batch(groups())
+    with caplog.at_level(logging.WARNING):
+        expected = policy.forward(batch.tokens, batch.first).logprobs
+        for _ in range(2):
+            assert torch.equal(policy.read(batch).logprobs, expected)
+    assert [record.getMessage() for record in caplog.records] == [
+        "prompts are read once for each completion when MistralForCausalLM learns, not once for each group: some of its layers "
+        "have no full attention"
+    ]
+
+
+def test_a_model_that_ignores_the_layout_is_found_out() -> None:
+    made = model("qwen2")
+    inner = made.forward
+
+    def deaf(*args: Any, prefix_layout: Any = None, **kwargs: Any) -> Any:
+        return inner(*args, **kwargs)
+
+    made.forward = deaf
+    policy = CausalLMPolicy(made)
+    batch = make_batch(groups())
+    assert torch.equal(policy.read(batch).logprobs, policy.forward(batch.tokens, batch.first).logprobs)
+    assert made.config._attn_implementation == "sdpa"
+
+
+def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
+    """The model keeps the attention function that knows layouts; without one it does what it did."""
+    policy = CausalLMPolicy(model("llama"))
+    observation = {
+        "tokens": np.tile(np.arange(12, dtype=np.int32) % VOCAB, (3, 1)),
+        "length": np.array([12, 5, 9], dtype=np.int32),
+    }
+    before = policy.act(observation)
+    outputs_and_gradient(policy, make_batch(groups()))
+    fresh = CausalLMPolicy(policy.model)
+    after = fresh.act(observation)
+    assert after.logprobs.tolist() == before.logprobs.tolist()
+    assert after.tokens.tolist() == before.tokens.tolist()
+
+
+def test_an_update_is_the_same_with_the_flag_off() -> None:
+    found = []
+    for shared in (False, True):
+        policy = CausalLMPolicy(model("qwen2"), shared_prefix=shared)
+        config = GRPOConfig(learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=8))
+        metrics = GRPO(policy, config).update(groups())
+        found.append((metrics["loss"], metrics["grad_norm"]))
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+# The output layer
+
+
+def reference(logits: Tensor, tokens: Tensor, temperature: float, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+    scaled = logits / temperature
+    if legal is not None:
+        scaled = scaled.masked_fill(~legal, -torch.inf)
+    logprobs = scaled.log_softmax(-1)
+    shares = logprobs.exp()
+    return logprobs.gather(-1, tokens[:, None])[:, 0], -(shares * logprobs.clamp(min=-1e30)).sum(-1)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("weigh_entropy", [0.0, 0.7])
+def test_log_probabilities_and_their_gradient_by_hand_equal_autograd(
+    temperature: float, limited: bool, weigh_entropy: float
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(9, (6,), generator=generator)
+    legal = torch.rand(6, 9, generator=generator) < 0.5
+    legal[torch.arange(6), tokens] = True
+    weights = torch.randn(6, generator=generator)
+    found, grads = [], []
+    for compute in (reference, token_logprobs_and_entropy):
+        logits = (4 * torch.randn(6, 9, generator=torch.Generator().manual_seed(1))).requires_grad_(True)
+        logprobs, entropy = compute(logits, tokens, temperature, legal if limited else None)
+        (weights * logprobs + weigh_entropy * weights.flip(0) * entropy).sum().backward()
+        found.append(torch.stack([logprobs, entropy]).detach())
+        grads.append(logits.grad)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=2e-6)
+    torch.testing.assert_close(grads[1], grads[0], rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_chunks_of_the_vocabulary_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = make_batch(groups())
+    for shared in (False, True):
+        whole = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=shared), batch)
+        with monkeypatch.context() as patched:
+            patched.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+            parts = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=shared), batch)
+        for expected, got in zip(whole, parts, strict=True):
+            torch.testing.assert_close(got, expected, rtol=1e-4, atol=2e-5)
+
+
+def test_a_head_that_does_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that scales its logits is read through its own forward, whatever that costs."""
+    made = model("qwen2")
+    inner = made.forward
+
+    def scaled(*args: Any, **kwargs: Any) -> Any:
+        output = inner(*args, **kwargs)
+        output.logits = output.logits * 0.5
+        return output
+
+    made.forward = scaled
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    policy = CausalLMPolicy(made)
+    batch = make_batch(groups())
+    expected = made(input_ids=batch.tokens).logits.log_softmax(-1)[:, batch.first - 1 : -1]
+    expected = expected.gather(-1, batch.tokens[:, batch.first :, None])[..., 0]
+    mask = batch.loss_mask[:, batch.first :]
+    torch.testing.assert_close(policy.read(batch).logprobs[mask], expected[mask], rtol=0, atol=1e-5)
