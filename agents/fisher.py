@@ -26,6 +26,12 @@ def flat_parameters(policy: CausalLMPolicy) -> Float[Tensor, " p"]:
     return torch.cat([parameter.detach().reshape(-1) for parameter in policy.parameters()])
 
 
+def flat_gradient(policy: CausalLMPolicy) -> Float[Tensor, " p"]:
+    """The gradient that a backward pass has left, 0 where it has reached no weight."""
+    found = [torch.zeros_like(each) if each.grad is None else each.grad for each in policy.parameters()]
+    return torch.cat([gradient.reshape(-1) for gradient in found])
+
+
 def set_flat_parameters(policy: CausalLMPolicy, vector: Float[Tensor, " p"]) -> None:
     """Put a vector back into the trainable weights."""
     start = 0

@@ -239,12 +239,14 @@ class Learner:
         metrics = {"grad_norm": norm, "learning_rate": rate}
         if self.critic is not None:
             metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
-        finite = all(map(math.isfinite, (norm, metrics.get("grad_norm/critic", 0.0))))
-        if finite:
+        norms = (norm, metrics.get("grad_norm/critic", 0.0))
+        # A gradient that is 0 everywhere has nothing to say, and moments of earlier ones would still move the weights.
+        learns = all(map(math.isfinite, norms)) and any(norms)
+        if learns:
             self.optimizer.step()
         self.steps += 1
         self.policy.weights_changed()
-        return {**metrics, "skipped": float(not finite)}
+        return {**metrics, "skipped": float(not learns)}
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next step depends on, beside the policy's weights."""

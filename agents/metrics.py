@@ -18,7 +18,8 @@
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
 | `grad_norm` | before clipping |
 | `skipped` | optimiser steps that changed no weight: gradient not finite, or nothing to learn from |
-| `num_tokens`, `tokens_per_s`, `rollout_s`, `verify_s`, `update_s` | tokens so far, speed, seconds of each phase |
+| `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | tokens so far, speed, seconds of each phase |
+| `verify_s` | seconds spent on verdicts, within `rollout_s`; in the background where they are deferred |
 """
 
 from __future__ import annotations

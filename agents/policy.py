@@ -18,7 +18,7 @@ from agents.batch import Batch
 from agents.kv_cache import CacheKind, RowCache, cache_kind, read_without_cache
 from agents.memory import Checkpointing, checkpointed, checkpoints
 from agents.model_parts import body_of, can_share, head_is_plain
-from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
 from agents.shared_prefix import Layout, is_cheaper, plan, shared_prefix_attention
 from agents.token_logprobs import token_logprobs_and_entropy
 from agents.types import Action
@@ -52,6 +52,10 @@ class CausalLMPolicy:
             log-probabilities would not be those of the distribution that is trained.
         temperature: Divides the logits when sampling and when training alike; 0 chooses the likeliest token, for
             evaluation only (its log-probabilities are NaN).
+        top_k: Choose among the k likeliest tokens only; see `agents.sampling.kept_tokens`. What is left is the distribution
+            whose log-probabilities are stored and learned; the tokens that are left are stored with each token.
+        top_p: Choose among the likeliest tokens that make up this share.
+        min_p: Choose among tokens at least this times as likely as the likeliest.
         vocab_size: Number of tokens to choose from, the first of the model's; by default all.
         seed: Decides the sampling of episodes that were not announced by `begin`.
         precision: Of matrix products; weights keep theirs. `"auto"` is bfloat16 for float32 weights on a GPU that has it,
@@ -70,6 +74,9 @@ class CausalLMPolicy:
         model: Any,
         *,
         temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
         vocab_size: int | None = None,
         seed: int = 0,
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
@@ -83,9 +90,14 @@ class CausalLMPolicy:
             raise InvalidArgumentError(
                 f"the model has {available} tokens and the environment {vocab_size}: give both the same tokenizer"
             )
+        if not ((top_k is None or top_k >= 1) and 0 < top_p <= 1 and 0 <= min_p <= 1):
+            raise InvalidArgumentError(
+                f"top_k is at least 1 or None, top_p in (0, 1] and min_p in [0, 1], got {top_k}, {top_p} and {min_p}"
+            )
         self.model = model.eval()
         self.temperature = temperature
         self.vocab_size = vocab_size or available
+        self.top_k, self.top_p, self.min_p = top_k, top_p, min_p
         self.seed = seed
         self.precision = _precision(model) if precision == "auto" else precision
         self.checkpointing = checkpointing
@@ -104,6 +116,8 @@ class CausalLMPolicy:
         self._current = np.zeros(0, dtype=bool)  # whether the row's last choice came from the weights as they are
         self._last_tokens = np.zeros(0, dtype=np.int64)
         self._last_logprobs = np.zeros(0, dtype=np.float32)
+        self._leaves_out = temperature > 0 and (top_k is not None or top_p < 1 or min_p > 0)
+        self._last_kept = np.zeros((0, (self.vocab_size + 7) // 8), dtype=np.uint8)
         self._readings = 0
 
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
@@ -111,6 +125,9 @@ class CausalLMPolicy:
         return CausalLMPolicy(
             self.model,
             temperature=temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
             vocab_size=self.vocab_size,
             seed=self.seed,
             precision=self.precision,
@@ -187,6 +204,7 @@ class CausalLMPolicy:
         self._tokens[: old.shape[0], : old.shape[1]] = old
         for name in ("_length", "_seeds", "_announced", "_current", "_last_tokens", "_last_logprobs"):
             setattr(self, name, np.pad(getattr(self, name), (0, missing)))
+        self._last_kept = np.pad(self._last_kept, ((0, missing), (0, 0)))
 
     def _held(self, num_rows: int) -> NDArray[np.bool_]:
         """The rows whose keys and values are in the cache."""
@@ -267,6 +285,10 @@ class CausalLMPolicy:
             u = torch.from_numpy(uniforms(self._seeds[rows], length[rows])).to(logits.device)
             if not bool(torch.isfinite(logprobs.max(dim=-1).values).all()):
                 raise FloatingPointError("the model's logits are not finite: its weights have diverged")
+            if action.kept is not None:
+                kept = kept_tokens(logprobs, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p)
+                logprobs = scaled_logprobs(logits, self.temperature, kept)
+                action.kept[rows, 0] = np.packbits(kept.cpu().numpy(), axis=1)
             tokens = sample(logprobs, u)
             chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
         action.tokens[rows, 0] = tokens.cpu().numpy()
@@ -278,8 +300,11 @@ class CausalLMPolicy:
             np.zeros((num_rows, 1), dtype=np.int64),
             np.zeros(num_rows, dtype=np.int64),
             np.zeros((num_rows, 1), dtype=np.float32),
+            np.zeros((num_rows, 1, self._last_kept.shape[1]), dtype=np.uint8) if self._leaves_out else None,
         )
         rows = np.flatnonzero(unchanged)
+        if action.kept is not None:
+            action.kept[rows, 0] = self._last_kept[rows]
         action.tokens[rows, 0] = self._last_tokens[rows]
         action.logprobs[rows, 0] = self._last_logprobs[rows]
         action.counts[rows] = 1
@@ -294,6 +319,8 @@ class CausalLMPolicy:
         self._current[rows] = True
         self._last_tokens[rows] = action.tokens[rows, 0]
         self._last_logprobs[rows] = action.logprobs[rows, 0]
+        if action.kept is not None:
+            self._last_kept[rows] = action.kept[rows, 0]
 
     # Learning
 
@@ -449,4 +476,5 @@ def _precision(model: Any) -> Literal["float32", "bfloat16"]:
 
 
 def _first_row(action: Action) -> Action:
-    return Action(action.tokens[0], action.counts[0], action.logprobs[0])
+    kept = None if action.kept is None else action.kept[0]
+    return Action(action.tokens[0], action.counts[0], action.logprobs[0], kept)

@@ -5,8 +5,8 @@ than the clip range in the direction its advantage asks for. Advantages are gene
 that learns beside the policy. For language models see Ouyang et al. 2022 (arXiv:2203.02155): with `kl_coefficient` each
 token's reward loses the estimated divergence from the reference policy, and `kl_target` steers how much.
 
-Departures from the paper: advantages are whitened over the whole batch (the common code-level choice of
-Engstrom et al. 2020, arXiv:2005.12729; most code does so in each minibatch), and so are the value targets not.
+Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
+choices of code; most code whitens in each minibatch). Value targets are not.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class _Recorder:
             acting = (self.playing >= 0) & ~self.waiting
             if acting.any():
                 action = self.policy.act(observation, action_mask=mask, rows=acting)
-                self._keep_masks(mask, acting)
+                self._keep_masks(mask, action, acting)
                 observation, _, terminated, truncated, info = self._step(action)
                 self._record(action, info)
             else:
@@ -131,13 +131,23 @@ class _Recorder:
             )
         return self.env.step(action.tokens[:, 0])
 
-    def _keep_masks(self, mask: NDArray[np.int8] | None, acting: NDArray[np.bool_]) -> None:
-        if mask is None:
+    def _keep_masks(self, mask: NDArray[np.int8] | None, action: Action, acting: NDArray[np.bool_]) -> None:
+        """Note which tokens each was chosen from: what the policy kept, or else the legal ones."""
+        if mask is None and action.kept is None:
             return
-        if self.action_masks is None:
-            self.action_masks = np.zeros((*self.rewards.shape, (mask.shape[1] + 7) // 8), dtype=np.uint8)
         rows = np.flatnonzero(acting)
-        self.action_masks[rows, self.length[rows]] = np.packbits(mask[rows].astype(bool), axis=1)
+        if action.kept is not None:
+            packed = action.kept[rows]
+        else:
+            assert mask is not None
+            packed = np.packbits(mask[rows].astype(bool), axis=1)[:, None]
+        if self.action_masks is None:
+            self.action_masks = np.zeros((*self.rewards.shape, packed.shape[-1]), dtype=np.uint8)
+        width = self.action_masks.shape[1]
+        for column in range(packed.shape[1]):
+            at = self.length[rows] + column
+            fits = at < width  # what is beyond the buffer is never consumed
+            self.action_masks[rows[fits], at[fits]] = packed[fits, column]
 
     def _record(self, action: Action, info: dict[str, Any]) -> None:
         consumed = info["consumed"]

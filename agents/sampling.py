@@ -7,9 +7,11 @@ distributions themselves.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -43,6 +45,30 @@ def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"]) -> Int[Tensor
     chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
     last = (logprobs > -torch.inf).int().cumsum(dim=-1).argmax(dim=-1)
     return torch.minimum(chosen, last)
+
+
+def kept_tokens(
+    logprobs: Float[Tensor, "b v"], *, top_k: int | None = None, top_p: float = 1.0, min_p: float = 0.0
+) -> Bool[Tensor, "b v"]:
+    """The tokens that are left to choose from, at least one in each row.
+
+    Args:
+        logprobs: Of the distribution before anything is left out.
+        top_k: Keep the k likeliest, and those as likely as the k-th.
+        top_p: Of these, keep the likeliest until their share of what `top_k` left is at least this (nucleus sampling,
+            Holtzman et al. 2019, arXiv:1904.09751, equation 2).
+        min_p: Keep only those at least this times as likely as the likeliest (Nguyen et al. 2024, arXiv:2407.01082).
+    """
+    kept = logprobs > -torch.inf
+    if top_k is not None and top_k < logprobs.shape[-1]:
+        kept &= logprobs >= logprobs.topk(top_k, dim=-1).values[:, -1:]
+    if top_p < 1:
+        shares, order = torch.where(kept, logprobs, -torch.inf).double().softmax(-1).sort(dim=-1, descending=True)
+        before = shares.cumsum(-1) - shares
+        kept &= torch.zeros_like(kept).scatter(-1, order, before < top_p)
+    if min_p > 0:
+        kept &= logprobs >= logprobs.amax(-1, keepdim=True) + math.log(min_p)
+    return kept
 
 
 def scaled_logprobs(

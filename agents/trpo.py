@@ -11,6 +11,8 @@ Monte-Carlo returns); the divergence is over the whole vocabulary at each token,
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,13 +28,12 @@ from agents.critic import CriticConfig
 from agents.fisher import (
     conjugate_gradient,
     fisher_vector_product,
+    flat_gradient,
     flat_parameters,
     mean_kl,
     set_flat_parameters,
 )
-from agents.losses import token_weights
-from agents.passes import micro_batches
-from agents.policy import TokenOutputs
+from agents.metrics import pass_metrics
 from verifiers import InvalidArgumentError
 
 
@@ -110,10 +111,11 @@ class TRPO(Agent):
         """Take the natural gradient's step within the trust region, then fit the critic."""
         if not batch.loss_mask.any():
             return {"skipped": 1.0}
-        gradient, before = self._surrogate(batch, advantages, with_gradient=True)
-        metrics = {"loss": before, "grad_norm": float(gradient.norm())}
-        if bool(torch.isfinite(gradient).all()) and float(gradient.norm()) > 0:
-            metrics |= self._natural_step(batch, advantages, gradient, before)
+        metrics = self._surrogate(batch, advantages)
+        gradient = flat_gradient(self.policy)
+        metrics["grad_norm"] = float(gradient.norm())
+        if math.isfinite(metrics["grad_norm"]) and metrics["grad_norm"] > 0:
+            metrics |= self._natural_step(batch, advantages, gradient, metrics["loss"])
         else:
             metrics["skipped"] = 1.0
         for _ in range(self.config.value_steps):
@@ -127,6 +129,8 @@ class TRPO(Agent):
         direction = conjugate_gradient(product, gradient, self.config.cg_iterations)
         curvature = float(direction.dot(product(direction)))
         full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
+        if not bool(torch.isfinite(full).all()):
+            return {"skipped": 1.0}
         return self._move(batch, advantages, full, before)
 
     def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
@@ -138,7 +142,8 @@ class TRPO(Agent):
         old = flat_parameters(self.policy)
         for tries in range(self.config.backtracks):
             set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
-            after = self._surrogate(batch, advantages, with_gradient=False)[1]
+            with torch.no_grad():
+                after = self._surrogate(batch, advantages)["loss"]
             divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
             if divergence <= self.config.max_kl and after <= before:
                 return {
@@ -150,26 +155,13 @@ class TRPO(Agent):
         set_flat_parameters(self.policy, old)
         return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}
 
-    def _surrogate(self, batch: Batch, advantages: Tensor, *, with_gradient: bool) -> tuple[Tensor, float]:
-        """The loss of the whole batch, entropy and KL terms included, and its gradient as a flat vector (else empty)."""
-        config, parameters = self.config, self.policy.parameters()
-        weights = token_weights(
-            batch.loss_mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
+    def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """The loss of the whole batch, entropy and KL terms included; leaves its gradient unless gradients are off."""
+        sums = self.learner.backward(
+            dataclasses.replace(batch, value_targets=None),
+            advantages,
+            self.terms,
+            aggregation=self.config.aggregation,
+            max_tokens=self.config.max_tokens,
         )
-        total = 0.0
-        gradient = torch.zeros(sum(p.numel() for p in parameters) if with_gradient else 0, device=parameters[0].device)
-        for rows in micro_batches(batch, config.learner.micro_batch_size):
-            part = batch.rows(rows).to(self.policy.model.device)
-            first, width = part.first, part.tokens.shape[1]
-            with torch.set_grad_enabled(with_gradient):
-                found = self.policy.read(part)
-                tail = part.positions_from(first)
-                mask = tail.loss_mask
-                outputs = TokenOutputs(torch.where(mask, found.logprobs, 0.0), torch.where(mask, found.entropy, 0.0))
-                terms = self.terms(tail, outputs, advantages[rows, first:width].to(mask.device))
-                per_token = torch.stack([torch.where(mask, term, 0.0).double() for term in terms.values()]).sum(dim=0)
-                loss = (per_token * weights[rows, first:width].to(mask.device)).sum()
-            if with_gradient:
-                gradient += torch.cat([grad.reshape(-1) for grad in torch.autograd.grad(loss, parameters)])
-            total += float(loss.detach())
-        return gradient, total
+        return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums)}

@@ -24,6 +24,9 @@ class Action:
     """i64[b], how many of the row's tokens are meant; 0 for rows that needed no action."""
     logprobs: NDArray[np.float32]
     """f32[b n], natural logs of the probabilities the tokens were sampled with; NaN where they were not sampled."""
+    kept: NDArray[np.uint8] | None = None
+    """u8[b n ceil(v/8)], the tokens that each was chosen from, packed by `numpy.packbits`, where the policy itself left some
+    out (top-k and the like); None where it chose from all legal ones."""
 
 
 class Policy(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -173,6 +174,8 @@ class TokenStreams:
         self._stop_strings = rules.stop_strings()
         self._legal = self._new_legal_masks()
         self._prompts: dict[int, NDArray[np.int32]] = {}
+        self.verification_seconds = 0.0
+        """Wall time spent on verdicts so far, in the background where they are deferred."""
         self._awaited: list[_Awaited] = []
         self._executor: ThreadPoolExecutor | None = None
         self._all_rows = np.arange(num_streams)
@@ -456,12 +459,19 @@ class TokenStreams:
         completions = [self.completion(row) for row in rows]
         terminated = [ending[row] for row in rows]
         if self.rules.verification == "sync" or self.rules.verifier is None:
-            self._settle(rows, terminated, _judge(self.rules.verifier, completions, problems), transition)
+            self._settle(rows, terminated, self._judge(completions, problems), transition)
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verification")
-        future = self._executor.submit(_judge, self.rules.verifier, completions, problems)
+        future = self._executor.submit(self._judge, completions, problems)
         self._awaited.append(_Awaited(future, rows, terminated))
+
+    def _judge(self, completions: list[str], problems: list[Problem]) -> list[Ended]:
+        started = time.perf_counter()
+        try:
+            return _judge(self.rules.verifier, completions, problems)
+        finally:
+            self.verification_seconds += time.perf_counter() - started
 
     def _settle(self, rows: list[int], terminated: list[bool], ended: list[Ended], transition: Transition) -> None:
         last = np.maximum(transition.consumed[rows], 1) - 1

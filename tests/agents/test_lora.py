@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, ReferencePolicy, add_lora, load_policy, make_batch
-from agents.checkpoint import load_checkpoint
 from agents.passes import token_logprobs
 from rlvr_envs import CharTokenizer
 from tests.agents.trajectories import on_policy_logprobs, random_trajectory, tiny_policy
@@ -72,7 +71,7 @@ def test_a_checkpoint_goes_on_and_is_a_model_like_any_other(tmp_path: Path) -> N
     first, second = agent.update(some_batch(agent.policy)), other.update(some_batch(other.policy))
     assert first == second
     with pytest.raises(CheckpointError, match=r"the model has no adapter, and the checkpoint at .* has one"):
-        load_checkpoint(tmp_path / "saved", tiny_policy().model, agent="grpo")
+        GRPO(tiny_policy(), agent.config).load(tmp_path / "saved")
 
 
 def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,11 @@ from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 
-from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents import CausalLMPolicy, Episode, make_batch, rollout
+from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
+from tests.agents.test_adapter import foreign
+from tests.agents.trajectories import tiny_policy
+from verifiers import InvalidArgumentError
 
 WORD = 2**64
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -299,3 +304,61 @@ def test_sampling_is_masking_then_renormalising() -> None:
 def test_annotations_are_checked_at_run_time(call: Callable[[], Tensor]) -> None:
     with pytest.raises((TypeCheckError, BeartypeException)):
         call()
+
+
+# Leaving tokens out
+
+
+def kept(logits: list[float], **settings: Any) -> list[int]:
+    logprobs = torch.tensor([logits]).log_softmax(-1)
+    return kept_tokens(logprobs, **settings)[0].nonzero()[:, 0].tolist()
+
+
+def test_top_k_top_p_and_min_p_by_hand() -> None:
+    """Probabilities 0.5, 0.25, 0.125, 0.125 in the order 2, 0, 1, 3."""
+    logits = torch.tensor([0.25, 0.125, 0.5, 0.125]).log().tolist()
+    assert kept(logits) == [0, 1, 2, 3]
+    assert kept(logits, top_k=1) == [2]
+    assert kept(logits, top_k=3) == [0, 1, 2, 3]  # the fourth is as likely as the third
+    assert kept(logits, top_p=0.5) == [2]
+    assert kept(logits, top_p=0.51) == [0, 2]
+    assert kept(logits, top_p=1e-9) == [2]
+    assert kept(logits, min_p=0.5) == [0, 2]
+    assert kept(logits, min_p=0.26) == [0, 2]
+    assert kept(logits, min_p=1.0) == [2]
+    assert kept(logits, top_k=2, top_p=0.7) == [0, 2]  # 0.5 / 0.75 is below 0.7
+    assert kept(logits, top_k=2, top_p=0.66) == [2]
+    assert kept([0.0, -math.inf, 1.0, -math.inf], top_p=0.999999) == [0, 2]
+
+
+@pytest.mark.parametrize("options", [{"top_k": 3}, {"top_p": 0.6}, {"min_p": 0.2}, {"top_k": 5, "top_p": 0.8}])
+def test_what_is_sampled_is_what_is_stored_and_learned(options: dict[str, Any]) -> None:
+    """The stored log-probabilities are those of the renormalised distribution, and the learner's at the same weights."""
+    acting = CausalLMPolicy(tiny_policy().model, temperature=0.8, **options)
+    played = rollout(foreign(5), acting, [Episode(-1, group, seed=group) for group in range(24)])
+    for one in played:
+        assert one.action_masks is not None
+        choices = np.unpackbits(one.action_masks, axis=1, count=16).astype(bool)
+        for t in np.flatnonzero(one.policy_mask).tolist():
+            with torch.no_grad():
+                logits = acting.model(input_ids=torch.from_numpy(one.tokens[None, :t].astype(np.int64))).logits[0, -1]
+            plain = (logits.float() / 0.8).log_softmax(-1)
+            expected = kept_tokens(plain[None], **options)[0]
+            assert choices[t].tolist() == expected.tolist()
+            assert choices[t][one.tokens[t]]
+            left = plain.masked_fill(~expected, -torch.inf).log_softmax(-1)
+            assert float(left[one.tokens[t]]) == pytest.approx(float(one.logprobs[t]), abs=1e-5)
+    batch = make_batch(played)
+    mask = batch.loss_mask[:, batch.first :]
+    learned = acting.read(batch).logprobs[mask].detach()
+    torch.testing.assert_close(learned, batch.logprobs[:, batch.first :][mask], rtol=0, atol=1e-5)
+    assert {len(set(one.tokens[1:].tolist())) for one in played} != {1}
+
+
+def test_bad_sampling_settings_are_named() -> None:
+    bad: list[dict[str, Any]] = [{"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}, {"min_p": -0.1}]
+    for options in bad:
+        with pytest.raises(
+            InvalidArgumentError, match=r"top_k is at least 1 or None, top_p in \(0, 1\] and min_p in \[0, 1\]"
+        ):
+            CausalLMPolicy(tiny_policy().model, **options)
