@@ -154,6 +154,7 @@ class Agent(abc.ABC):
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
+        verified = _verification_seconds(env)
         self._generated = 0
         trajectories, rounds = self._collect(env, run)
         rolled_out = time.perf_counter()
@@ -164,6 +165,8 @@ class Agent(abc.ABC):
             now = time.perf_counter()
             self.tokens += self._generated
             metrics |= {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
+            if verified is not None:
+                metrics["verify_s"] = (_verification_seconds(env) or 0.0) - verified
             metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": self._generated / (now - started)}
             if run is not None:
                 run.log(self.steps, metrics)
@@ -383,3 +386,9 @@ class Agent(abc.ABC):
             "own": self.own_state(),
             "torch_rng": torch.get_rng_state(),
         }
+
+
+def _verification_seconds(env: VectorEnv[Any, Any, Any]) -> float | None:
+    """What an environment says of the time its verdicts took; None where it does not."""
+    seconds = getattr(env.unwrapped, "verification_seconds", None)
+    return None if seconds is None else float(seconds)

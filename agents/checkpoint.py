@@ -68,8 +68,9 @@ def load_checkpoint(
         if state["adapter"] is not None:
             set_adapter_weights(model, state["adapter"])
         else:
-            saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype)
-            model.load_state_dict(saved.state_dict())
+            saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype).state_dict()
+            _check_weights(folder, saved, model.state_dict())
+            model.load_state_dict(saved)
     except RuntimeError as error:
         raise CheckpointError(f"the checkpoint at {folder} is of another model: {error}") from error
     return state
@@ -96,6 +97,16 @@ def _check_parts(
         raise CheckpointError(
             f"the checkpoint at {folder} has {there}, and this agent has {here}: give it the config it was saved with"
         )
+
+
+def _check_weights(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """`load_state_dict` copies the weights that fit before it raises; nothing is to be copied then."""
+    for name in {**wanted, **saved}:
+        there, here = (None if name not in weights else tuple(weights[name].shape) for weights in (saved, wanted))
+        if there != here:
+            raise CheckpointError(
+                f"the checkpoint at {folder} is of another model: the shape of {name} is {there} there and {here} here"
+            )
 
 
 def _check_kind(folder: Path, model: Any) -> None:

@@ -7,6 +7,7 @@ Parameters and gradients are flat vectors f32[p] of the policy's trainable weigh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -67,7 +68,7 @@ def _part_product(policy: CausalLMPolicy, part: Batch, tangents: dict[str, Tenso
     legal = part.legal_tokens(first, policy.vocab_size)
     weights = {name: parameter.detach().requires_grad_(True) for name, parameter in _trainable(policy).items()}
     with forward_ad.dual_level():
-        duals = {name: forward_ad.make_dual(weights[name], tangents[name]) for name in weights}
+        duals = {name: _dual(weights[name], tangents[name]) for name in weights}
         found = _distributions_at(policy, part, first, legal, duals)
         logprobs, slopes = forward_ad.unpack_dual(found)
         mask = part.loss_mask[:, first:, None]
@@ -75,6 +76,14 @@ def _part_product(policy: CausalLMPolicy, part: Batch, tangents: dict[str, Tenso
         pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
     grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
     return torch.cat([grad.reshape(-1) for grad in grads])
+
+
+def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        # The first of all makes torch load derivatives that it still writes in a language of its own.
+        warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
+        dual: Tensor = forward_ad.make_dual(weight, tangent)
+    return dual
 
 
 def _distributions_at(

@@ -28,7 +28,10 @@ class GDPOConfig(GRPOConfig):
         require_plain_scores(self, "GDPO compares the parts of a score, not their sum")
 
 
-_WITHOUT_PARTS = 'GDPO needs a score of several parts, the same in every verdict: give the environment verifier=("weighted_sum", {...})'
+_WITHOUT_PARTS = (
+    "GDPO needs a score of several parts, the same in every verdict: give the environment "
+    'verifier=("weighted_sum", {"parts": {...}})'
+)
 
 
 class GDPO(GRPO):

@@ -5,9 +5,9 @@ within the group; the loss is PPO's clipped surrogate, with no critic.
 
 Departures from the paper: the losses are averaged over all tokens of the step; the paper averages over each completion's
 tokens first, which favours short right and long wrong completions (arXiv:2503.20783), and which
-`aggregation="sequence-mean-token-mean"` brings back. Groups whose scores are all equal get exactly 0. There is no KL term unless
-`kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the other direction
-of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
+`aggregation="sequence-mean-token-mean"` brings back. Groups whose scores are all equal get exactly 0. There is no KL term
+unless `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the other
+direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
 """
 
 from __future__ import annotations

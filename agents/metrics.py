@@ -167,6 +167,8 @@ def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:
     """The share of the targets' variance that values explain: 1 - Var(target - value) / Var(target); NaN if that is 0."""
+    if not mask.any():
+        return math.nan
     variance = torch.var(targets[mask], correction=0)
     left = torch.var((targets - values)[mask], correction=0)
     return float(1 - left / variance) if float(variance) > 0 else math.nan

@@ -90,7 +90,7 @@ class _Recorder:
                 observation, _, terminated, truncated, info = self._step(action)
                 self._record(action, info)
             else:
-                observation, _, terminated, truncated, info = self.env.unwrapped.wait()  # type: ignore[attr-defined]
+                observation, _, terminated, truncated, info = self.env.unwrapped.wait(every=False)  # type: ignore[attr-defined]
             self.length = observation["length"].astype(np.int64)
             self._record_rewards(info)
             mask = info.get("action_mask")

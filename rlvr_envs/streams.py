@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -71,9 +71,18 @@ class Rules:
     max_inserted_tokens: int = 0
     """What the interaction may append over a whole episode; an episode that would exceed it is truncated."""
     verification: Verification = "sync"
+    verification_workers: int = 16
+    """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
+    `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
 
     def __post_init__(self) -> None:
-        for name, least in (("max_prompt_tokens", 1), ("max_new_tokens", 1), ("max_inserted_tokens", 0)):
+        limits = (
+            ("max_prompt_tokens", 1),
+            ("max_new_tokens", 1),
+            ("max_inserted_tokens", 0),
+            ("verification_workers", 1),
+        )
+        for name, least in limits:
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
                 raise InvalidArgumentError(f"{name} is at least {least}, got {value!r}")
@@ -131,7 +140,8 @@ class StreamState:
 class _Awaited:
     """Episodes whose verdicts are being worked out elsewhere."""
 
-    future: Future[list[Ended]]
+    future: Future[tuple[list[Ended], float]]
+    """The episodes, and the seconds their verdicts took."""
     rows: list[int]
     terminated: list[bool]
 
@@ -175,7 +185,7 @@ class TokenStreams:
         self._legal = self._new_legal_masks()
         self._prompts: dict[int, NDArray[np.int32]] = {}
         self.verification_seconds = 0.0
-        """Wall time spent on verdicts so far, in the background where they are deferred."""
+        """Wall time that verdicts took so far, summed over calls; those in the background overlap."""
         self._awaited: list[_Awaited] = []
         self._executor: ThreadPoolExecutor | None = None
         self._all_rows = np.arange(num_streams)
@@ -459,19 +469,18 @@ class TokenStreams:
         completions = [self.completion(row) for row in rows]
         terminated = [ending[row] for row in rows]
         if self.rules.verification == "sync" or self.rules.verifier is None:
-            self._settle(rows, terminated, self._judge(completions, problems), transition)
+            ended, seconds = _judge(self.rules.verifier, completions, problems)
+            self.verification_seconds += seconds
+            self._settle(rows, terminated, ended, transition)
             return
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verification")
-        future = self._executor.submit(self._judge, completions, problems)
-        self._awaited.append(_Awaited(future, rows, terminated))
-
-    def _judge(self, completions: list[str], problems: list[Problem]) -> list[Ended]:
-        started = time.perf_counter()
-        try:
-            return _judge(self.rules.verifier, completions, problems)
-        finally:
-            self.verification_seconds += time.perf_counter() - started
+            workers = self.rules.verification_workers
+            self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="verification")
+        together = len(rows) if hasattr(self.rules.verifier, "verify_batch") else 1
+        for first in range(0, len(rows), together):
+            part = slice(first, first + together)
+            future = self._executor.submit(_judge, self.rules.verifier, completions[part], problems[part])
+            self._awaited.append(_Awaited(future, rows[part], terminated[part]))
 
     def _settle(self, rows: list[int], terminated: list[bool], ended: list[Ended], transition: Transition) -> None:
         last = np.maximum(transition.consumed[rows], 1) - 1
@@ -491,16 +500,21 @@ class TokenStreams:
             return []
         return [row for awaited in self._awaited for row in awaited.rows]
 
-    def wait(self) -> Transition:
-        """Wait for every verdict that is awaited and deliver them; no tokens are consumed."""
-        wait_for([awaited.future for awaited in self._awaited])
+    def wait(self, *, every: bool = True) -> Transition:
+        """Wait for every verdict that is awaited and deliver them; no tokens are consumed.
+
+        Args:
+            every: False to wait only until there is one to deliver.
+        """
+        wait_for([each.future for each in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
         transition = Transition.nothing(self.num_streams, 1)
         self._deliver(transition)
         return transition
 
     def _deliver(self, transition: Transition) -> None:
         for awaited in [each for each in self._awaited if each.future.done()]:
-            ended = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
+            ended, seconds = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
+            self.verification_seconds += seconds
             self._settle(awaited.rows, awaited.terminated, ended, transition)
             self._awaited.remove(awaited)
 
@@ -638,9 +652,12 @@ def _fresh() -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence()))
 
 
-def _judge(verifier: Verifier | None, completions: list[str], problems: list[Problem]) -> list[Ended]:
+def _judge(verifier: Verifier | None, completions: list[str], problems: list[Problem]) -> tuple[list[Ended], float]:
+    """The ended episodes with their verdicts, and the seconds that those took."""
+    started = time.perf_counter()
     verdicts: Sequence[Verdict | None]
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
     # What a verdict cost is timed, and an environment's information is deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
-    return [Ended(*each) for each in zip((p.id for p in problems), completions, plain, strict=True)]
+    ended = [Ended(*each) for each in zip((p.id for p in problems), completions, plain, strict=True)]
+    return ended, time.perf_counter() - started

@@ -121,9 +121,13 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """The size of the data set."""
         return len(self.streams.dataset)
 
-    def wait(self) -> StepResult:
-        """Wait for every verdict that is pending under `verification="deferred"`; no tokens are consumed."""
-        return self._result(self.streams.wait())
+    def wait(self, *, every: bool = True) -> StepResult:
+        """Wait for every verdict that is pending under `verification="deferred"`; no tokens are consumed.
+
+        Args:
+            every: False to wait only until there is one to deliver.
+        """
+        return self._result(self.streams.wait(every=every))
 
     def get_state(self, row: int) -> StreamState:
         """Capture one row as a picklable value."""
@@ -136,6 +140,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     def fork(self, row: int, into: Sequence[int]) -> None:
         """Copy one row over others; they draw later problems from their own generators."""
         self.streams.fork(row, into)
+
+    @property
+    def verification_seconds(self) -> float:
+        """Wall time that verdicts took so far, summed over calls; those in the background overlap."""
+        return self.streams.verification_seconds
 
     def close_extras(self, **kwargs: object) -> None:
         """Release what verification holds."""

@@ -114,6 +114,8 @@ class Settings:
     """As for `verifiers.make`, or a pair of a name and its arguments."""
     verification: Verification = "sync"
     """`"sync"`: verdicts come with the transition that ends an episode; `"deferred"`: in a later one."""
+    verification_workers: int = 16
+    """Threads for deferred verdicts; the verifier has to allow that many calls at once."""
     restrict_actions: bool = False
     """Limit tokens to the characters of answers, where the data set names them."""
     legal_actions: LegalActions | None = None
@@ -160,6 +162,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         interaction=settings.interaction,
         max_inserted_tokens=settings.max_inserted_tokens,
         verification=settings.verification,
+        verification_workers=settings.verification_workers,
         **_task_rules(task, settings, dataset, tokenizer),
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
