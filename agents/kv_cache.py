@@ -43,6 +43,42 @@ def cache_kind(model: Any) -> CacheKind:
     return CacheKind.MERGED if plain else CacheKind.SELECTED
 
 
+_SPARE_COLUMNS = 64
+
+
+class GrowingLayer(DynamicLayer):
+    """Keys and values with spare columns, so that a token is written in its place and the others are not copied for it."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.lazy_initialization(keys, values)
+        self.keys, self.values = keys, values
+        self._room: tuple[Tensor, Tensor] | None = None
+        self._filled: Tensor | None = None  # the keys that `_room` begins with
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Append columns."""
+        keys, values = self.keys, self.values
+        assert keys is not None
+        assert values is not None
+        filled = keys.shape[-2]
+        end = filled + key_states.shape[-2]
+        # Whoever drops rows or columns replaces the keys; what room there was is then another tensor's.
+        if self._room is None or self._filled is not keys or end > self._room[0].shape[-2]:
+            self._room = (_with_room(keys, end + _SPARE_COLUMNS), _with_room(values, end + _SPARE_COLUMNS))
+        for room, states in zip(self._room, (key_states, value_states), strict=True):
+            room[:, :, filled:end] = states
+        keys, values = (room[:, :, :end] for room in self._room)
+        self.keys, self.values, self._filled = keys, values, keys
+        return keys, values
+
+
+def _with_room(states: Tensor, columns: int) -> Tensor:
+    room = states.new_empty((*states.shape[:2], columns, states.shape[-1]))
+    room[:, :, : states.shape[2]] = states
+    return room
+
+
 class RowCache:
     """Keys and values of some rows, each a prefix of tokens that the model has read.
 
@@ -78,6 +114,8 @@ class RowCache:
         lengths = [len(prompt) for prompt in prompts]
         self._cache = DynamicCache(config=self._model.config)
         logits = self._forward(tokens, lengths, width)
+        if self._kind is CacheKind.MERGED:
+            self._cache.layers = [GrowingLayer(layer.keys, layer.values) for layer in self._cache.layers]
         indices = repeats.to(logits.device)
         if len(prompts) < len(repeats):
             self._cache.batch_select_indices(indices)

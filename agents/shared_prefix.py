@@ -30,18 +30,24 @@ _MASKED_ATTENTION = 2.0
 class Group:
     """Where one group stands in the packed row."""
 
-    start: int
     prefix: int
-    """Tokens of the prefix, which begins at `start`."""
+    """Tokens of the prefix."""
+    own: int
+    """Tokens of the completions, which follow it."""
     members: int
     width: int
     """Tokens of the longest completion."""
     columns: Tensor
-    """i64[members * width], the place of each token of the completions; padding points at the group's last token."""
+    """i64[members * width], the place of each token among the completions'; padding points at the last."""
     real: Tensor
     """bool[members * width], False at padding."""
     mask: Tensor
     """bool[width, prefix + width]: what a completion's tokens look at, the prefix's tokens first."""
+
+    @property
+    def even(self) -> bool:
+        """Whether all completions have the same length."""
+        return self.own == self.members * self.width
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
     for together in members.values():
         prefix = starts[together[0]]
         own = [ends[row] - prefix for row in together]
-        groups.append(_group(at, prefix, own, device))
+        groups.append(_group(prefix, own, device))
         packed.append(host[together[0], :prefix])
         positions.append(torch.arange(prefix))
         begin = at + prefix
@@ -107,18 +113,16 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
     )
 
 
-def _group(start: int, prefix: int, lengths: list[int], device: torch.device) -> Group:
+def _group(prefix: int, lengths: list[int], device: torch.device) -> Group:
     width = max(lengths)
     own = torch.tensor(lengths)
-    begins = start + prefix + own.cumsum(0) - own
     within = torch.arange(width)
     real = within[None] < own[:, None]
-    last = start + prefix + int(own.sum()) - 1
-    columns = torch.where(real, begins[:, None] + within[None], last)
+    columns = torch.where(real, (own.cumsum(0) - own)[:, None] + within[None], int(own.sum()) - 1)
     mask = torch.ones(width, prefix + width, dtype=torch.bool).tril(diagonal=prefix)
     return Group(
-        start=start,
         prefix=prefix,
+        own=int(own.sum()),
         members=len(lengths),
         width=width,
         columns=columns.reshape(-1).to(device),
@@ -180,30 +184,34 @@ def _attention(
     repeats = query.shape[1] // key.shape[1]
     if repeats > 1:
         key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
-    scale = kwargs.get("scaling")
-    parts: list[Tensor] = []
-    for group in prefix_layout:
-        parts.extend(_group_attention(query, key, value, group, scale))
-    return torch.cat(parts, dim=2).transpose(1, 2), None
+    # Cut at once, since the gradient of each single slice would be a tensor of all tokens, zero but for the slice.
+    sizes = [size for group in prefix_layout for size in (group.prefix, group.own)]
+    parts = [states.split(sizes, dim=2) for states in (query, key, value)]
+    outputs: list[Tensor] = []
+    for number, group in enumerate(prefix_layout):
+        heads, tails = (tuple(each[2 * number + which] for each in parts) for which in (0, 1))
+        outputs.extend(_group_attention(heads, tails, group, kwargs.get("scaling")))
+    return torch.cat(outputs, dim=2).transpose(1, 2), None
 
 
-def _group_attention(query: Tensor, key: Tensor, value: Tensor, group: Group, scale: float | None) -> list[Tensor]:
-    """The outputs f[1 h t d] of a group's prefix and of its completions, in the packed order."""
-    prefix = slice(group.start, group.start + group.prefix)
-    heads = (query[:, :, prefix], key[:, :, prefix], value[:, :, prefix])
+def _group_attention(
+    heads: tuple[Tensor, ...], tails: tuple[Tensor, ...], group: Group, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    """The outputs f[1 h t d] of a group's prefix and of its completions, from the query, key and value of each."""
     first = scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True, scale=scale)
-    tails = [_members(each, group) for each in (query, key, value)]
-    keys, values = (
+    query, key, value = (_members(each, group) for each in tails)
+    key, value = (
         torch.cat([head.expand(group.members, -1, -1, -1), tail], dim=2)
-        for head, tail in zip(heads[1:], tails[1:], strict=True)
+        for head, tail in ((heads[1], key), (heads[2], value))
     )
-    second = scaled_dot_product_attention(tails[0], keys, values, attn_mask=group.mask, scale=scale)
-    return [first, second.transpose(0, 1).flatten(1, 2)[:, group.real][None]]
+    second = scaled_dot_product_attention(query, key, value, attn_mask=group.mask, scale=scale)
+    together = second.transpose(0, 1).flatten(1, 2)
+    return first, (together if group.even else together[:, group.real])[None]
 
 
 def _members(states: Tensor, group: Group) -> Tensor:
     """f[1 h n d] -> f[g h c d]: a group's completions, padded on the right."""
-    taken = states[0, :, group.columns]
+    taken = states[0] if group.even else states[0].index_select(1, group.columns)
     found: Tensor = taken.unflatten(1, (group.members, group.width)).transpose(0, 1)
     return found
 

@@ -125,11 +125,11 @@ def test_a_layout_by_hand() -> None:
     assert layout.sources.tolist() == [1, 2, 1, 5]
     assert list(zip(layout.rows.tolist(), layout.places.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
     first, second = layout.groups
-    assert (first.start, first.prefix, first.members, first.width) == (0, 2, 2, 2)
-    assert first.columns.tolist() == [2, 3, 4, 4]
+    assert (first.prefix, first.own, first.members, first.width) == (2, 3, 2, 2)
+    assert first.columns.tolist() == [0, 1, 2, 2]
     assert first.real.tolist() == [True, True, True, False]
     assert first.mask.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-    assert (second.start, second.prefix, second.members, second.width) == (5, 1, 1, 1)
+    assert (second.prefix, second.own, second.members, second.width) == (1, 1, 1, 1)
 
 
 def test_long_completions_after_short_prompts_are_read_plainly() -> None:
