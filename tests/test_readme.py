@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 import rlvr_envs
+from agents import AGENTS
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def test_the_examples_run(tmp_path: Path) -> None:
+    example, own_agent = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in example.splitlines() if line.strip()]) <= 22
+    example += own_agent + "print('steps', agent.steps)\n"
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", example],
         capture_output=True,
@@ -26,12 +28,19 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "correct"
-    assert re.fullmatch(r"0\.\d{3} \[.*\] \(16 problems x 1\)", lines[-1])
+    assert re.fullmatch(r"0\.\d{3} \[.*\] \(16 problems x 1\)", lines[-2])
+    assert lines[-1] == "steps 1"
 
 
 def test_every_environment_is_listed() -> None:
     listed = set(re.findall(r"`(rlvr/\w+-v\d)`", README))
     assert listed == set(rlvr_envs.ENVIRONMENTS)
+
+
+def test_every_agent_is_listed() -> None:
+    (table,) = re.findall(r"## Agents\n\n(.*?)\n\n", README, re.DOTALL)
+    first_cells = [line.split("|")[1] for line in table.splitlines()]
+    assert set(re.findall(r"`([^`]+)`", " ".join(first_cells))) == set(AGENTS)
 
 
 def test_every_file_of_the_tree_exists() -> None:
