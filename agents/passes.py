@@ -12,11 +12,15 @@ from agents.batch import Batch
 from agents.critic import Critic
 from agents.policy import CausalLMPolicy
 
+TOKENS_AT_ONCE = 2**17
+"""Most tokens of one forward pass of the learner, padding included; a single row may have more."""
+
 
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
     """Row indices in parts of up to `size`: groups together, since they share their prompt, and those of similar length.
 
-    Rows without a token to learn from, and those not in `keep` (bool[b]), are left out.
+    A part has fewer rows where they would have more than `TOKENS_AT_ONCE` tokens. Rows without a token to learn from, and
+    those not in `keep` (bool[b]), are left out.
     """
     wanted = batch.loss_mask.any(dim=1).cpu()
     wanted = wanted if keep is None else wanted & keep.cpu()
@@ -26,8 +30,11 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
     # By the group's longest row, then by group, then by the row's own length.
     order = torch.from_numpy(np.lexsort((-lengths.numpy(), group.numpy(), -longest.numpy())))
     order = order[wanted[order]]
-    if len(order):
-        yield from order.split(size)
+    while len(order):
+        width = lengths[order].cummax(0).values
+        rows = int((width[:size] * torch.arange(1, len(width[:size]) + 1) <= TOKENS_AT_ONCE).sum())
+        part, order = order.split([max(rows, 1), len(order) - max(rows, 1)])
+        yield part
 
 
 @torch.no_grad()

@@ -25,6 +25,8 @@ from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
 
+_PROMPT_TOKENS_AT_ONCE = 2**16
+"""Most tokens of one forward pass over prompts when sampling, padding included."""
 _LOGITS_AT_ONCE = 2**24
 """Most logits that come to be at once when learning; 64 MiB in float32, of which a step needs several copies."""
 
@@ -245,14 +247,18 @@ class CausalLMPolicy:
         unique = [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order]
         if self._kind is CacheKind.NONE:
             return read_without_cache(self.model, unique)[repeats], rows
-        added = RowCache(self.model, self._kind)
-        logits = added.prefill(unique, repeats)
-        if self._cache.mergeable:
+        if not self._cache.mergeable:
+            self._cache, self._slots = RowCache(self.model, self._kind), rows
+            return self._cache.prefill(unique, repeats), rows
+        logits, chosen = [], []
+        for part in _parts(unique):
+            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in part]
+            added = RowCache(self.model, self._kind)
+            logits.append(added.prefill([unique[prompt] for prompt in part], repeats[members] - part.start))
             self._cache.extend(added)
-            self._slots = self._slots + rows
-        else:
-            self._cache, self._slots = added, rows
-        return logits, rows
+            chosen += [rows[slot] for slot in members]
+        self._slots = self._slots + chosen
+        return torch.cat(logits), chosen
 
     def _seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
         """Seed the rows that begin another episode than they were in, or go back in it, without an announcement."""
@@ -467,6 +473,17 @@ class CausalLMPolicy:
     def parameters(self) -> Sequence[torch.nn.Parameter]:
         """The weights that learn."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+
+def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
+    """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single one."""
+    start, width = 0, 0
+    for number, prompt in enumerate(prompts):
+        width = max(width, len(prompt))
+        if number > start and (number + 1 - start) * width > _PROMPT_TOKENS_AT_ONCE:
+            yield range(start, number)
+            start, width = number, len(prompt)
+    yield range(start, len(prompts))
 
 
 def _precision(model: Any) -> Literal["float32", "bfloat16"]:

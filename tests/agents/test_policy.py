@@ -308,3 +308,24 @@ def test_logits_that_are_not_finite_raise() -> None:
         acting.model.get_output_embeddings().weight.fill_(torch.nan)
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         acting.act(observation)
+
+
+def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts and micro-batches that are too large for one pass are read in several."""
+    from agents import passes
+    from agents import policy as policy_module
+
+    episodes = [Episode(index % 5, index, seed=index) for index in range(12)]
+    whole = play(policy(), 12, episodes)
+    expected = [part.tolist() for part in passes.micro_batches(make_batch(whole), 64)]
+    monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 5)
+    monkeypatch.setattr(passes, "TOKENS_AT_ONCE", 20)
+    split = play(policy(), 12, episodes)
+    for one, other in zip(split, whole, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
+    batch = make_batch(whole)
+    parts = list(passes.micro_batches(batch, 64))
+    assert [row for part in parts for row in part.tolist()] == expected[0]
+    assert len(parts) > 3
+    assert all(len(part) == 1 or len(part) * int(batch.lengths[part].max()) <= 20 for part in parts)
