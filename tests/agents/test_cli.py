@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from agents import save_model, tiny_model
+from agents import AGENTS, save_model, tiny_model
 from agents.cli import main
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer
+
+COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -36,12 +38,12 @@ def test_help_lists_the_commands_without_loading_torch() -> None:
     code = "import sys; sys.argv = ['rlvr', '--help']\nfrom rlvr_envs.console import main\ntry: main()\n"
     code += "finally: print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    for name in ("envs", "check-dataset", "verify", "train", "eval", "demo"):
+    for name in COMMANDS:
         assert f"  {name} " in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
 
 
-@pytest.mark.parametrize("name", ["envs", "check-dataset", "verify", "train", "eval", "demo"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, output, _ = run(capsys, name, "--help")
     assert code == 0
@@ -192,3 +194,41 @@ def test_an_unknown_agent_is_refused_with_the_choices(capsys: pytest.CaptureFixt
     code, output, error = run(capsys, "train", "gpro", "--env", "Addition")
     assert code == 2
     assert "grpo" in output + error
+
+
+SMALL = ("--env", "Addition", "--env-args", "tokenizer=char", "max_new_tokens=4", "--steps", "1")
+NEEDED = {"dr-grpo": ("--max-tokens", "4"), "pass-at-k": ("--k", "2"), "gdpo": None}
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if NEEDED.get(name, ()) is not None])
+def test_every_agent_trains_from_the_command_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    extra = NEEDED.get(name) or ()
+    options = (*SMALL, "--run-folder", str(folder), "--problems-per-step", "4", "--num-envs", "8", *extra)
+    code, output, errors = run(capsys, "train", name, *options)
+    assert code == 0, errors
+    assert "1 steps done" in output
+    row = json.loads((folder / "metrics.jsonl").read_text())
+    assert row["num_tokens"] > 0
+    assert json.loads((folder / "config.json").read_text())["agent"] == name
+
+
+def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model"
+    start = ("--env", "Reverse", "--out", str(model), "--env-args", "tokenizer=char", "--batch-size", "8")
+    code, output, _ = run(capsys, "sft", *start, "--steps", "2")
+    assert code == 0
+    assert "2 steps, last loss" in output
+    code, _, errors = run(capsys, "sft", *start, "--steps", "2")
+    assert code == 1
+    assert "is not empty" in errors
+    folder = tmp_path / "run"
+    options = ("--env", "Reverse", "--model", str(model), "--steps", "1", "--run-folder", str(folder))
+    code, _, errors = run(capsys, "train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
+    assert code == 0, errors
+    scored = ("--env", "Reverse", "--model", str(folder), "--problems", "2", "--out", str(tmp_path / "eval.jsonl"))
+    code, output, errors = run(capsys, "eval", *scored)
+    assert code == 0, errors
+    assert "2 problems x 1" in output
