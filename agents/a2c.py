@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from agents.advantages import gae, n_step
+from agents.actor_critic import critic_advantages
+from agents.advantages import n_step
 from agents.agent import Agent
 from agents.batch import Batch
 from agents.checks import require_share
@@ -59,11 +60,17 @@ class A2C(Agent):
     def advantages(self, batch: Batch) -> Tensor:
         """The n-step error of the critic, or the mixture of all n."""
         config = self.config
+        if config.steps_ahead is None:
+            return critic_advantages(batch, discount=config.discount, trace_decay=config.trace_decay)
         assert batch.values is not None
-        found = (batch.rewards, batch.values, batch.loss_mask)
-        if config.steps_ahead is not None:
-            return n_step(*found, config.steps_ahead, discount=config.discount, bootstrap=batch.bootstrap)
-        return gae(*found, discount=config.discount, trace_decay=config.trace_decay, bootstrap=batch.bootstrap)
+        return n_step(
+            batch.rewards,
+            batch.values,
+            batch.loss_mask,
+            config.steps_ahead,
+            discount=config.discount,
+            bootstrap=batch.bootstrap,
+        )
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The returns that the advantages compare the values with: A_t + V_t."""

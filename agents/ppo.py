@@ -16,7 +16,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from agents.advantages import gae, whiten
+from agents.actor_critic import critic_advantages, lambda_returns
+from agents.advantages import whiten
 from agents.agent import Agent
 from agents.batch import Batch
 from agents.checks import require_clip, require_share
@@ -68,25 +69,12 @@ class PPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = self._estimates(batch)
+        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
         return whiten(found, batch.loss_mask) if self.config.whiten else found
-
-    def _estimates(self, batch: Batch) -> Tensor:
-        config = self.config
-        assert batch.values is not None
-        return gae(
-            batch.rewards,
-            batch.values,
-            batch.loss_mask,
-            discount=config.discount,
-            trace_decay=config.trace_decay,
-            bootstrap=batch.bootstrap,
-        )
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
-        assert batch.values is not None
-        return self._estimates(batch) + batch.values
+        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """The clipped surrogate."""

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from agents.advantages import gae, whiten
+from agents.actor_critic import critic_advantages, lambda_returns
+from agents.advantages import whiten
 from agents.agent import Agent
 from agents.batch import Batch
 from agents.checks import require_share
@@ -84,24 +85,12 @@ class TRPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        return whiten(self._estimates(batch), batch.loss_mask)
-
-    def _estimates(self, batch: Batch) -> Tensor:
-        config = self.config
-        assert batch.values is not None
-        return gae(
-            batch.rewards,
-            batch.values,
-            batch.loss_mask,
-            discount=config.discount,
-            trace_decay=config.trace_decay,
-            bootstrap=batch.bootstrap,
-        )
+        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return whiten(found, batch.loss_mask)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
-        assert batch.values is not None
-        return self._estimates(batch) + batch.values
+        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""
