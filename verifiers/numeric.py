@@ -18,6 +18,8 @@ MAX_LITERAL_LENGTH = 2_000
 MAX_EXPONENT = 1_000
 """Largest exponent, in size, of a literal in scientific notation."""
 
+# Full-width digits and signs, and the minus of typesetting.
+_ASCII = str.maketrans({chr(0xFF00 + offset): chr(0x20 + offset) for offset in range(1, 0x5F)} | {"−": "-"})
 _INTEGER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)"
 _LITERAL = re.compile(
     rf"(?P<sign>[+-]?)(?:(?P<numerator>{_INTEGER})/(?P<denominator>{_INTEGER})"
@@ -32,7 +34,7 @@ def parse_number(text: str) -> Fraction | None:
         The value; None if the text is no literal number, divides by zero, or is longer than `MAX_LITERAL_LENGTH` or
         `MAX_EXPONENT` allow. A compound expression such as `1+2` or `1/2/3` is no literal.
     """
-    match = _LITERAL.fullmatch(text.replace("−", "-")) if len(text) <= MAX_LITERAL_LENGTH else None
+    match = _LITERAL.fullmatch(text.translate(_ASCII)) if len(text) <= MAX_LITERAL_LENGTH else None
     if match is None:
         return None
     sign = -1 if match["sign"] == "-" else 1
@@ -93,7 +95,7 @@ class NumericVerifier:
             InvalidArgumentError: If the reference is no literal number.
         """
         reference = _reference(problem)
-        found = self._find(completion)
+        found = self._find(completion.translate(_ASCII))
         if found is None:
             return Verdict.of(Outcome.NO_ANSWER)
         value = parse_number(found.text)

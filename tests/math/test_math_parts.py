@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from verifiers.math.determinant import determinant
 from verifiers.math.exact import (
     PRIME,
     NotExactError,
@@ -16,8 +17,9 @@ from verifiers.math.exact import (
     spend,
     square_root,
 )
-from verifiers.math.numeric import FILTER_DIGITS, estimate, numerically_equal
+from verifiers.math.numeric import FILTER_DIGITS, context, estimate, numerically_equal
 from verifiers.math.parse import MAX_DEPTH, parse
+from verifiers.math.sampling import Sampling, sampling_for
 from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.text import folded_words, normal_text, to_ascii, unwrap
 from verifiers.math.tokens import UnreadableError, repeating_decimal, tokenize
@@ -38,6 +40,7 @@ from verifiers.math.tree import (
     unordered,
 )
 from verifiers.math.units import UNITS, UnitWord, read_unit
+from verifiers.math.wording import value_of_words
 
 X, TWO, THREE = Symbol("x"), Number(Fraction(2)), Number(Fraction(3))
 
@@ -51,8 +54,8 @@ X, TWO, THREE = Symbol("x"), Number(Fraction(2)), Number(Fraction(3))
         ("2/3x", Multiply((Divide(TWO, THREE), X))),
         (r"\frac23x", Multiply((Divide(TWO, THREE), X))),
         ("x^2^3", Power(X, Power(TWO, THREE))),
-        ("2 1/3", Mixed(2, Fraction(1, 3))),
-        (r"2\frac13", Mixed(2, Fraction(1, 3))),
+        ("2 1/3", Mixed(2, 1, 3)),
+        (r"2\frac13", Mixed(2, 1, 3)),
         ("(2,3)", Bracketed("(", (TWO, THREE), ")")),
         ("2, 3", ListOf((TWO, THREE))),
         ("2 and 3", ListOf((TWO, THREE), "and")),
@@ -289,3 +292,97 @@ def test_trees_know_their_parts():
     assert unordered(parse("x-y")) != unordered(parse("y-x"))
     assert all(is_literal(parse(text)) for text in ("5", "-1/2", r"25\%", "(1,2)", "x=5", r"1.2\times10^5", "5 cm"))
     assert not any(is_literal(parse(text)) for text in ("4+1", "5!", r"\sqrt2", "2^3", "(1+1,2)", r"\frac{1+1}{2}"))
+
+
+# Points at which expressions with symbols are compared.
+
+
+def coordinates(gold, answer, name):
+    sampling = sampling_for(parse(gold), parse(answer))
+    return [float(sampling.coordinate(context(30), sample, name)) for sample in range(sampling.count)]
+
+
+def test_smooth_expressions_are_compared_at_a_few_points():
+    assert sampling_for(parse(r"\sin x"), parse(r"\cos x")) == Sampling()
+
+
+@pytest.mark.parametrize("gold", ["|x-20|", r"\max(x,20)", r"\sqrt{(x-20)^2}"])
+def test_pieces_are_compared_on_both_sides_of_every_constant(gold):
+    values = coordinates(gold, "x", "x")
+    assert min(values) < -20 < max(value for value in values if value < 0) < 0
+    assert any(0 < value < 20 for value in values)
+    assert max(values) > 20
+
+
+def test_a_constant_given_by_arithmetic_is_a_place_where_pieces_end():
+    assert max(coordinates(r"\min(x,10^{12})", "x", "x")) > 10**12
+
+
+def test_steps_are_compared_at_integers_halves_and_between():
+    values = coordinates(r"\lfloor x\rfloor", r"\lceil x\rceil-1", "x")
+    assert any(value == int(value) for value in values)
+    assert any(value != int(value) and 2 * value == int(2 * value) for value in values)
+    assert any(2 * value != int(2 * value) for value in values)
+
+
+@pytest.mark.parametrize("gold", ["n!", r"\binom{n}{70}", "(-1)^n", r"\sum_{k=1}^{n} k", r"\lfloor n/2\rfloor"])
+def test_symbols_of_discrete_expressions_are_integers(gold):
+    assert all(value == int(value) >= 3 for value in coordinates(gold, "n", "n"))
+
+
+def test_integers_reach_past_the_constants():
+    assert max(coordinates(r"\binom{n}{70}", "0", "n")) > 70
+
+
+def test_a_term_too_small_to_be_seen_is_no_proof_of_equality():
+    assert numerically_equal(parse("13"), parse(r"13+\sin(10^{-3000})")) is None
+    assert numerically_equal(parse("13"), parse("13+10^{-40}")) is False
+
+
+# Numbers in words, determinants, compound quantities.
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("seven", 7),
+        ("ninety nine", 99),
+        ("two hundred six", 206),
+        ("three thousand forty one", 3041),
+        ("one million two thousand three", 1002003),
+        ("six seven", None),
+        ("twenty twelve", None),
+        ("two hundred hundred", None),
+        ("two thousand three thousand", None),
+    ],
+)
+def test_numbers_in_words(words, value):
+    assert value_of_words(words.split()) == value
+
+
+@pytest.mark.parametrize(
+    ("rows", "value"),
+    [
+        (((5,),), 5),
+        (((1, 2), (3, 4)), -2),
+        (((2, 0, 1), (1, 3, 2), (1, 1, 4)), 18),  # 2(12-2) + (1-3)
+        (((0, 0, 0, 1), (0, 0, 1, 0), (0, 1, 0, 0), (1, 0, 0, 0)), 1),
+    ],
+)
+def test_determinants(rows, value):
+    entries = tuple(tuple(Number(Fraction(entry)) for entry in row) for row in rows)
+    expanded = determinant(entries)
+    assert expanded is not None
+    assert rational_value(expanded) == value
+
+
+def test_no_determinant_of_other_shapes_or_too_many_rows():
+    assert determinant(((TWO, THREE),)) is None
+    assert determinant(((TWO,) * 6,) * 6) is None
+
+
+def test_bound_names_do_not_tell_expressions_apart():
+    assert unordered(parse(r"\int_0^1 x^2\,dx")) == unordered(parse(r"\int_0^1 t^2\,dt"))
+    assert unordered(parse(r"\sum_{k=1}^n k^2")) == unordered(parse(r"\sum_{j=1}^n j^2"))
+    assert unordered(parse(r"\sum_{k=1}^n kx")) != unordered(parse(r"\sum_{x=1}^n xk"))
+    assert unordered(parse(r"\lim_{x\to0^+} x")) != unordered(parse(r"\lim_{x\to0^-} x"))

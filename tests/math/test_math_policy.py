@@ -230,7 +230,7 @@ def test_the_cheapest_tier_that_can_decide_does(gold, answer, tier):
 
 
 @pytest.mark.parametrize(
-    "gold", [r"\frac{1}{", "", "   ", r"\frac{1}{0}", "(" * 100, "x" * 5000, "5\x00", r"\int_0^1 x dx"]
+    "gold", [r"\frac{1}{", "", "   ", r"\frac{1}{0}", "(" * 100, "x" * 5000, "5\x00", r"\oint_0^1 x dx"]
 )
 def test_a_broken_gold_is_never_scored(gold):
     for completion in (r"\boxed{5}", r"\boxed{x}"):
@@ -262,3 +262,40 @@ def test_a_batch_is_its_single_verdicts():
     ]
     with pytest.raises(InvalidArgumentError, match="2 completions came with 3 problems"):
         verifier.verify_batch(completions[:2], problems)
+
+
+def test_renaming_what_is_integrated_over_is_no_answer():
+    prompt = r"Compute $\int_0^1 x^4\,dx$."
+    assert not correct(r"\frac15", r"\int_0^1 t^4\,dt", prompt=prompt)
+    assert correct(r"\frac15", "0.2", prompt=prompt)
+
+
+def test_an_equation_that_only_restates_the_one_to_be_solved_is_no_answer():
+    prompt = "Solve $2x-3=7$ for $x$."
+    assert not correct("x=5", "2x=10", prompt=prompt)
+    assert not correct("x=5", "2x-10=0", prompt=prompt)
+    assert correct("x=5", "x=5", prompt=prompt)
+    assert correct("x=5", "x-5=0", prompt="Which vertical line passes through (5,2)?")
+
+
+def test_a_sum_names_what_is_asked_for_only_where_the_prompt_does_not_say_otherwise():
+    assert correct("18", "m+n=18")
+    assert correct("18", "m+n=18", prompt="The answer is m/n in lowest terms; find $m+n$.")
+    assert not correct("18", "a+b=18", prompt="Find $m+n$.")
+    assert not correct("18", "x+y=18")
+
+
+def test_the_golds_own_form_with_its_label_is_no_restatement():
+    assert correct("x^2+1", "f(x)=x^2+1", prompt="Let $f(x)=x^2+1$. Find $f(x)$.")
+
+
+def test_a_letter_with_the_text_of_another_choice_is_wrong():
+    problem = Problem("", "Which?", "(C)", {"choices": ["1", "5", "12", "7"]})
+    for answer, right in (("(C) 12", True), ("C", True), ("12", True), ("(C) 5", False), ("5", False)):
+        assert (MathVerifier().compare(answer, "(C)", problem).outcome is Outcome.CORRECT) is right, answer
+        assert (MathVerifier().compare(answer, "C", problem).outcome is Outcome.CORRECT) is right, answer
+
+
+def test_a_completion_that_is_no_text_is_refused():
+    with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
+        MathVerifier()(None, Problem("p", "", "5"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,12 +20,18 @@ from verifiers.math.forms import (
     bracket_kind,
     choice_letter,
     difference,
+    forms_of,
+    free_constant,
+    is_indefinite,
+    is_made_of_parameters,
     is_named_thing,
     is_set_like,
     is_vector,
+    is_word_of_letters,
     items,
     items_in_brackets,
     label,
+    labelled_collection,
     labelled_set,
     measured,
     names_agree,
@@ -33,11 +40,14 @@ from verifiers.math.forms import (
     ratio_parts,
     renamed,
     renaming,
+    residue_alone,
     reversed_chain,
     solved,
     split_unit,
     unit_from_letters,
     vector_entries,
+    with_constant_named,
+    with_plain_degrees,
     without_condition,
     without_labels,
     without_percent,
@@ -45,16 +55,21 @@ from verifiers.math.forms import (
 )
 from verifiers.math.numeric import FILTER_DIGITS, estimate
 from verifiers.math.rules import Rules
+from verifiers.math.sampling import Sampling, sampling_for
 from verifiers.math.sets import NoSetError, RealSet, real_set
 from verifiers.math.tree import (
     Bracketed,
     Choice,
     Clock,
+    Constant,
+    Derivative,
+    Integral,
     ListOf,
     Matrix,
     Multiply,
     Node,
     Number,
+    Percent,
     Quantity,
     Ratio,
     Relation,
@@ -67,9 +82,10 @@ from verifiers.math.tree import (
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
 
+_MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
-_OPEN_RELATIONS = INEQUALITIES | {"in", "mod"}
+_OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 
 @dataclass(slots=True)
@@ -87,6 +103,8 @@ class Comparer:
     """What each letter of a multiple-choice problem stands for."""
     in_prompt: Callable[[Node], bool] = lambda node: False
     """Whether an expression occurs in the problem's prompt."""
+    without_prompt: bool = True
+    """Whether there is no prompt that could say what `m+n` is."""
     about_ratios: bool = False
     """Whether the problem asks for a ratio, so that `1:30` is one and no time of day."""
     values: Values = field(init=False)
@@ -127,10 +145,12 @@ class Comparer:
     # Words, choices, times, ratios.
 
     def _choices(self, gold: Node, answer: Node) -> bool:
+        if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
+            return gold.name.upper() == answer.letter  # brackets around e or i
         if isinstance(gold, Choice):
-            letter = choice_letter(answer)
-            if letter is not None:
-                return letter == gold.letter
+            letter = choice_letter(answer) or (answer.name.upper() if isinstance(answer, Symbol | Constant) else None)
+            if letter is not None and len(letter) == 1:
+                return letter == gold.letter and not self._contradicts(answer)
             meant = gold.content or self.choices.get(gold.letter)
             return meant is not None and not isinstance(answer, Choice) and self.same(meant, answer)
         assert isinstance(answer, Choice)
@@ -138,6 +158,16 @@ class Comparer:
             return True
         meant = answer.content or self.choices.get(answer.letter)
         return meant is not None and self.same(gold, meant)
+
+    def _contradicts(self, answer: Node) -> bool:
+        """Whether what stands behind the letter is the content of another choice."""
+        content = answer.content if isinstance(answer, Choice) else None
+        if content is None or not isinstance(answer, Choice) or answer.letter not in self.choices:
+            return False
+        others = [option for letter, option in self.choices.items() if letter != answer.letter]
+        return any(self.same(option, content) for option in others) and not self.same(
+            self.choices[answer.letter], content
+        )
 
     def _clocks(self, gold: Node, answer: Node) -> bool:
         if self.about_ratios or isinstance(gold, Ratio):
@@ -177,7 +207,8 @@ class Comparer:
 
     def _same_pieces(self, gold: RealSet, answer: RealSet) -> bool:
         return len(gold.pieces) == len(answer.pieces) and all(
-            (one.closed_low, one.closed_high) == (two.closed_low, two.closed_high)
+            (self.rules.brackets == "lenient" or one.closed_low == two.closed_low)
+            and (self.rules.brackets == "lenient" or one.closed_high == two.closed_high)
             and self.values.equal(one.low.node, two.low.node)
             and self.values.equal(one.high.node, two.high.node)
             for one, two in zip(gold.pieces, answer.pieces, strict=True)
@@ -196,15 +227,32 @@ class Comparer:
         return False
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool:
-        for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer)):
+        readings = [(answer.operators, answer.operands)]
+        if gold.operators == answer.operators and gold.operators[-1] == "modulo":
+            return self._congruences(gold, answer)
+        if not {"mod", "modulo"} & set(answer.operators):
+            readings.append(reversed_chain(answer))
+        for operators, operands in readings:
             if gold.operators == operators:
                 if all(self._scalars_or_same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
                     return True
-                if len(operators) == 1 and self._proportional(
-                    gold, Relation(operators, operands), positive=operators[0] != "!="
+                if (
+                    len(operators) == 1
+                    and operators[0] in INEQUALITIES
+                    and self._proportional(gold, Relation(operators, operands), positive=operators[0] != "!=")
                 ):
                     return True
         return False
+
+    def _congruences(self, gold: Relation, answer: Relation) -> bool:
+        r"""Whether `x \\equiv 3 \\pmod 7` and `x \\equiv 10 \\pmod 7` say the same."""
+        try:
+            ours, theirs = ([rational_value(operand) for operand in node.operands[-2:]] for node in (gold, answer))
+        except (NotExactError, UndefinedError):
+            return self._in_order(gold.operands, answer.operands)
+        same_residue = ours[1] > 0 and (ours[0] - theirs[0]) % ours[1] == 0
+        names = self._in_order(gold.operands[:-2], answer.operands[:-2])
+        return ours[1] == theirs[1] and same_residue and names
 
     def _scalars_or_same(self, gold: Node, answer: Node) -> bool:
         return gold == answer or self.same(gold, answer)
@@ -212,18 +260,25 @@ class Comparer:
     # Lists, sets, assignments.
 
     def _collections(self, gold: Node, answer: Node) -> bool:
+        gold, answer = labelled_collection(gold), labelled_collection(answer)
         ours, theirs = assignments(gold), assignments(answer)
+        if ours is not None and isinstance(answer, ListOf) and theirs is None:
+            return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
+                tuple(ours.values()), items(answer)
+            )
         if ours is not None:
             return self._gold_assignments(ours, answer, theirs)
         if theirs is not None:
             return self._answer_assignments(gold, theirs)
-        if isinstance(gold, Bracketed) and self.rules.brackets == "lenient":
-            return self._in_order(gold.items, items(answer))
+        if self.rules.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
+            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
         if isinstance(gold, Matrix) and self.rules.vectors == "lenient" and isinstance(answer, ListOf):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
             return all(self.same(gold, item) for item in answer.items)  # several forms of one answer
         left, right = items(gold), items(answer)
+        if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
+            return False
         if isinstance(gold, ListOf | SetOf):
             left = without_labels(left)
         right = without_labels(right)
@@ -244,8 +299,12 @@ class Comparer:
 
     def _answer_assignments(self, gold: Node, answer: dict[str, Node]) -> bool:
         values = tuple(answer.values())
+        if len({id(value) for value in values}) == 1 and not isinstance(gold, Bracketed | ListOf | SetOf):
+            return self.same(gold, values[0])
+        if _names(items(gold)):
+            return False
         if isinstance(gold, Bracketed):
-            return list(answer) == sorted(answer) and self._in_order(gold.items, values)
+            return self._in_order(gold.items, [answer[name] for name in sorted(answer)])
         if isinstance(gold, ListOf | SetOf):
             indexed = len({name.partition("_")[0] for name in answer}) == 1
             return self._unordered(gold.items, values) if indexed else self._in_order(gold.items, values)
@@ -265,14 +324,18 @@ class Comparer:
             return self.same(one, two)
 
     def _in_order(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
-        return len(gold) == len(answer) and all(self.same(one, two) for one, two in zip(gold, answer, strict=True))
+        return len(gold) == len(answer) and all(self._same_item(*pair) for pair in zip(gold, answer, strict=True))
+
+    def _same_item(self, gold: Node, answer: Node) -> bool:
+        """As `same`, but inside a container a set of one item is no longer that item."""
+        return isinstance(gold, SetOf) == isinstance(answer, SetOf) and self.same(gold, answer)
 
     def _unordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
         if len(gold) != len(answer) or len(gold) > MAX_ITEMS:
             return False
         left = list(answer)
         for item in gold:
-            match = next((place for place, other in enumerate(left) if self.same(item, other)), None)
+            match = next((place for place, other in enumerate(left) if self._same_item(item, other)), None)
             if match is None:
                 return False
             del left[match]
@@ -281,12 +344,17 @@ class Comparer:
     # Relations.
 
     def _relations(self, gold: Node, answer: Node) -> bool:
+        if isinstance(gold, Relation) != isinstance(answer, Relation):
+            gold, answer = residue_alone(gold), residue_alone(answer)
         if not isinstance(gold, Relation):
-            assert isinstance(answer, Relation)
+            if not isinstance(answer, Relation):
+                return self.same(gold, answer)
             return any(self.same(gold, value) for value in self._stated(answer))
         if not isinstance(answer, Relation):
             name, value = solved(gold)
-            return name is not None and self.same(value, answer)
+            if name is not None:
+                return self.same(value, answer)
+            return any(self.same(value, answer) for value in self._exact_values(gold))
         if _OPEN_RELATIONS & {*gold.operators, *answer.operators}:
             return self._inequalities(gold, answer)
         return self._equations(gold, answer)
@@ -309,8 +377,24 @@ class Comparer:
             exact += [operand]
         return tuple(exact)
 
+    def _exact_values(self, gold: Relation) -> tuple[Node, ...]:
+        """What a gold that is no equation of its own stands for: the constants that it says are equal, or a named value."""
+        if set(gold.operators) - {"=", "~"}:
+            return ()
+        operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
+        exact = [operands[0]]
+        for operator, operand in zip(gold.operators[len(gold.operands) - len(operands) :], operands[1:], strict=True):
+            if operator == "~":
+                break
+            exact.append(operand)
+        named = len(operands) < len(gold.operands)
+        return tuple(exact) if named or not any(symbols(value) for value in exact) else ()
+
     def _is_name(self, node: Node) -> bool:
-        return label(node) is not None or is_named_thing(node) or (bool(symbols(node)) and self.in_prompt(node))
+        names = symbols(node)
+        if label(node) is not None or is_named_thing(node) or "..." in names:
+            return True
+        return is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
 
     def _same_value(self, one: Node, two: Node) -> bool:
         one, two = without_unit(one), without_unit(two)
@@ -326,14 +410,27 @@ class Comparer:
         answer_name, _ = solved(answer)
         if name is not None and answer_name is not None:
             names = renaming(gold, answer)
-            return names_agree(name, answer_name) and any(
-                self.same(value, renamed(stated, names)) for stated in self._stated(answer)
-            )
-        if name is not None and not symbols(value):
+            if any(ours in symbols(answer.operands[-1]) for ours in names.values()):
+                return False
+            if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
+                return names_agree(name, answer_name) and any(
+                    self.same(value, renamed(stated, names)) for stated in self._stated(answer)
+                )
+        if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
             return False
         if len(gold.operands) != 2 or len(answer.operands) != 2:
             return self._in_order(gold.operands, answer.operands)
-        return self._proportional(gold, answer, positive=False)
+        return any(
+            self._proportional(*pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
+        )
+
+    def unsolved(self, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
+        """Whether an equation is one of those given up to a factor, where the gold solves it for a name."""
+        if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
+            return False
+        if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
+            return False
+        return any(self._proportional(one, answer, positive=False) for one in given)
 
     def _proportional(self, gold: Relation, answer: Relation, *, positive: bool) -> bool:
         """Whether two equations are one up to a constant factor; for inequalities the factor must be positive."""
@@ -351,9 +448,13 @@ class Comparer:
 
     def _numerically_proportional(self, ours: Node, theirs: Node, *, positive: bool) -> bool:
         self.values.use(Tier.NUMERIC)
+        sampling = sampling_for(ours, theirs)
         try:
-            ratios = [_numeric_ratio(ours, theirs, sample) for sample in range(3)]
+            found = [_numeric_ratio(ours, theirs, sample, sampling) for sample in range(sampling.count)]
         except (NotExactError, UndefinedError):
+            return False
+        ratios = [ratio for ratio in found if ratio is not None]
+        if len(ratios) < _MIN_POINTS:
             return False
         first = ratios[0]
         same = all(abs(ratio - first) <= abs(first) * 1e-20 for ratio in ratios)
@@ -361,9 +462,10 @@ class Comparer:
 
     def _positive_factor(self, ours: Node, theirs: Node) -> bool:
         try:
-            return bool(_numeric_ratio(ours, theirs, 0).real > 0)
+            ratio = _numeric_ratio(ours, theirs, 0, Sampling())
         except (NotExactError, UndefinedError):
             return False
+        return bool(ratio is not None and ratio.real > 0)
 
     # Matrices and tuples.
 
@@ -391,13 +493,33 @@ class Comparer:
 
     # Scalars.
 
+    def _antiderivatives(self, gold: Node, answer: Node) -> bool:
+        """Compare an indefinite integral with another, or with an antiderivative that has its constant."""
+        integral, other = (gold, answer) if is_indefinite(gold) else (answer, gold)
+        assert isinstance(integral, Integral)
+        if isinstance(other, Integral):
+            return other.variable == integral.variable and is_indefinite(other) and self.same(integral.body, other.body)
+        if free_constant(other) is None:
+            return False
+        return self.values.identical(integral.body, Derivative(other, integral.variable))
+
     def _scalars(self, gold: Node, answer: Node) -> bool:
+        if is_indefinite(gold) or is_indefinite(answer):
+            return self._antiderivatives(gold, answer)
         gold_value, gold_unit = split_unit(gold)
         answer_value, answer_unit = split_unit(answer)
+        units = (measured(gold_unit), measured(answer_unit))
+        if units != (None, None) and (isinstance(gold, Percent) or isinstance(answer, Percent)):
+            return False
+        if self.rules.degrees == "unit":
+            gold_value, answer_value = with_plain_degrees(gold_value), with_plain_degrees(answer_value)
         if symbols(gold_value) and isinstance(answer, Quantity) and len(answer.unit.label) == 1:
             answer_value, answer_unit = Multiply((answer.value, Symbol(answer.unit.label))), None
         if gold_unit is not None and answer_unit is None and symbols(answer_value) and not symbols(gold_value):
             answer_value, answer_unit = unit_from_letters(answer_value)
+        if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
+            return gold_value == answer_value
+        answer_value = with_constant_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
@@ -440,6 +562,11 @@ class Comparer:
         )
 
 
+def _names(nodes: Sequence[Node]) -> set[str | None]:
+    """The names that items are said to be values of."""
+    return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
+
+
 def _words(gold: Node, answer: Node) -> bool:
     return isinstance(gold, Words) and isinstance(answer, Words) and gold.text == answer.text
 
@@ -452,9 +579,12 @@ def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:
     return residue(ours, sample) * pow(below, -1, PRIME) % PRIME
 
 
-def _numeric_ratio(ours: Node, theirs: Node, sample: int) -> Any:
-    """The quotient of two expressions at a point."""
-    above, below = estimate(ours, FILTER_DIGITS, sample), estimate(theirs, FILTER_DIGITS, sample)
+def _numeric_ratio(ours: Node, theirs: Node, sample: int, sampling: Sampling) -> Any:
+    """The quotient of two expressions at a point; None where the first depends on a branch."""
+    above = estimate(ours, FILTER_DIGITS, sample, sampling)
+    if above.branched and sampling.is_signed(sample):
+        return None
+    below = estimate(theirs, FILTER_DIGITS, sample, sampling)
     if abs(below.value) <= below.error:
         raise UndefinedError("division by zero")
     return above.value / below.value

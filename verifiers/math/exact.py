@@ -40,7 +40,9 @@ MAX_BITS = 50_000
 MAX_FACTORIAL = 20_000
 """Largest argument of a factorial that is multiplied out in the finite field."""
 MAX_TERMS = 500
-"""Longest sum or product that is evaluated term by term."""
+"""Longest sum or product that is evaluated term by term with real numbers."""
+MAX_EXACT_TERMS = 2000
+"""Longest sum or product that is evaluated term by term with integers and rationals."""
 MAX_WORK = 20_000
 """Work for one comparison, in units of about 5 microseconds."""
 
@@ -242,6 +244,12 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
     return Fraction(guess)
 
 
+def _remainder(value: Fraction, modulus: Fraction) -> Fraction:
+    if modulus <= 0 or modulus.denominator != 1:
+        raise UndefinedError("a modulus that is no positive integer")
+    return value % modulus
+
+
 _RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
     "root": _root,
     "factorial": _factorial,
@@ -255,6 +263,7 @@ _RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
     "log": _logarithm,
+    "mod": lambda value, modulus: _remainder(value, modulus),
 }
 
 
@@ -262,10 +271,10 @@ def series_values(node: Series) -> range:
     """The indices of a finite sum or product.
 
     Raises:
-        NotExactError: If a bound is no constant integer, or there are more than `MAX_TERMS`.
+        NotExactError: If a bound is no constant integer, or there are more than `MAX_EXACT_TERMS`.
     """
     lower, upper = integer_value(node.lower), integer_value(node.upper)
-    if upper - lower >= MAX_TERMS:
+    if upper - lower >= MAX_EXACT_TERMS:
         raise NotExactError("too many terms")
     return range(lower, upper + 1)
 
@@ -291,7 +300,7 @@ def signed_number(value: int) -> Node:
 
 _RATIONAL: dict[type[Node], Callable[..., Fraction]] = {
     Number: lambda node: node.value,
-    Mixed: lambda node: node.whole + node.part,
+    Mixed: lambda node: node.value,
     Negate: lambda node: -rational_value(node.value),
     Percent: lambda node: rational_value(node.value) / 100,
     BasedNumber: lambda node: based_value(node),
@@ -464,7 +473,7 @@ def _series_residue(node: Series, sample: int) -> int:
 
 _RESIDUES: dict[type[Node], Callable[..., int]] = {
     Number: lambda node, sample: _fraction_residue(node.value),
-    Mixed: lambda node, sample: _fraction_residue(node.whole + node.part),
+    Mixed: lambda node, sample: _fraction_residue(node.value),
     Negate: lambda node, sample: -residue(node.value, sample) % PRIME,
     Percent: lambda node, sample: residue(node.value, sample) * _inverse(100) % PRIME,
     Degrees: lambda node, sample: (

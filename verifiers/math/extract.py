@@ -14,7 +14,7 @@ from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.parse import parse
 from verifiers.math.text import unwrap
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Words
+from verifiers.math.tree import ListOf, Words, walk
 
 MAX_COMPLETION = 2_000_000
 """Longest completion searched, in characters; of a longer one the end."""
@@ -22,6 +22,10 @@ _MAX_PROSE_WORDS = 3
 
 Method = Literal["box", "hashes", "tag", "phrase", "whole", "number"]
 METHODS: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole", "number")
+
+
+# What a tokenizer writes at the end of a text, if it is told not to skip it.
+_SPECIAL_TOKENS = re.compile(r"(?:(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<pad>|<end_of_turn>)\s*+)++\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Extraction:
     def __call__(self, completion: str) -> Extracted:
         """Find the answer in a completion."""
         completion = completion[-MAX_COMPLETION:]
+        if completion.rstrip().endswith(">"):
+            completion = _SPECIAL_TOKENS.sub("", completion)
         for stop in self.stop:
             completion = completion.partition(stop)[0]
         if self.pattern is not None:
@@ -166,20 +172,21 @@ _HEADING = re.compile(
 )
 _ANSWER_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _PHRASE = re.compile(
-    r"\b(?:answer|result)\**\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
+    r"\b(?:answer|result)s?[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
     r"(?:(?<=answer)\**[ \t]*(?=\n)"  # a heading
-    r"|(?:is|would\s+be|must\s+be|equals|becomes)\b"
-    r"(?:\s+(?:therefore|thus|then|simply|just|hence|given\s+by))?\s*(?:\**\s*:)?|\**\s*:|=)\**",
+    r"|(?:is|are|(?:would|must|should|will)\s+be|equals|becomes)\b"
+    r"(?:\s+(?:therefore|thus|then|simply|just|hence|given\s+by|equal\s+to|exactly))?\s*(?:\**\s*:)?|[*_]*\s*:|=)[*_]*",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"(?:\bnot|n't|\bcannot|\bnever|\bunable\s+to)\s+(?:\w+\s+){0,2}?"
+    r"(?:\bnot|n't|\bcannot|\bnever|\bunable\s+to|\brefuse\s+to|\bdecline\s+to)\s+(?:\w+\s+){0,2}?"
     r"(?:say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell)\b[^.,;:\n]{0,30}$",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"\.(?=\s|\*|$)(?<![ap]\.m\.)|\n|(?<=[!?])\s")
+_SENTENCE_END = re.compile(r"\.(?=\s|\*|$)(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)|\n|(?<=[!?])\s")
 _AFTERTHOUGHT = re.compile(
-    r",?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not)|for\s+the\b|when\b|after\b|\()",
+    r",?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)|as\s+(?:required|desired|claimed|shown|expected|needed|requested)\b|i\.e\.|that\s+is,?\s|or\s+equivalently\b|for\s+the\b|when\b|after\b"
+    r"|\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s))",
     re.IGNORECASE,
 )
 _MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -204,6 +211,7 @@ def _from_phrase(text: str) -> str | None:
     matches = list(_PHRASE.finditer(text))
     if not matches:
         return None
+    matches = [match for match in matches if match[0][:6].lower() == "answer"] or matches
     if _DENIED.search(text[max(0, matches[-1].start() - 80) : matches[-1].start()]):
         return ""
     return _statement(text[matches[-1].end() :].lstrip(" \t\n*_:"))
@@ -214,17 +222,24 @@ def _statement(text: str) -> str:
     text = text.lstrip()
     if (display := re.match(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", text, re.DOTALL)) is not None:
         return display[1] or display[2]
-    end = _sentence_end(text)
+    end = _first_outside_mathematics(_SENTENCE_END, text)  # a full stop inside mathematics ends nothing
     sentence = text[:end].strip()
     sentence = sentence.removesuffix("**") if sentence.count("**") % 2 else sentence
-    shorter = _AFTERTHOUGHT.split(sentence, maxsplit=1)[0]
-    return shorter if shorter.count("(") == shorter.count(")") and shorter else sentence
+    shorter = sentence[: _first_outside_mathematics(_AFTERTHOUGHT, sentence)]
+    if not shorter or _opened(shorter) > 0:
+        return sentence
+    return shorter.removesuffix(")").removesuffix("]") if _opened(shorter) < 0 else shorter
 
 
-def _sentence_end(text: str) -> int:
-    """Where the first sentence ends; a full stop inside mathematics ends none."""
+def _opened(text: str) -> int:
+    """How many more round and square brackets open than close; a half-open interval has one of each."""
+    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")
+
+
+def _first_outside_mathematics(pattern: re.Pattern[str], text: str) -> int:
+    """Where a pattern first matches outside the mathematics between delimiters; the end of the text if nowhere."""
     formulas = [match.span() for match in _MATHEMATICS.finditer(text[:2000])]
-    for match in _SENTENCE_END.finditer(text):
+    for match in pattern.finditer(text):
         if not any(start < match.start() < end - 1 for start, end in formulas):
             return match.start()
     return len(text)
@@ -239,11 +254,14 @@ def _whole(text: str) -> str | None:
         tree = parse(answer)
     except UnreadableError:
         return None
-    if isinstance(tree, Words) and (len(tree.text.split()) > _MAX_PROSE_WORDS or "\n" in answer):
+    words = [part.text for part in walk(tree) if isinstance(part, Words)]
+    prose = isinstance(tree, Words) or (isinstance(tree, ListOf) and len(words) == len(tree.items))
+    if prose and (sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS or _SENTENCE.search(answer) is not None):
         return None
     return answer
 
 
+_SENTENCE = re.compile(r"\n|\b(?:is|are|was|were|be|has|have|had|gets?|got)\b(?=.*[0-9])", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"-?\$?[0-9][0-9,]*(?:\.[0-9]+)?(?:/[0-9]+)?|-?\.[0-9]+")
 
 

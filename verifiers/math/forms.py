@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 from verifiers.math.exact import NotExactError, UndefinedError, rational_value
@@ -14,7 +15,10 @@ from verifiers.math.tree import (
     Clock,
     Constant,
     Degrees,
+    Derivative,
     Divide,
+    Integral,
+    Limit,
     ListOf,
     Matrix,
     Multiply,
@@ -28,22 +32,27 @@ from verifiers.math.tree import (
     Quantity,
     Ratio,
     Relation,
+    Series,
     SetOf,
     SetOperation,
     Symbol,
     Unknown,
     Words,
+    is_integer_literal,
     rewrite,
     symbols,
     walk,
 )
 from verifiers.math.units import UNITS, Unit
+from verifiers.math.vocabulary import GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
 DEGREE = UNITS["degree"]
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
+_NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod"))
 _MAX_SIGNED_ITEMS = 50
+_MAX_FREE_SIGNS = 3
 
 
 def expand_signs(node: Node) -> Node:
@@ -56,13 +65,23 @@ def expand_signs(node: Node) -> Node:
     if isinstance(node, Quantity) and len(values := _both_signs(node.value)) == 2:
         return ListOf(tuple(Quantity(value, node.unit) for value in values), "or")
     values = _both_signs(node)
-    return values[0] if len(values) == 1 else ListOf(values, "or")
+    joiner = "and" if isinstance(node, Relation) and "!=" in node.operators else "or"
+    return values[0] if len(values) == 1 else ListOf(values, joiner)
 
 
 def _both_signs(node: Node) -> tuple[Node, ...]:
     if not any(isinstance(part, PlusMinus) for part in walk(node)):
         return (node,)
+    if isinstance(node, Add) and _signs_are_free(node):
+        return tuple(Add(terms) for terms in itertools.product(*map(_both_signs, node.terms)))
     return _with_sign(node, 1), _with_sign(node, -1)
+
+
+def _signs_are_free(node: Add) -> bool:
+    """Whether two or three terms of a sum have a plus-minus, which then are chosen apart; a minus-plus would tie them."""
+    signed = [term for term in node.terms if any(isinstance(part, PlusMinus) for part in walk(term))]
+    signs = {part.sign for term in signed for part in walk(term) if isinstance(part, PlusMinus)}
+    return 2 <= len(signed) <= _MAX_FREE_SIGNS and signs == {1}
 
 
 def _with_sign(node: Node, sign: int) -> Node:
@@ -77,11 +96,23 @@ def _with_sign(node: Node, sign: int) -> Node:
 
 def plain(node: Node) -> Node:
     """A set of one item as that item, and a matrix times a number multiplied out."""
-    if isinstance(node, SetOf) and len(node.items) == 1:
+    if isinstance(node, SetOf) and len(node.items) == 1 and not isinstance(node.items[0], SetOf | NamedSet):
         return plain(node.items[0])
+    if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
+        return point
+    if isinstance(node, Add) and (total := _added_matrices(node)) is not None:
+        return total
     if isinstance(node, Multiply | Divide | Negate) and (scaled := _scaled_matrix(node)) is not None:
         return scaled
     return node
+
+
+def _named_point(node: Multiply) -> Bracketed | None:
+    """The coordinates of a point with its letter in front: `P(1,2)`."""
+    name, *rest = node.factors
+    coordinates = rest[0] if len(rest) == 1 else None
+    named = isinstance(name, Symbol) and len(name.name) == 1 and name.name.isupper()
+    return coordinates if named and isinstance(coordinates, Bracketed) and coordinates.opening == "(" else None
 
 
 def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | None:
@@ -94,6 +125,17 @@ def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | None:
         return None
     rest = tuple(factor for factor in node.factors if factor is not matrices[0])
     return _scale(matrices[0], rest[0] if len(rest) == 1 else Multiply(rest))
+
+
+def _added_matrices(node: Add) -> Matrix | None:
+    """A sum of matrices of one shape, entry by entry."""
+    terms = [plain(term) for term in node.terms]
+    matrices = [term for term in terms if isinstance(term, Matrix) and term.kind != "v"]
+    shapes = {tuple(map(len, matrix.rows)) for matrix in matrices}
+    if len(matrices) != len(terms) or len(shapes) != 1:
+        return None
+    rows = zip(*(matrix.rows for matrix in matrices), strict=True)
+    return Matrix(tuple(tuple(Add(entries) for entries in zip(*row, strict=True)) for row in rows), matrices[0].kind)
 
 
 def _scale(matrix: Node, factor: Node) -> Matrix | None:
@@ -109,29 +151,43 @@ def label(node: Node) -> str | None:
     """What an expression in front of an equals sign names: a symbol, a function of symbols, words; None if nothing."""
     if isinstance(node, Symbol):
         return node.name
-    if isinstance(node, Divide) and _is_differential(node.numerator) and _is_differential(node.denominator):
-        return f"derivative {node!r}"
     if isinstance(node, Unknown):
-        arguments = "" if all(isinstance(argument, Symbol) for argument in node.arguments) else repr(node.arguments)
+        generic = all(isinstance(argument, Symbol) and argument.name.islower() for argument in node.arguments)
+        arguments = "" if generic else repr(node.arguments)
         return f"{node.name}({arguments})"
     return None
 
 
-def _is_differential(node: Node) -> bool:
-    return isinstance(node, Multiply) and len(node.factors) == 2 and node.factors[0] == Symbol("d")
-
-
 def is_named_thing(node: Node) -> bool:
-    """Whether an expression names a thing that has a value: a segment `AB`, an area `[ABC]`, `tan A`."""
+    """Whether an expression names a thing that has a value: `AB`, `AB/CD`, `[ABC]`, `|S|`, `tan A`, `max f`."""
     if isinstance(node, Apply):
         inside = node.arguments[0]
-        return (node.name == "abs" and is_named_thing(inside)) or (
-            node.name in _TRIGONOMETRIC and isinstance(inside, Symbol) and inside.name[0].isupper()
+        if node.name in _NAMING:
+            return bool(symbols(node))
+        return (node.name == "abs" and (_is_capital(inside) or is_named_thing(inside))) or (
+            node.name in _TRIGONOMETRIC
+            and (_is_capital(inside) or (isinstance(inside, Symbol) and inside.name in GREEK))
         )
+    if isinstance(node, Limit | Integral | Derivative | Series):
+        return bool(symbols(node))
+    if isinstance(node, Divide):
+        return all(_is_capital(part) or is_named_thing(part) for part in (node.numerator, node.denominator))
     if isinstance(node, Multiply) and all(isinstance(factor, Symbol) for factor in node.factors):
         names = [factor.name for factor in node.factors if isinstance(factor, Symbol)]
         return all(name[0].isupper() for name in names[names[0] == "m" :])
     return False
+
+
+def is_word_of_letters(node: Node) -> bool:
+    """Whether three or more capitals are written as one: the name of a polygon, outcomes in a row; no product."""
+    factors = node.factors if isinstance(node, Multiply) else ()
+    return len(factors) > 2 and all(
+        isinstance(factor, Symbol) and len(factor.name) == 1 and factor.name.isupper() for factor in factors
+    )
+
+
+def _is_capital(node: Node) -> bool:
+    return isinstance(node, Symbol) and node.name[0].isupper()
 
 
 def solved(node: Relation) -> tuple[str | None, Node]:
@@ -147,6 +203,9 @@ def solved(node: Relation) -> tuple[str | None, Node]:
 
 def names_agree(gold: str, answer: str) -> bool:
     """Whether two names may stand for one quantity: equal, words, or `y` for the value of a function."""
+    if gold.startswith("text:") and answer.startswith("text:"):
+        ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
+        return ours <= theirs or theirs <= ours
     if gold == answer or gold.startswith("text:") or answer.startswith("text:"):
         return True
     return "y" in (gold, answer) and (gold.endswith("()") or answer.endswith("()"))
@@ -172,9 +231,62 @@ def renamed(node: Node, names: dict[str, str]) -> Node:
     )
 
 
+def residue_alone(node: Node) -> Node:
+    r"""A residue without its modulus: the 3 of `3 \pmod 7`. A congruence says less than an equation."""
+    if not isinstance(node, Relation) or node.operators != ("modulo",):
+        return node
+    return node.operands[0] if len(node.operands) == 2 and is_integer_literal(node.operands[0]) else node
+
+
+_CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+
+
+def with_constant_named(gold: Node, answer: Node) -> Node:
+    """An answer whose constant of integration is called as the gold calls its own."""
+    ours, theirs = (free_constant(node) for node in (gold, answer))
+    if ours is None or theirs is None or ours == theirs or ours in symbols(answer) or theirs in symbols(gold):
+        return answer
+    return renamed(answer, {theirs: ours})
+
+
+def is_made_of_parameters(node: Node) -> bool:
+    """Whether `m+n` or `m/n` names what is asked for: made of different letters, none of which is a usual unknown."""
+    parts = (
+        node.terms if isinstance(node, Add) else (node.numerator, node.denominator) if isinstance(node, Divide) else ()
+    )
+    names = [part.name for part in parts if isinstance(part, Symbol)]
+    return len(names) == len(parts) == len(set(names)) > 1 and all(
+        len(name) == 1 and "a" <= name <= "w" for name in names
+    )
+
+
+def is_indefinite(node: Node) -> bool:
+    """Whether a node is an integral without bounds."""
+    return isinstance(node, Integral) and node.lower is None
+
+
+def free_constant(node: Node) -> str | None:
+    """The constant of integration of a sum: its one term of that name, which stands nowhere else."""
+    if not isinstance(node, Add):
+        return None
+    constants = [term for term in node.terms if isinstance(term, Symbol) and term.name in _CONSTANTS_OF_INTEGRATION]
+    if len(constants) != 1:
+        return None
+    name = constants[0].name
+    return None if any(name in symbols(term) for term in node.terms if term is not constants[0]) else name
+
+
 def difference(node: Relation) -> Node:
     """Left side minus right side."""
     return Add((node.operands[0], Negate(node.operands[1])))
+
+
+def forms_of(node: Relation) -> tuple[Relation, ...]:
+    """An equation, and where it is solved for a name by a fraction, the same without the fraction: `y=1/x` as `xy=1`."""
+    for named, value in (node.operands, node.operands[::-1]):
+        if isinstance(named, Symbol) and isinstance(value, Divide) and symbols(value.denominator):
+            return node, Relation(node.operators, (Multiply((named, value.denominator)), value.numerator))
+    return (node,)
 
 
 def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
@@ -186,7 +298,7 @@ def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
 
 def assignments(node: Node) -> dict[str, Node] | None:
     """Values of several names: `x=2, y=3` or `(x,y)=(2,3)`; None for anything else."""
-    if isinstance(node, ListOf) and all(isinstance(item, Relation) for item in node.items):
+    if isinstance(node, ListOf) and node.joiner != "or" and all(isinstance(item, Relation) for item in node.items):
         pairs = [_assignment(item) for item in node.items]
         names = [pair[0] for pair in pairs if pair is not None]
         return dict(pair for pair in pairs if pair) if len(set(names)) == len(pairs) else None
@@ -203,6 +315,10 @@ def assignments(node: Node) -> dict[str, Node] | None:
                 for item, value in zip(names_.items, values.items, strict=True)
                 if isinstance(item, Symbol)
             }
+    if isinstance(node, Relation) and len(node.operands) > 2 and set(node.operators) == {"="}:
+        *sides, value = node.operands
+        shared = {side.name: value for side in sides if isinstance(side, Symbol)}
+        return shared if len(shared) == len(sides) and not symbols(value) else None
     return None
 
 
@@ -245,6 +361,15 @@ def bracket_kind(node: Bracketed) -> str:
     return "()" if node.opening == "<" else node.opening + node.closing
 
 
+def labelled_collection(node: Node) -> Node:
+    """A list or set without the name it was given, such as a function defined by cases."""
+    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[1], ListOf | SetOf):
+        name = node.operands[0]
+        of_sets = isinstance(name, SetOperation) and _is_capital(name.left) and _is_capital(name.right)
+        return node.operands[1] if of_sets or label(name) is not None else node
+    return node
+
+
 def labelled_set(node: Node) -> tuple[str | None, Node]:
     """A set with the name it was given."""
     if isinstance(node, Relation) and node.operators == ("=",) and is_set_like(node.operands[1]):
@@ -255,6 +380,7 @@ def labelled_set(node: Node) -> tuple[str | None, Node]:
 def as_set(node: Node) -> Node:
     """Numbers, alone or listed, as a set of them; intervals joined by a word as their union."""
     if isinstance(node, ListOf):
+        node = ListOf(without_labels(node.items), node.joiner)
         if all(isinstance(item, Bracketed) for item in node.items) and node.joiner in ("or", "and"):
             union = node.items[0]
             for item in node.items[1:]:
@@ -293,7 +419,8 @@ def without_condition(node: Node) -> Node:
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
     whole = condition.operators == ("in",) and domain in (NamedSet("Z"), NamedSet("N"))
-    if not whole or not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
+    restricts = len(rest) == 1 and set(condition.operators) <= INEQUALITIES and not is_set_like(rest[0])
+    if not (whole or restricts) or not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
         return node
     return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
 
@@ -402,14 +529,34 @@ def _letter_unit(node: Node) -> Unit | None:
     return None
 
 
+def with_plain_degrees(node: Node) -> Node:
+    """Degrees as plain numbers, except in the arguments of functions and in exponents."""
+    if not any(isinstance(part, Degrees) for part in walk(node)):
+        return node
+
+    def strip(part: Node) -> Node | None:
+        if isinstance(part, Apply | Power):
+            return part
+        return with_plain_degrees(part.value) if isinstance(part, Degrees) else None
+
+    return rewrite(node, strip)
+
+
 def measured(unit: Unit | None) -> Unit | None:
     """A unit of measurement; None for a counted noun."""
     return None if unit is None or unit.is_label else unit
 
 
 def names_other_thing(one: Unit, two: Unit) -> bool:
-    """Whether of two units one measures and the other counts things by name."""
-    return one.is_label != two.is_label and "unit" not in (one.label + two.label)
+    """Whether two units cannot go together: a measure and a counted noun, or nouns of which neither only says more."""
+    if "unit" in (one.label + two.label):
+        return False
+    if one.is_label and two.is_label:
+        ours, theirs = (
+            frozenset(word.removesuffix("s").removesuffix("'") for word in unit.label.split()) for unit in (one, two)
+        )
+        return not (ours <= theirs or theirs <= ours)
+    return one.is_label != two.is_label
 
 
 def without_unit(node: Node) -> Node:

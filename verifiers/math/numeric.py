@@ -26,6 +26,7 @@ from verifiers.math.exact import (
     spend,
     substitute,
 )
+from verifiers.math.sampling import Sampling, is_smooth, sampling_for
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -50,13 +51,17 @@ from verifiers.math.tree import (
 Value = Any
 """A real or complex number of mpmath, which carries no types."""
 
+_MIN_POINTS = 2  # where others were past the bounds
+_MIN_INTEGER_POINTS = 3
 FILTER_DIGITS = (30, 50)
 CONFIRM_DIGITS = (250, 300)
-SAMPLES = 6
-"""Points at which expressions with symbols are compared; the last `SIGNED_SAMPLES` of them also have negative coordinates."""
-SIGNED_SAMPLES = 3
+_VISIBLE = 0.4  # of the working precision
 _MAX_MAGNITUDE = 300
 """Largest binary magnitude of the argument of a transcendental function."""
+
+
+class PoleError(UndefinedError):
+    """A factorial of a negative integer."""
 
 
 class _Contexts(threading.local):
@@ -84,18 +89,23 @@ class _Point:
 
     context: Any
     sample: int
-    integers: bool
+    sampling: Sampling
     branched: bool = field(default=False)
     """Whether an even root or a logarithm of a negative number was taken, so that the value depends on a branch."""
-    largest: Value = field(default=0)
-    """The largest term of a sum in absolute value: digits below its last are lost to cancellation."""
+    amplification: Value = field(default=1)
+    """By how much sums have made relative errors larger."""
+    cancelled: Value = field(default=0)
+    """The largest term of a sum of which nearly every digit was lost: its error is absolute."""
+    uneven: bool = field(default=False)
+    """Whether something too small to be seen beside something else was added to it."""
+
+    @property
+    def visible_bits(self) -> int:
+        """By how many binary orders of magnitude values may differ and still both count."""
+        return int(self.context.prec * _VISIBLE)
 
     def coordinate(self, name: str) -> Value:
-        noise = zlib.crc32(f"{self.sample}:{name}".encode())
-        if self.integers:
-            return self.context.mpf(3 + noise % 9)
-        value = self.context.mpf(noise % 3_000_017) / 1_000_003 + self.context.mpf(1) / 4
-        return -value if self.sample >= SAMPLES - SIGNED_SAMPLES and noise >> 20 & 1 else value
+        return self.sampling.coordinate(self.context, self.sample, name)
 
 
 def evaluate(node: Node, point: _Point) -> Value:
@@ -130,8 +140,17 @@ def _constant(node: Constant, point: _Point) -> Value:
 
 def _sum(node: Add, point: _Point) -> Value:
     terms = [evaluate(term, point) for term in node.terms]
-    point.largest = max(point.largest, *map(abs, terms))
-    return sum(terms, point.context.mpf(0))
+    sizes = [abs(term) for term in terms if term]
+    total, largest = sum(terms, point.context.mpf(0)), max(sizes, default=0)
+    if sizes and point.context.mag(min(sizes)) < point.context.mag(largest) - point.visible_bits:
+        point.uneven = True
+    if not total and not largest:
+        return total
+    if point.context.mag(total) * 2 > point.context.mag(largest) * 2 - point.context.prec:
+        point.amplification = max(point.amplification, largest / abs(total))
+    else:
+        point.cancelled = max(point.cancelled, largest)
+    return total
 
 
 def _product(node: Multiply, point: _Point) -> Value:
@@ -188,6 +207,8 @@ def _unknown(node: Unknown, point: _Point) -> Value:
 
 
 def _series(node: Series, point: _Point) -> Value:
+    if any(isinstance(part, Constant) and part.name == "inf" for end in (node.lower, node.upper) for part in walk(end)):
+        raise NotExactError("infinitely many terms")
     lower, upper = _integer(evaluate(node.lower, point), point), _integer(evaluate(node.upper, point), point)
     if upper - lower >= MAX_TERMS:
         raise NotExactError("too many terms")
@@ -207,7 +228,7 @@ def _integer(value: Value, point: _Point) -> int:
 def _root(point: _Point, radicand: Value, degree: Value) -> Value:
     order = _integer(degree, point)
     if order < 1 or order > 10_000:
-        raise NotExactError("a root's degree past the bounds")
+        raise TooLargeError("a root's degree past the bounds")
     if radicand.imag == 0 and radicand.real < 0:
         if order % 2:
             return -point.context.root(-radicand.real, order)
@@ -229,6 +250,8 @@ def _natural_logarithm(point: _Point, value: Value) -> Value:
 
 
 def _factorial(point: _Point, value: Value) -> Value:
+    if value.imag == 0 and value.real < 0 and point.context.isint(value):
+        raise PoleError("the factorial of a negative integer")
     if point.context.mag(value or 1) > 30 or (value.imag == 0 and value.real < 0):
         raise TooLargeError("a factorial past the bounds")
     return point.context.factorial(value)
@@ -263,6 +286,8 @@ def _rounded(name: str) -> Callable[..., Value]:
 
 def _elementary(name: str) -> Callable[..., Value]:
     def read(point: _Point, value: Value) -> Value:
+        if value and point.context.mag(value) < -point.visible_bits:
+            point.uneven = True
         return getattr(point.context, name)(_bounded(value, point))
 
     return read
@@ -277,6 +302,8 @@ _ELEMENTARY = {
 }
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     **{name: _elementary(method) for name, method in _ELEMENTARY.items()},
+    "conj": lambda point, value: point.context.conj(value),
+    "cis": lambda point, value: point.context.expj(_bounded(value, point)),
     "root": _root,
     "ln": _natural_logarithm,
     "log": _logarithm,
@@ -303,7 +330,7 @@ def _apply(node: Apply, point: _Point) -> Value:
 
 _EVALUATE: dict[type[Node], Callable[..., Value]] = {
     Number: lambda node, point: _fraction(node.value, point),
-    Mixed: lambda node, point: _fraction(node.whole + node.part, point),
+    Mixed: lambda node, point: _fraction(node.value, point),
     BasedNumber: lambda node, point: _fraction(based_value(node), point),
     Constant: _constant,
     Symbol: lambda node, point: point.coordinate(node.name),
@@ -327,9 +354,13 @@ class Estimate:
     value: Value
     error: Value
     branched: bool
+    uneven: bool = False
 
 
-def estimate(node: Node, digits: tuple[int, int], sample: int = 0, *, integers: bool = False) -> Estimate:
+_ANYWHERE = Sampling()
+
+
+def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sampling = _ANYWHERE) -> Estimate:
     """Evaluate at two precisions.
 
     Raises:
@@ -338,25 +369,17 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, *, integers: 
     """
     values = []
     for precision in digits:
-        point = _Point(context(precision), sample, integers)
+        point = _Point(context(precision), sample, sampling)
         try:
             values.append(evaluate(node, point))
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError) as cause:
             raise UndefinedError(str(cause)) from cause
     rough, fine = values
-    error = 4 * abs(fine - rough) + (abs(fine) + point.largest) * point.context.mpf(10) ** (5 - digits[0])
+    lost = abs(fine) * point.amplification + point.cancelled
+    error = 4 * abs(fine - rough) + lost * point.context.mpf(10) ** (5 - digits[0])
     if not point.context.isfinite(fine):
         raise UndefinedError("no finite value")
-    return Estimate(fine, error, point.branched)
-
-
-def _needs_integers(node: Node) -> bool:
-    """Whether symbols must be integers for the expression to have a value."""
-    discrete = ("factorial", "factorial2", "binomial", "floor", "ceil", "gcd", "lcm")
-    return any(
-        (isinstance(part, Apply) and part.name in discrete and symbols(part)) or isinstance(part, Series)
-        for part in walk(node)
-    )
+    return Estimate(fine, error, point.branched, point.uneven)
 
 
 def numerically_equal(gold: Node, answer: Node) -> bool | None:
@@ -365,41 +388,83 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
     Raises:
         TooLargeError: If a value is past the bounds.
     """
-    constant = not symbols(gold) and not symbols(answer)
-    integers = not constant and (_needs_integers(gold) or _needs_integers(answer))
-    agreed: list[int] = []
-    for sample in range(1 if constant else SAMPLES):
-        same = _agree(gold, answer, FILTER_DIGITS, sample, integers)
-        if same is False:
+    ours, theirs = symbols(gold), symbols(answer)
+    if theirs - ours and not is_smooth(answer):
+        return False  # a symbol that the gold does not have must cancel, which a step or a huge exponent only feigns
+    constant = not ours and not theirs
+    sampling = Sampling(count=1) if constant else sampling_for(gold, answer)
+    if constant:
+        return _agree(gold, answer, FILTER_DIGITS, 0, sampling, branched=True) and _agree(
+            gold, answer, CONFIRM_DIGITS, 0, sampling, branched=True
+        )
+    for branched in (False, True):  # first where the gold is real, if there is such a point
+        agreed = _points_of_agreement(gold, answer, sampling, branched=branched)
+        if agreed is None:
             return False
+        if len(agreed) >= (_MIN_INTEGER_POINTS if sampling.integers else 1):
+            return _agree(gold, answer, CONFIRM_DIGITS, agreed[0], sampling, branched=True)
+    return None
+
+
+def _points_of_agreement(gold: Node, answer: Node, sampling: Sampling, *, branched: bool) -> list[int] | None:
+    """The points at which two expressions are equal to a few digits; None if there is one at which they differ.
+
+    Raises:
+        TooLargeError: If no point could be told because of values past the bounds.
+    """
+    agreed: list[int] = []
+    too_large: TooLargeError | None = None
+    for sample in range(sampling.count):
+        try:
+            same = _agree(gold, answer, FILTER_DIGITS, sample, sampling, branched=branched)
+        except TooLargeError as error:
+            too_large = error
+            continue
+        if same is False:
+            return None
         if same:
             agreed.append(sample)
-    return _agree(gold, answer, CONFIRM_DIGITS, agreed[0], integers) if agreed else None
+    if too_large is not None and len(agreed) < _MIN_POINTS:
+        raise too_large
+    return agreed
 
 
-def _agree(gold: Node, answer: Node, digits: tuple[int, int], sample: int, integers: bool) -> bool | None:
-    """Whether two values at one point are equal; None where the gold has no value or the errors are too large."""
+def _agree(
+    gold: Node, answer: Node, digits: tuple[int, int], sample: int, sampling: Sampling, *, branched: bool
+) -> bool | None:
+    """Whether two values at one point are equal; None where the gold has no value or the errors are too large.
+
+    A gold that depends on a branch of a root or a logarithm counts if `branched`, and then at points of positive
+    coordinates only.
+    """
     try:
-        expected = estimate(gold, digits, sample, integers=integers)
+        expected = estimate(gold, digits, sample, sampling)
     except TooLargeError:
         raise
     except (NotExactError, UndefinedError):
         return None
-    if expected.branched and sample >= SAMPLES - SIGNED_SAMPLES:
+    if expected.branched and not (branched and not sampling.is_signed(sample)):
         return None
     try:
-        found = estimate(answer, digits, sample, integers=integers)
+        found = estimate(answer, digits, sample, sampling)
+    except PoleError:
+        return None if sampling.integers else False  # the gold may be defined where the answer's form is not
     except UndefinedError:
         return False
     except TooLargeError:
         raise
     except NotExactError:
         return None
+    if found.branched and not expected.branched and sampling.lenient and sampling.is_signed(sample):
+        return None
     tolerance = expected.error + found.error
     if abs(expected.value - found.value) > tolerance:
         return False
     if digits != CONFIRM_DIGITS:
-        return True
+        uneven = expected.uneven or found.uneven
+        return _agree(gold, answer, CONFIRM_DIGITS, sample, sampling, branched=branched) if uneven else True
+    if expected.uneven or found.uneven:
+        return None
     size = max(abs(expected.value), abs(found.value))
     threshold = context(digits[1]).mpf(10) ** -100
     return True if tolerance <= size * threshold or (size <= tolerance and tolerance <= threshold) else None

@@ -6,11 +6,25 @@ every recursion over a tree is bounded too.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from verifiers.math import tree
+from verifiers.math.assemble import (
+    bracketed,
+    compound_quantity,
+    difference_of_sets,
+    excluded_values,
+    expanded_determinant,
+    is_complex,
+    proper_fraction,
+    sign_inside,
+    times,
+    united_conditions,
+    values_of,
+)
 from verifiers.math.text import folded_words, unwrap
 from verifiers.math.tokens import Token, UnreadableError, is_numeral, significant_digits, tokenize
 from verifiers.math.tree import (
@@ -22,7 +36,10 @@ from verifiers.math.tree import (
     Clock,
     Constant,
     Degrees,
+    Derivative,
     Divide,
+    Integral,
+    Limit,
     ListOf,
     Matrix,
     Mixed,
@@ -45,11 +62,30 @@ from verifiers.math.tree import (
     Words,
 )
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, UnitWord, read_unit
-from verifiers.math.vocabulary import FACTOR_COMMANDS, FUNCTIONS, GREEK, NUMBER_WORDS, RELATIONS
+from verifiers.math.vocabulary import (
+    FACTOR_COMMANDS,
+    FRACTION_WORDS,
+    FUNCTIONS,
+    GREEK,
+    NO_NOUNS,
+    NUMBER_WORDS,
+    RELATIONS,
+    TENS,
+)
+from verifiers.math.wording import (
+    QUARTERS,
+    REALS_EXCEPT,
+    SCALES,
+    WORD_ANSWERS,
+    essence,
+    is_verdict,
+    listed_names,
+    value_of_words,
+    with_round_brackets,
+)
 
 MAX_DEPTH = 40
 """Deepest nesting of a tree."""
-MAX_TOKENS = 1500
 
 _JOINERS = {",": ",", ";": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
@@ -69,8 +105,6 @@ _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 
 class _Parser:
     def __init__(self, tokens: list[Token]) -> None:
-        if len(tokens) > MAX_TOKENS:
-            raise UnreadableError(f"{len(tokens)} tokens; at most {MAX_TOKENS} are read")
         self.tokens, self.index, self.depth, self.bars = tokens, 0, 0, 0
         self.mixed = True  # whether a fraction behind an integer makes a mixed number of it
 
@@ -106,7 +140,11 @@ class _Parser:
     # Lists and relations.
 
     def answer(self) -> Node:
-        node = self.choice() or self.listing()
+        start = self.index
+        node = self.choice()
+        if node is None:
+            self.index = start
+            node = self.listing()
         self.accept(".")
         if self.token.kind != "end":
             raise UnreadableError(f"{self.token.text!r} where the answer should end")
@@ -133,19 +171,49 @@ class _Parser:
                 and (opened == closed)
                 and (closed or named or (letter.kind == "word" and self.token.kind == "end"))
             ):
-                return self.choice_content(letter.text.upper())
-            if not opened and (closed or (letter.text.isupper() and self.accept(":", "."))):
+                if letter.text.isupper() or not opened or self.starts_option():
+                    return self.choice_content(letter.text.upper())
+            elif not opened and (closed or (letter.text.isupper() and self.accept(":", "."))):
                 return self.choice_content(letter.text.upper())
         self.index = start
         return None
+
+    def starts_option(self) -> bool:
+        """Whether what stands here can be the option behind a small letter in brackets, and no factor or operator."""
+        return self.token.kind in ("end", "number", "word") or self.at(".", ":", "frac", "\\$")
 
     def choice_content(self, letter: str) -> Node | None:
         self.accept(":", ".")
         if self.token.kind == "end":
             return Choice(letter)
+        if self.names_other_choice():
+            return None
         if self.token.kind == "sign" and self.token.text not in ("(", "[", "-", "\\$", "\\{"):
-            raise UnreadableError("an operation on a choice")
-        return Choice(letter, self.listing())
+            return None
+        start = self.index
+        try:
+            return Choice(letter, self.listing())
+        except UnreadableError:
+            if self.tokens[start].kind != "word" and self.tokens[start].kind != "symbol":
+                raise
+        if any(is_verdict(token.text) for token in self.tokens[start:]):
+            raise UnreadableError("a remark on a choice")
+        self.index = len(self.tokens) - 1
+        return Choice(letter, Words(folded_words(" ".join(token.text for token in self.tokens[start:]))))
+
+    def names_other_choice(self) -> bool:
+        """Whether a second letter in brackets follows, so that more than one choice is offered."""
+        rest = self.tokens[self.index :]
+        if (
+            len([token for token in rest if token.text != "."]) == 2
+            and len(rest[0].text) == 1
+            and "A" <= rest[0].text <= "J"
+        ):
+            return True
+        return any(
+            (before.text, after.text) == ("(", ")") and len(letter.text) == 1 and "A" <= letter.text <= "J"
+            for before, letter, after in zip(rest, rest[1:], rest[2:], strict=False)
+        )
 
     def listing(self) -> Node:
         items = [self.relation()]
@@ -155,7 +223,9 @@ class _Parser:
             if self.token.kind == "end":
                 break
             items.append(self.relation())
-        return ListOf(tuple(items), joiner) if len(items) > 1 else items[0]
+        if len(items) == 1:
+            return items[0]
+        return compound_quantity(items, joiner) or ListOf(excluded_values(items), joiner)
 
     def joiner(self) -> str | None:
         found = None
@@ -167,19 +237,53 @@ class _Parser:
         return found
 
     def relation(self) -> Node:
-        operands, operators = [self.operand()], []
+        operands, operators = [self.name_of_value() or self.operand()], []
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
             operands.append(self.operand())
-        if self.at("pmod", "bmod", "mod"):
+        bracketed = self.at("(") and self.ahead().text == "mod"
+        self.index += bracketed
+        if self.at("pmod", "mod"):
             self.take()
-            operators.append("mod")
+            operators.append("modulo")
             operands.append(self.operand())
+        if bracketed:
+            self.expect(")")
         if not operators:
             return operands[0]
-        return Relation(tuple(operators), tuple(operands))
+        return united_conditions(operators, operands) or Relation(tuple(operators), tuple(operands))
+
+    def name_of_value(self) -> Node | None:
+        r"""A name with brackets in front of an equals sign: `x(t) =`, `P(A \\cap B) =`."""
+        token = self.token
+        if token.kind != "symbol" or self.ahead().text != "(":
+            return None
+        end = self.closing_bracket(self.index + 1)
+        if end is not None and self.tokens[end + 1].text == "=":
+            inside = self.tokens[self.index + 2 : end]
+            if inside and all(
+                part.kind == "symbol" if place % 2 == 0 else part.text == "," for place, part in enumerate(inside)
+            ):
+                self.index = end + 1
+                return Unknown(token.text, tuple(Symbol(part.text) for part in inside[::2]))
+        if token.text != "P" or end is None or self.tokens[end + 1].text not in ("=", "approx"):
+            return None
+        brackets = "".join(part.text for part in self.tokens[self.index + 1 : end + 1])
+        self.index = end + 1
+        return Symbol("text:" + token.text + brackets)
+
+    def closing_bracket(self, start: int) -> int | None:
+        """Where the round bracket that opens at a token is closed."""
+        depth = 0
+        for place in range(start, len(self.tokens)):
+            depth += (self.tokens[place].text == "(") - (self.tokens[place].text == ")")
+            if depth == 0:
+                return place
+        return None
 
     def relation_sign(self) -> str | None:
+        if self.at("in") and self.token.kind == "word" and self.ahead().kind == "end":
+            return None
         if self.token.kind in ("symbol", "number", "end") or (sign := RELATIONS.get(self.token.text)) is None:
             return None
         if self.take().text == "is" and self.at("equal"):
@@ -191,7 +295,7 @@ class _Parser:
         parts = [self.set_expression()]
         while self.at(":", "to"):
             self.take()
-            parts.append(self.set_expression())
+            parts.append(self.sum())
         if len(parts) == 1:
             return parts[0]
         return Ratio(tuple(parts))
@@ -223,20 +327,99 @@ class _Parser:
         node = self.sum()
         if self.token.text in ("\\$", *CURRENCY_SIGNS):
             node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
-        if self.token.kind == "word":
+        if self.is_and_part():
+            self.index += 2
+            node = Add((node, self.listing()))
+        elif self.token.kind == "word":
             node = self.with_words(node)
+        elif self.at("(") and self.ahead().text == "base":
+            self.take()
+            node = self.in_base(node)
+            self.expect(")")
+        elif self.is_unit_fraction():
+            node = self.with_unit_fraction(node)
         elif self.at("{") and self.ahead().kind == "word":
             self.take()
             node = self.with_words(node)
             self.expect("}")
-        return _sign_inside(node)
+        elif self.at("(") and self.ahead().kind == "word" and self.ahead().text != "mod":
+            node = self.with_remark(node)
+        elif isinstance(node, Number) and self.ends_in_feet_or_inches():
+            node = self.in_feet_or_inches(node)
+        elif self.at("/") and self.ahead().kind == "word":
+            self.take()
+            unit = read_unit(tuple(UnitWord(word.word, word.exponent, True) for word in self.unit_words()))
+            if unit is None:
+                raise UnreadableError("words behind a number that name no unit")
+            node = Quantity(node, unit)
+        elif isinstance(node, Degrees) and self.ahead().text == "'":
+            node = self.with_arc_minutes(node)
+        elif self.is_ohm():
+            self.take()
+            node = Quantity(node, UNITS["ohm"])
+        return self.smaller_units(sign_inside(node))
+
+    def smaller_units(self, node: Node) -> Node:
+        """A quantity with what follows it in a smaller unit: `3 ft 2 in`."""
+        start = self.index
+        self.accept(".")
+        if not (isinstance(node, Quantity) and self.token.kind == "number"):
+            self.index = start
+            return node
+        compound = compound_quantity([node, self.quantity()])
+        if compound is None:
+            self.index = start
+        return compound or node
+
+    def ends_in_feet_or_inches(self) -> bool:
+        """Whether marks of inches stand here, or one of feet with inches behind it; alone it may be a derivative's."""
+        return self.at('"') or (self.at("'") and (self.ahead().text == "'" or self.ahead().kind == "number"))
+
+    def in_feet_or_inches(self, node: Node) -> Node:
+        inches = self.take().text == '"' or self.accept("'")
+        return Quantity(node, UNITS["inch" if inches else "foot"])
+
+    def is_and_part(self) -> bool:
+        """Whether a part in words is added: `2 and a half`."""
+        return self.at("and") and self.ahead().text == "a" and self.ahead(2).text in ("half", "third", "quarter")
+
+    def with_arc_minutes(self, node: Degrees) -> Node:
+        """Degrees with minutes, and perhaps seconds, of arc."""
+        value, size = [node.value], 60
+        while self.token.kind == "number" and self.ahead().text == "'" and size <= 3600:
+            value.append(Divide(self.number(), Number(Fraction(size))))
+            self.index += 1 + (self.ahead().text == "'")
+            size *= 60
+        return Degrees(Add(tuple(value)))
+
+    def is_ohm(self) -> bool:
+        """Whether a capital omega that ends the answer stands behind a number."""
+        before = self.tokens[self.index - 1]
+        return (
+            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
+        )
+
+    def with_remark(self, node: Node) -> Node:
+        """A value with its unit, its name, or another form of it in brackets: `12 (cm)`, `12 (twelve)`, `3/4 (or 0.75)`."""
+        self.expect("(")
+        if self.accept("or"):
+            node = ListOf((node, self.relation()), "or")
+        elif self.token.text.lower() in NUMBER_WORDS or self.token.text.lower() in TENS:
+            if self.sum() != node:
+                raise UnreadableError("a number with the name of another")
+        else:
+            node = self.with_words(node)
+        self.expect(")")
+        return node
 
     def clock(self) -> Clock | None:
         hour, colon, minute = self.token, self.ahead(), self.ahead(2)
         if not (hour.kind == "number" and hour.text.isdigit() and len(hour.text) <= 2 and int(hour.text) <= 24):
             return None
         if colon.text == ":" and minute.kind == "number" and minute.text.isdigit() and len(minute.text) == 2:
-            if int(minute.text) > 59 or self.ahead(3).text == ":":
+            if colon.spaced or minute.spaced:
+                return None
+            if int(hour.text) > 23 or int(minute.text) > 59 or self.ahead(3).text == ":":
                 return None
             self.index += 3
             return Clock(int(hour.text), int(minute.text), self.half())
@@ -264,11 +447,15 @@ class _Parser:
 
     def with_words(self, node: Node) -> Node:
         word = self.token.text.lower()
-        if word in MULTIPLES:
+        counted = FRACTION_WORDS.get(word) or (4 if word in QUARTERS and self.behind_word() else None)
+        if counted is not None:
+            self.take()
+            node = Divide(node, Number(Fraction(counted)))
+        elif word in MULTIPLES:
             self.take()
             node = Multiply((node, Number(Fraction(MULTIPLES[word]))))
-        elif word == "percent":
-            self.take()
+        elif word == "percent" or (word == "per" and self.ahead().text.lower() == "cent"):
+            self.index += 1 + (word == "per")
             node = Percent(node)
         elif word == "base":
             return self.in_base(node)
@@ -283,6 +470,19 @@ class _Parser:
             raise UnreadableError("words behind a number that name no unit")
         return Quantity(node, unit)
 
+    def with_unit_fraction(self, node: Node) -> Node:
+        r"""A value and its unit as a fraction: `5 \\frac{\\text{m}}{\\text{s}}`."""
+        self.take()
+        words: list[UnitWord] = []
+        for divides in (False, True):
+            self.expect("{")
+            words += [UnitWord(word.word, word.exponent, divides) for word in self.unit_words()]
+            self.expect("}")
+        unit = read_unit(tuple(words))
+        if unit is None:
+            raise UnreadableError("words behind a number that name no unit")
+        return Quantity(node, unit)
+
     def temperature(self, node: Degrees) -> Node:
         scale = self.token.text
         if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
@@ -290,10 +490,15 @@ class _Parser:
             return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
         return node
 
+    def behind_word(self) -> bool:
+        """Whether the token before is a word, or joined to one by a hyphen."""
+        before = self.tokens[self.index - 1]
+        return (self.tokens[self.index - 2] if before.text == "-" else before).kind == "word"
+
     def in_base(self, node: Node) -> Node:
+        digits = self.tokens[self.index - 1 - (self.tokens[self.index - 1].text == "(")].text
         self.take()
         base = self.take()
-        digits = self.tokens[self.index - 3].text
         if not (isinstance(node, Number) and is_numeral(digits, base.text)):
             raise UnreadableError("no numeral in a base from 2 to 36")
         return BasedNumber(significant_digits(digits), int(base.text))
@@ -301,6 +506,7 @@ class _Parser:
     def unit_words(self) -> list[UnitWord]:
         words: list[UnitWord] = []
         divides = False
+        self.skip_of()
         while self.token.kind == "word" and not self.ends_units():
             word = self.take().text
             if word.lower() == "per":
@@ -310,15 +516,28 @@ class _Parser:
             if self.at("/") and self.ahead().kind == "word":
                 self.take()
                 divides = True
+            elif self.at("/") and self.ahead().text == "(" and self.ahead(2).kind == "word":
+                self.index += 2
+                words += [UnitWord(below.word, below.exponent, True) for below in self.unit_words()]
+                self.expect(")")
             elif self.at("cdot", "*", ".", "-") and self.ahead().kind == "word":
                 self.take()
         return words
 
+    def skip_of(self) -> None:
+        """Pass over the first words of `3/4 of a mile`; "of" in front of a number would multiply."""
+        article = self.ahead().text.lower() in ("a", "an", "the")
+        if self.token.text.lower() == "of" and (article or self.ahead().kind == "word"):
+            self.index += 1 + article
+
     def ends_units(self) -> bool:
         word = self.token.text.lower()
         before = self.tokens[self.index - 1]
+        after = self.ahead()
         if word == "in" and (before.kind == "number" or before.text in ("sq", "square", "cubic", "cu")):
             return False  # inches
+        if word == "in" and (after.kind == "end" or after.text in ("^", ".", ",", "and")):
+            return False  # inches, for there is no set
         return word in _JOINERS or word in RELATIONS or word == "to"
 
     def unit_exponent(self) -> int:
@@ -345,9 +564,8 @@ class _Parser:
         terms = [self.signed_term()]
         while self.at("+", "-", "pm", "mp"):
             terms.append(self.signed_term())
-        if len(terms) == 2 and isinstance(terms[0], NamedSet | SetOf) and isinstance(terms[1], Negate):
-            return SetOperation("difference", terms[0], terms[1].value)
-        return Add(tuple(terms)) if len(terms) > 1 else terms[0]
+        node = difference_of_sets(terms) or (Add(tuple(terms)) if len(terms) > 1 else terms[0])
+        return Divide(node, self.sum()) if self.accept("over") else node
 
     def signed_term(self) -> Node:
         sign, both = 1, 0
@@ -368,12 +586,14 @@ class _Parser:
         node = self.power()
         while True:
             if self.accept("*", "cdot", "times"):
-                node = _times(node, self.signed_factor())
+                node = times(node, self.signed_factor())
             elif self.at("/", "div") and self.ahead().kind != "word":
                 self.take()
                 node = Divide(node, self.signed_factor())
+            elif self.accept("bmod"):
+                node = Apply("mod", (node, self.signed_factor()))
             elif self.starts_factor():
-                node = _times(node, self.power())
+                node = times(node, self.power())
             else:
                 return node
 
@@ -389,12 +609,19 @@ class _Parser:
         if token.kind == "symbol":
             return not self.is_letter_union()
         if token.kind == "number":
-            return self.tokens[self.index - 1].kind != "number"
+            before = self.tokens[self.index - 1]
+            if self.ahead().text == "'":
+                return False  # minutes of arc
+            return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text == "^")
         if token.kind == "command":
-            return token.text in _FACTOR_STARTS
-        if token.text == "{" and self.ahead().kind == "word":
-            return False  # a unit in braces
+            return token.text in _FACTOR_STARTS and not self.is_unit_fraction() and not self.is_ohm()
+        if token.text in ("{", "(") and self.ahead().kind == "word":
+            return False  # a unit in braces, a remark in brackets
         return token.kind == "sign" and (token.text in ("(", "[", "{") or (token.text == "|" and not self.bars))
+
+    def is_unit_fraction(self) -> bool:
+        """Whether a fraction of units in words starts here, behind its number."""
+        return self.token.text == "frac" and self.ahead().text == "{" and self.ahead(2).kind == "word"
 
     def power(self) -> Node:
         self.depth += 1
@@ -413,6 +640,9 @@ class _Parser:
             return Percent(node)
         if self.accept("^", "**"):
             return self.raised(node)
+        if self.at("circ") and self.ahead().kind in ("end", "sign"):
+            self.take()
+            return self.temperature(Degrees(node))
         if self.at("_") and isinstance(node, Bracketed | Words | Number | Multiply):
             raise UnreadableError("a subscript on something that has none")
         return None
@@ -429,7 +659,10 @@ class _Parser:
         if self.token.kind == "word" and self.token.text in _ORDINALS:
             self.take()
             return node
-        return Power(node, self.script(signed=True))
+        exponent = self.script(signed=True)
+        if isinstance(node, Matrix) and exponent in (Symbol("T"), Symbol("top"), Symbol("intercal")):
+            return Matrix(tuple(zip(*node.rows, strict=True)), node.kind)
+        return Power(node, exponent)
 
     def script(self, *, signed: bool = False) -> Node:
         """An exponent or index: a group in braces, or one token (with a sign in plain text)."""
@@ -465,10 +698,10 @@ class _Parser:
         assert token.value is not None
         if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
             return token.value
-        if self.at("frac", "unicodefrac"):
+        if self.at("frac", "unicodefrac") and not self.is_unit_fraction():
             part = self.command()
-            proper = _proper_fraction(part)
-            return Mixed(int(token.text), proper) if proper is not None else _times(token.value, part)
+            proper = proper_fraction(part)
+            return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
         denominator = self.ahead(2)
         if (
             self.token.kind == "number"
@@ -478,10 +711,10 @@ class _Parser:
             and denominator.text.isdigit()
         ):
             part = Divide(_value(self.token), _value(denominator))
-            proper = _proper_fraction(part)
+            proper = proper_fraction(part)
             if proper is not None:
                 self.index += 3
-                return Mixed(int(token.text), proper)
+                return Mixed(int(token.text), *proper)
         return token.value
 
     def symbol(self) -> Node:
@@ -530,23 +763,62 @@ class _Parser:
         name = ""
         while self.at("'"):
             name += self.take().text
-        while self.at("^") and self.ahead().text == "prime":
-            self.index += 2
-            name += "'"
+        while self.at("^") and self.ahead(1 + (self.ahead().text == "{")).text == "prime":
+            while self.at("^", "{", "}", "prime"):
+                name += "'" if self.take().text == "prime" else ""
         return name
 
     def word(self) -> Node:
         """A word where a value should stand: a number word, or a label in front of an equals sign."""
         words = [self.take().text]
-        if len(words[0]) == 1 and self.token.kind not in ("word", "symbol"):
+        if (len(words[0]) == 1 and self.token.kind not in ("word", "symbol")) or (
+            _STATEMENT.fullmatch(words[0]) and (self.token.kind == "end" or self.token.text.lower() in _JOINERS)
+        ):
             return Symbol(words[0])
-        if words[0].lower() in NUMBER_WORDS and self.token.kind != "sign":
-            return Number(Fraction(NUMBER_WORDS[words[0].lower()]))
+        if words[0].lower() in _CURRENCY_CODES and self.token.kind == "number":
+            return Quantity(self.number(), UNITS[words[0].lower()])
+        if (number := self.number_in_words(words[0].lower())) is not None:
+            return number
         while self.token.kind in ("word", "symbol") and self.token.text not in ("is", "equals"):
             words.append(self.take().text)
+            if words[-1].lower() in ("except", "excluding") and folded_words(" ".join(words)) in REALS_EXCEPT:
+                if self.token.text.lower() == "for":
+                    self.take()
+                excluded = self.listing()
+                return SetOperation("difference", NamedSet("R"), SetOf(values_of(excluded)))
         if not self.at("=", "approx", "is", "equals"):
             raise UnreadableError(f"the word {words[0]!r} where a value should stand")
         return Symbol("text:" + folded_words(" ".join(words)))
+
+    def number_in_words(self, first: str) -> Node | None:
+        """A number in words up to 99, whose first word was taken; larger ones are products and sums of these."""
+        if first == "half":
+            return Divide(Number(Fraction(1)), Number(Fraction(2)))
+        if first not in TENS and first not in NUMBER_WORDS:
+            return None
+        words = [first]
+        while (following := self.following_number_word()) is not None:
+            words.append(following)
+        if self.at("-") and self.ahead().kind == "word":
+            if self.ahead().text.lower() not in FRACTION_WORDS and self.ahead().text.lower() not in QUARTERS:
+                return None
+            self.take()
+        elif self.token.kind == "sign" and self.token.text not in (",", ")", "}"):
+            return None
+        value = value_of_words(words)
+        if value is None:
+            raise UnreadableError("words that are no number")
+        return Number(Fraction(value))
+
+    def following_number_word(self) -> str | None:
+        """Take the next word of a number in words, with the hyphen or the `and` before it."""
+        joined = self.at("-") or (self.at("and") and self.tokens[self.index - 1].text.lower() in SCALES)
+        word = self.ahead() if joined else self.token
+        name = word.text.lower()
+        if word.kind != "word" or not (name in TENS or name in NUMBER_WORDS or (name in SCALES and not joined)):
+            return None
+        self.index += 1 + joined
+        return name
 
     def currency(self) -> Node:
         sign = self.take().text.lstrip("\\")
@@ -565,7 +837,7 @@ class _Parser:
             raise UnreadableError("empty brackets")
         inside = self.inside_group()
         closing = self.expect(*_CLOSING[opening])
-        return _bracketed(opening, inside, closing)
+        return bracketed(opening, inside, closing)
 
     def braces(self) -> Node:
         self.expect("{")
@@ -609,7 +881,7 @@ class _Parser:
         inside = self.sum()
         self.bars -= 1
         self.expect(closing)
-        return Apply("abs", (inside,))
+        return expanded_determinant(inside.rows) if isinstance(inside, Matrix) else Apply("abs", (inside,))
 
     # Commands.
 
@@ -627,7 +899,97 @@ class _Parser:
             raise UnreadableError(f"the command \\{name}")
         return Symbol(name)
 
+    def integral(self) -> Node:
+        r"""An integral with its differential behind the integrand: `\\int_0^1 x^2\\,dx`."""
+        self.take()
+        bounds: dict[str, Node] = {}
+        while self.at("_", "^"):
+            sign = self.take().text
+            bounds[sign] = self.script(signed=sign == "^")
+        place = self.differential()
+        body = self.tokens[self.index : place]
+        variable = self.tokens[place + 1].text
+        self.index = place + 2
+        integrand = self.separate(body) if body else Number(Fraction(1))
+        if len(bounds) == 1:
+            raise UnreadableError("an integral with one bound")
+        return Integral(integrand, variable, bounds.get("_"), bounds.get("^"))
+
+    def differential(self) -> int:
+        """Where the differential of the integral stands whose integrand starts here.
+
+        Raises:
+            UnreadableError: If there is none outside of brackets.
+        """
+        depth, open_integrals = 0, 1
+        for place in range(self.index, len(self.tokens) - 1):
+            token, after = self.tokens[place], self.tokens[place + 1]
+            depth += (token.text in _OPENING_BRACKETS) - (token.text in _CLOSING_BRACKETS)
+            open_integrals += token.kind == "command" and token.text == "int"
+            if (
+                depth == 0
+                and token == Token("symbol", "d", token.spaced)
+                and (after.kind == "symbol" or after.text in GREEK)
+            ):
+                open_integrals -= 1
+            if depth < 0 or not open_integrals:
+                break
+        if depth or open_integrals:
+            raise UnreadableError("an integral without a differential")
+        return place
+
+    def separate(self, tokens: list[Token]) -> Node:
+        """Read tokens by themselves, as deep as this parser already is."""
+        parser = _Parser([*tokens, Token("end", "")])
+        parser.depth = self.depth
+        node = parser.sum()
+        if parser.token.kind != "end":
+            raise UnreadableError(f"{parser.token.text!r} where an expression should end")
+        return node
+
+    def limit(self) -> Node:
+        self.take()
+        self.expect("_")
+        self.expect("{")
+        variable = self.take()
+        self.expect("to", "rightarrow", "->")
+        end = next(
+            (place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "}"), self.index
+        )
+        while end < len(self.tokens) - 1 and self.tokens[end].text == "}" and self.tokens[end + 1].text == "}":
+            end += 1
+        point = self.tokens[self.index : end]
+        self.index = end
+        self.expect("}")
+        if variable.kind != "symbol" and variable.text not in GREEK:
+            raise UnreadableError("a limit of something that is no variable")
+        signs = [token.text for token in point if token.text not in ("{", "}")]
+        side = signs[-1] if signs[-2:-1] == ["^"] and signs[-1] in ("+", "-") else ""
+        if side:
+            point = point[: max(place for place, token in enumerate(point) if token.text == "^")]
+        return Limit(self.product(), variable.text, self.separate(point), side)
+
+    def derivative(self) -> Node | None:
+        r"""The derivative that `\\frac{d}{dx}` takes of what follows; None if the fraction here is another."""
+        found = _DERIVATIVE.match(" ".join(token.text for token in self.tokens[self.index : self.index + 14]))
+        if found is None or found[1] != found[3] or (found[2] or "1") != (found[5] or "1"):
+            return None
+        self.index += len(found[0].split())
+        return Derivative(self.product(), found[4], int(found[2] or 1))
+
+    def quotient_of_differentials(self) -> Symbol | None:
+        r"""The name `\\frac{dy}{dx}`, in which nothing cancels."""
+        found = _DIFFERENTIALS.match(" ".join(token.text for token in self.tokens[self.index : self.index + 9]))
+        if found is None:
+            return None
+        self.index += 9
+        return Symbol(f"d{found[1]}/d{found[2]}")
+
     def fraction(self) -> Node:
+        if (derivative := self.derivative()) is not None:
+            return derivative
+        if (name := self.quotient_of_differentials()) is not None:
+            return name
         self.take()
         numerator = self.argument()
         return Divide(numerator, self.argument())
@@ -676,30 +1038,50 @@ class _Parser:
         exponent, base = None, None
         while self.at("^", "_"):
             if self.take().text == "^":
-                exponent = self.script(signed=True)
+                exponent = self.first_digit() or self.script(signed=True)
             else:
-                base = self.script()
+                base = self.first_digit() or self.script()
         if exponent == Negate(Number(Fraction(1))) and name in _INVERSES:
             name, exponent = _INVERSES[name], None
         arguments = self.function_arguments()
         arguments = arguments if base is None else (*arguments, base)
         if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
             raise UnreadableError(f"{name} of {len(arguments)} arguments")
-        node: Node = Apply(name, arguments)
+        matrix = arguments[0]
+        determined = name == "det" and isinstance(matrix, Matrix)
+        node: Node = (
+            expanded_determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
+        )
         return node if exponent is None else Power(node, exponent)
+
+    def first_digit(self) -> Node | None:
+        r"""The first digit of a function's index where the others are the argument, as TeX reads `\\log_28`."""
+        token, after = self.token, self.ahead()
+        if token.kind != "number" or len(token.text) < 2 or not token.text.isdigit():
+            return None
+        if after.kind in ("number", "symbol") or (after.kind == "command" and after.text in _FACTOR_STARTS):
+            return None
+        if after.text in ("(", "{", "["):
+            return None
+        rest = token.text[1:]
+        self.tokens[self.index] = Token("number", rest, True, Number(Fraction(int(rest))))
+        return Number(Fraction(int(token.text[0])))
 
     def function_arguments(self) -> tuple[Node, ...]:
         if self.at("("):
             return self.arguments()
         if self.at("{"):
             return (self.braces(),)
+        if self.at("\\{"):
+            inside = self.set_braces()
+            return inside.items if isinstance(inside, SetOf) else (inside,)
         node = self.signed_factor()
         while (
             self.starts_factor()
             and not (self.token.kind == "command" and self.token.text in FUNCTIONS)
             and not self.at("(")
         ):
-            node = _times(node, self.power())
+            node = times(node, self.power())
         if self.at("/") and self.ahead().kind in ("number", "symbol"):
             self.take()
             node = Divide(node, self.power())
@@ -722,6 +1104,12 @@ class _Parser:
     def accent(self) -> Node:
         name = self.take().text
         inside = self.argument()
+        if name == "hat" and isinstance(inside, Constant | Symbol):
+            return Symbol(f"hat {_DOTLESS.get(inside.name, inside.name)}")
+        if isinstance(inside, Multiply) and name in ("vec", "overrightarrow"):  # from one point to another
+            return Symbol(f"vector {''.join(factor.name for factor in inside.factors if isinstance(factor, Symbol))}")
+        if name in ("overline", "bar") and is_complex(inside):
+            return Apply("conj", (inside,))
         if isinstance(inside, Symbol) and name not in ("vec", "overrightarrow"):
             return Symbol(f"{name} {inside.name}")
         return inside
@@ -771,7 +1159,7 @@ class _Parser:
     def matrix(self) -> Node:
         self.take()
         name = self.environment()
-        if name in ("cases", "aligned", "align*"):
+        if name == "cases" or name in _ALIGNED:
             return self.system(name)
         if name not in _MATRIX_KINDS:
             raise UnreadableError(f"the environment {name}")
@@ -783,18 +1171,42 @@ class _Parser:
         self.take()
         if self.environment() != name or len({len(row) for row in rows}) != 1:
             raise UnreadableError("a matrix with uneven rows")
+        if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
+            return ListOf(tuple(row[0] for row in rows), "and")
+        if _MATRIX_KINDS[name] == "v":
+            return expanded_determinant(tuple(rows))
         return Matrix(tuple(rows), _MATRIX_KINDS[name])
 
     def system(self, name: str) -> Node:
-        """Relations, one on each line."""
-        lines = [self.relation()]
-        while self.accept("\\\\", ",", "&"):
+        """Relations, or values with their conditions, one on each line."""
+        if name in _ALIGNED:
+            self.drop_alignment()
+        lines = [self.line()]
+        while self.accept("\\\\") or self.joiner() is not None:
             if not self.at("end"):
-                lines.append(self.relation())
+                lines.append(self.line())
         self.expect("end")
         if self.environment() != name:
             raise UnreadableError(f"an environment {name} that does not end")
         return ListOf(tuple(lines), "and")
+
+    def drop_alignment(self) -> None:
+        """Remove the signs that only align the lines of this environment."""
+        end = next((place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "end"), None)
+        self.tokens[self.index : end] = [token for token in self.tokens[self.index : end] if token.text != "&"]
+
+    def line(self) -> Node:
+        """A relation; in a definition by cases a value with its condition."""
+        value = self.relation()
+        self.accept(",")
+        if not self.accept("&"):
+            return value
+        while self.token.kind == "word" and self.token.text.lower() in ("if", "for", "when", "where"):
+            self.take()
+        if self.token.kind == "word" and self.token.text.lower() in ("otherwise", "else"):
+            self.take()
+            return Bracketed("(", (value, Words("otherwise")), ")")
+        return Bracketed("(", (value, self.relation()), ")")
 
     def environment(self) -> str:
         self.expect("{")
@@ -815,13 +1227,17 @@ class _Parser:
         return tuple(entries)
 
 
+_ORDER = r"(?:\^ (?:\{ )?([1-9]) (?:\} )?)?"
+_DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A-Za-z]+) {_ORDER}\}}(?= [^=\s])")
+_DIFFERENTIALS = re.compile(r"frac \{ (?:d|partial) ([A-Za-z]+) \} \{ (?:d|partial) ([A-Za-z]+) \}$")
+_ALIGNED = frozenset(("aligned", "align*", "align", "split", "gathered"))
 _MATRIX_KINDS = {
     **dict.fromkeys(("matrix", "array", "smallmatrix"), ""),
     **dict.fromkeys(("pmatrix", "bmatrix", "Bmatrix"), "p"),
     **dict.fromkeys(("vmatrix", "Vmatrix"), "v"),
 }
 _UNREAD_COMMANDS = frozenset(
-    ("int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "partial", "nabla", "end", "circ", "choose", "rvert")
+    ("iint", "iiint", "oint", "limsup", "liminf", "partial", "nabla", "end", "circ", "choose", "rvert")
 ) | frozenset(RELATIONS)
 _SIGN_ATOMS: dict[str, Callable[[_Parser], Node]] = {
     "(": _Parser.bracket,
@@ -842,6 +1258,8 @@ _COMMAND_ATOMS: dict[str, Callable[[_Parser], Node]] = {
     "pi": _Parser.constant,
     "infty": _Parser.constant,
     "lvert": _Parser.bar,
+    "int": _Parser.integral,
+    "lim": _Parser.limit,
     "sum": _Parser.series,
     "prod": _Parser.series,
     "begin": _Parser.matrix,
@@ -859,36 +1277,11 @@ def _value(token: Token) -> Node:
     return token.value
 
 
-def _times(left: Node, right: Node) -> Node:
-    factors = left.factors if isinstance(left, Multiply) else (left,)
-    return Multiply((*factors, right))
+_DOTLESS = {"imath": "i", "jmath": "j"}
+_STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
 
 
-def _proper_fraction(node: Node) -> Fraction | None:
-    if isinstance(node, Divide) and isinstance(node.numerator, Number) and isinstance(node.denominator, Number):
-        top, bottom = node.numerator.value, node.denominator.value
-        if tree.is_integer_literal(node.numerator) and tree.is_integer_literal(node.denominator) and 0 < top < bottom:
-            return top / bottom
-    return None
-
-
-def _sign_inside(node: Node) -> Node:
-    """Move a sign in front of a currency inside it."""
-    if isinstance(node, Negate) and isinstance(node.value, Quantity):
-        return Quantity(Negate(node.value.value), node.value.unit)
-    return node
-
-
-def _bracketed(opening: str, inside: Node, closing: str) -> Node:
-    if isinstance(inside, ListOf):
-        if inside.joiner != ",":
-            raise UnreadableError("a word between the items of a tuple")
-        return Bracketed(opening, inside.items, closing)
-    if (opening, closing) not in (("(", ")"), ("[", "]")):
-        raise UnreadableError("an interval with one end")
-    if isinstance(inside, Matrix) and not inside.kind:
-        return Matrix(inside.rows)
-    return inside
+_CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
 
 
 def _depth_within(node: Node, limit: int) -> bool:
@@ -898,26 +1291,6 @@ def _depth_within(node: Node, limit: int) -> bool:
         if not level:
             return True
     return False
-
-
-_WORD_ANSWERS = {
-    "no solution": NamedSet("empty"),
-    "no solutions": NamedSet("empty"),
-    "no real solution": NamedSet("empty"),
-    "no real solutions": NamedSet("empty"),
-    "empty set": NamedSet("empty"),
-    "all real numbers": NamedSet("R"),
-    "all reals": NamedSet("R"),
-    "real numbers": NamedSet("R"),
-    "dne": Words("does not exist"),
-    "does not exist": Words("does not exist"),
-    "infinity": Constant("inf"),
-}
-_LEADING = re.compile(
-    r"(?:(?:approximately|about|roughly|exactly|just|only|simply|therefore|thus|hence|so|it is|it's|equals|=)[\s,]"
-    r"|\\approx(?![A-Za-z])|≈|(?:\\text\s*\{)?\s*(?:the\s+)?(?:final\s+)?answer(?:\s+is\b|\s*:)\s*:?\s*\}?)\s*(?=\S)",
-    re.IGNORECASE,
-)
 
 
 def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Node:
@@ -934,18 +1307,22 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
     Raises:
         UnreadableError: If the text is neither mathematics within the bounds nor prose.
     """
-    text = unwrap(_LEADING.sub("", unwrap(text), count=1) if _LEADING.match(unwrap(text)) else text)
+    text = essence(unwrap(text))
     if not text:
         raise UnreadableError("an empty answer")
+    text = with_round_brackets(text)
     tokens = tokenize(text, thousands=thousands, decimal_comma=decimal_comma)
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
     words = _as_words(text, tokens)
-    if words is not None and words.text in _WORD_ANSWERS:
-        return _WORD_ANSWERS[words.text]
+    if isinstance(words, Words) and words.text in WORD_ANSWERS:
+        return WORD_ANSWERS[words.text]
     try:
         node = _Parser(_last_conclusion(tokens)).answer()
     except UnreadableError:
+        with contextlib.suppress(UnreadableError):  # then it is prose, or nothing
+            if (named := _value_behind_name(tokens)) is not None:
+                return named
         if words is None:
             raise
         return words
@@ -954,18 +1331,38 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
     return node
 
 
+def _value_behind_name(tokens: list[Token]) -> Node | None:
+    r"""The value in an equation whose left side cannot be read and so can only name something: `\\mathbb{P}(A) = 1/2`."""
+    depth, equals = 0, None
+    for place, token in enumerate(tokens):
+        depth += (token.text in _OPENING_BRACKETS) - (token.text in _CLOSING_BRACKETS)
+        if depth == 0 and (token.text in _SEPARATING or token.text.lower() in NO_NOUNS):
+            return None
+        if depth == 0 and token.text == "=":
+            equals = place
+    if not equals:
+        return None
+    name = "text:" + "".join(token.text for token in tokens[:equals])
+    return Relation(("=",), (Symbol(name), _Parser(tokens[equals + 1 :]).answer()))
+
+
+_OPENING_BRACKETS = frozenset(("(", "[", "{", "\\{"))
+_CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
+_SEPARATING = frozenset((",", ";", "or", "and", "lor", "land")) | (frozenset(RELATIONS) - {"=", "approx"})
+
+
 def _last_conclusion(tokens: list[Token]) -> list[Token]:
     """What stands behind the last arrow of implication."""
     last = max((index for index, token in enumerate(tokens) if token.text in ("implies", "=>")), default=-1)
     return tokens[last + 1 :]
 
 
-def _as_words(text: str, tokens: list[Token]) -> Words | None:
-    """The answer as prose, if it has a word and nothing that only mathematics has."""
+def _as_words(text: str, tokens: list[Token]) -> Words | ListOf | None:
+    """The answer as prose, or names in a list, if it has a word and nothing that only mathematics has."""
     wordy = any(token.kind == "word" for token in tokens)
     letters = all(token.kind in ("word", "symbol", "end") or token.text in (".", ",", "-", "'") for token in tokens)
     if not (wordy or letters) or any(
         token.kind == "command" and token.text in ("frac", "sqrt", "begin") for token in tokens
     ):
         return None
-    return Words(folded_words(text))
+    return listed_names(text) or Words(folded_words(text))

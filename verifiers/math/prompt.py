@@ -8,7 +8,7 @@ import re
 from verifiers.math.parse import parse
 from verifiers.math.text import normal_text
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Node, unordered, walk
+from verifiers.math.tree import Node, Relation, unordered, walk
 
 MAX_PROMPT = 20_000
 """Longest prompt searched, in characters."""
@@ -37,23 +37,35 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
     return text is not None and _in_text(text, prompt)
 
 
+def equations_in(prompt: str) -> tuple[Relation, ...]:
+    """The equations between two expressions that a prompt states."""
+    return tuple(
+        tree for tree in _formulas(prompt[:MAX_PROMPT]) if isinstance(tree, Relation) and tree.operators == ("=",)
+    )
+
+
 @functools.lru_cache(maxsize=1024)
 def _expressions(prompt: str) -> frozenset[object]:
     """Every expression in the prompt, as a key without order; a sum or product counts with all of its terms."""
-    found: set[object] = set()
+    return frozenset(unordered(part) for tree in _formulas(prompt) for part in walk(tree))
+
+
+@functools.lru_cache(maxsize=1024)
+def _formulas(prompt: str) -> tuple[Node, ...]:
+    """The formulas in the prompt that can be read."""
+    found: list[Node] = []
     formulas = [next(group for group in match.groups() if group) for match in _FORMULA.finditer(prompt)]
     plain = [match[0] for match in _PLAIN_FORMULA.finditer(_FORMULA.sub(" . ", prompt))]
     for formula in (*formulas, *plain):
         try:
-            tree = parse(formula.strip(_PUNCTUATION))
+            found.append(parse(formula.strip(_PUNCTUATION)))
         except UnreadableError:
             continue  # no expression of its own; its text is searched instead
-        found.update(unordered(part) for part in walk(tree))
-    return frozenset(found)
+    return tuple(found)
 
 
 def _in_text(text: str, prompt: str) -> bool:
-    pattern = rf"(?<!{_EDGES}){re.escape(text)}(?!{_EDGES})"
+    pattern = rf"(?<!{_EDGES}){re.escape(text)}(?![A-Za-z0-9^_]|\.[0-9])"
     return re.search(pattern, _normal_prompt(prompt)) is not None
 
 

@@ -22,6 +22,7 @@ from verifiers.math.tree import (
     SetOf,
     SetOperation,
     Symbol,
+    Unknown,
     symbols,
 )
 
@@ -139,12 +140,12 @@ def _solutions(node: Relation) -> RealSet:
         return RealSet(inside.pieces, node.operands[0].name)
     if (within := _absolute(node)) is not None:
         return within
-    places = [place for place, operand in enumerate(node.operands) if isinstance(operand, Symbol)]
+    places = [place for place, operand in enumerate(node.operands) if isinstance(operand, Symbol | Unknown)]
     if len(places) != 1 or any(operator not in _FLIPPED for operator in node.operators):
         raise NoSetError("no inequality in one variable")
     place = places[0]
     variable = node.operands[place]
-    assert isinstance(variable, Symbol)
+    assert isinstance(variable, Symbol | Unknown)
     found = RealSet((Piece(LEFT, False, RIGHT, False),))
     if place > 0:
         found = _operation(

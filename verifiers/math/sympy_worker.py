@@ -9,17 +9,22 @@ from __future__ import annotations
 import functools
 import json
 import math
+import time
 from fractions import Fraction
 from typing import IO, Any
 
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.errors import InvalidArgumentError
+from verifiers.math.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
 from verifiers.math.tree import (
     Add,
     Apply,
     Constant,
     Degrees,
+    Derivative,
     Divide,
+    Integral,
+    Limit,
     Mixed,
     Multiply,
     Negate,
@@ -30,9 +35,12 @@ from verifiers.math.tree import (
     Series,
     Symbol,
     Unknown,
+    children,
+    walk,
 )
-from verifiers.math.values import UndecidedError
+from verifiers.math.values import Algebra, UndecidedError
 
+_MAX_RADICAND_BITS = 400
 MAX_POWER_BITS = 10_000
 """Largest constant power that is built; SymPy would expand it at once."""
 
@@ -64,22 +72,44 @@ class AlgebraWorker:
         self._deadline_s = deadline_s
         self._worker = _shared_worker(memory_mib)
 
+    def for_one_verdict(self) -> Algebra:
+        """A function as `equal`, all of whose calls together have one deadline."""
+        spent = 0.0
+
+        def equal(gold: Node, answer: Node) -> bool:
+            nonlocal spent
+            if spent >= self._deadline_s:
+                raise AlgebraTimeoutError("computer algebra used up the time of this verdict")
+            same, seconds = self._ask(gold, answer, deadline_s=self._deadline_s - spent)
+            spent += seconds
+            return same
+
+        return equal
+
     def equal(self, gold: Node, answer: Node) -> bool:
-        """Whether two expressions are equal.
+        """Whether two expressions are equal; the process has `deadline_s` for it.
 
         Raises:
             UndecidedError: If SymPy cannot tell, or the expressions hold what it has no counterpart for.
             AlgebraTimeoutError: If it took too long or too much memory.
             AlgebraBrokenError: If the process cannot start, or dies of the gold alone.
         """
+        return self._ask(gold, answer, deadline_s=self._deadline_s)[0]
+
+    def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
+        """Whether two expressions are equal, and how many seconds the process worked on it."""
         request = [_plain_data(gold), _plain_data(answer)]
+        if any(_is_hopeless(part) for node in (gold, answer) for part in walk(node)):
+            raise UndecidedError("a long sum or product without a closed form")
         try:
-            reply = self._worker.ask(request, deadline_s=self._deadline_s)
+            reply = self._worker.ask(request, deadline_s=deadline_s)
         except (WorkerTimeoutError, WorkerBrokenError) as error:
             raise AlgebraTimeoutError(f"computer algebra ran past its limits: {error}") from error
-        if not isinstance(reply, bool):
-            raise UndecidedError(str(reply))
-        return reply
+        assert isinstance(reply, list)
+        same, seconds = reply
+        if not isinstance(same, bool):
+            raise UndecidedError(str(same))
+        return same, seconds
 
     def takes_too_long(self, node: Node) -> bool:
         """Whether an expression by itself, in a comparison with 0, is too much already.
@@ -100,6 +130,46 @@ class AlgebraWorker:
         return False
 
 
+def _is_hopeless(node: Node) -> bool:
+    """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule."""
+    if not isinstance(node, Series):
+        return False
+    if node.upper == Constant("inf"):
+        return node.kind == "product" or not _is_hypergeometric(node.body, node.index)
+    try:
+        length = integer_value(node.upper) - integer_value(node.lower)
+    except (NotExactError, UndefinedError):
+        return False  # as long as a symbol says
+    return length >= MAX_TERMS and not (node.kind == "sum" and _is_polynomial(node.body, node.index))
+
+
+def _is_hypergeometric(node: Node, name: str) -> bool:
+    """Whether the quotient of successive terms is rational: of powers, factorials and binomials of a polynomial index."""
+    if _is_polynomial(node, name):
+        return True
+    if isinstance(node, Power):
+        if _is_polynomial(node.exponent, name) and not any(part == Symbol(name) for part in walk(node.base)):
+            return True
+        return not any(part == Symbol(name) for part in walk(node.exponent)) and _is_hypergeometric(node.base, name)
+    if isinstance(node, Apply) and node.name in ("factorial", "binomial"):
+        return all(_is_polynomial(argument, name) for argument in node.arguments)
+    kinds = Add | Multiply | Divide | Negate | Series
+    return isinstance(node, kinds) and all(_is_hypergeometric(child, name) for child in children(node))
+
+
+def _is_polynomial(node: Node, name: str) -> bool:
+    """Whether an expression is a polynomial of moderate degree in a symbol."""
+    if not any(isinstance(part, Symbol | Constant) and part.name == name for part in walk(node)):
+        return not any(isinstance(part, Series | Integral | Limit) for part in walk(node))
+    if isinstance(node, Symbol | Constant):
+        return True
+    if isinstance(node, Power):
+        exponent = node.exponent.value if isinstance(node.exponent, Number) else Fraction(-1)
+        return exponent.denominator == 1 and 0 <= exponent <= _MAX_DEGREE and _is_polynomial(node.base, name)
+    return isinstance(node, Add | Multiply | Negate) and all(_is_polynomial(child, name) for child in children(node))
+
+
+_MAX_DEGREE = 100
 _ZERO = ["Number", "0"]
 
 
@@ -116,7 +186,10 @@ _NODES = {
         Apply,
         Constant,
         Degrees,
+        Derivative,
         Divide,
+        Integral,
+        Limit,
         Mixed,
         Multiply,
         Negate,
@@ -130,6 +203,25 @@ _NODES = {
 }
 
 
+_SAME_NAME = "sin cos tan cot sec csc sinh cosh tanh coth exp floor factorial factorial2 binomial gcd lcm"
+_ARCS = {f"arc{name}": f"a{name}" for name in ["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"]}
+_FUNCTIONS = {
+    **{name: name for name in _SAME_NAME.split()},
+    **_ARCS,
+    "abs": "Abs",
+    "ceil": "ceiling",
+    "conj": "conjugate",
+    "max": "Max",
+    "min": "Min",
+    "sgn": "sign",
+    "ln": "log",
+    "log": "log",
+    "cis": "exp",
+    "root": "root",
+}
+"""What SymPy calls each function; the last three are built apart."""
+
+
 def _plain_data(node: Node) -> list[object]:
     """A tree as nested lists.
 
@@ -139,8 +231,8 @@ def _plain_data(node: Node) -> list[object]:
     if isinstance(node, Number):
         return ["Number", str(node.value)]
     if isinstance(node, Mixed):
-        return ["Number", str(node.whole + node.part)]
-    if type(node).__name__ not in _NODES:
+        return ["Number", str(node.value)]
+    if type(node).__name__ not in _NODES or (isinstance(node, Apply) and node.name not in _FUNCTIONS):
         raise UndecidedError(f"{type(node).__name__} is nothing that computer algebra knows")
     data: list[object] = [type(node).__name__]
     for name in node.__dataclass_fields__:
@@ -156,14 +248,16 @@ def _plain_data(node: Node) -> list[object]:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer each pair of trees with true, false, or why neither is known."""
+    """Answer each pair of trees with true, false, or why neither is known, and with the seconds it took."""
     import sympy  # type: ignore[import-untyped]  # SymPy has no types
 
     algebra = _Algebra(sympy)
     replies.write(b"ready\n")
     replies.flush()
     for line in requests:
-        replies.write(json.dumps(algebra.decide(*json.loads(line))).encode() + b"\n")
+        started = time.perf_counter()
+        found = algebra.decide(*json.loads(line))
+        replies.write(json.dumps([found, time.perf_counter() - started]).encode() + b"\n")
         replies.flush()
 
 
@@ -242,51 +336,34 @@ class _Algebra:
         values = [self.build(argument) for argument in arguments]
         return self._function(name)(*values)
 
+    def _root(self, value: Any, degree: Any) -> Any:
+        if value.is_Rational and max(abs(value.p), value.q).bit_length() > _MAX_RADICAND_BITS:
+            raise ArithmeticError("a radicand past the limit")  # SymPy would factor it
+        return self.sympy.real_root(value, degree) if value.is_negative else self.sympy.root(value, degree)
+
     def _function(self, name: str) -> Any:
-        sympy = self.sympy
-        special = {
-            "root": lambda value, degree: (
-                sympy.real_root(value, degree) if value.is_negative else sympy.root(value, degree)
-            ),
-            "ln": sympy.log,
-            "log": lambda value, base=10: sympy.log(value, base),
-            "abs": sympy.Abs,
-            "ceil": sympy.ceiling,
-            "max": sympy.Max,
-            "min": sympy.Min,
-            "sgn": sympy.sign,
-            **{
-                f"arc{name}": getattr(sympy, f"a{name}")
-                for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")
-            },
-        }
-        known = (
-            "sin",
-            "cos",
-            "tan",
-            "cot",
-            "sec",
-            "csc",
-            "sinh",
-            "cosh",
-            "tanh",
-            "coth",
-            "exp",
-            "floor",
-            "factorial",
-            "factorial2",
-            "binomial",
-            "gcd",
-            "lcm",
-        )
-        if name in special:
-            return special[name]
-        if name not in known:
-            raise ArithmeticError(f"the function {name}")
-        return getattr(sympy, name)
+        if name == "root":
+            return self._root
+        if name == "cis":
+            return lambda angle: self.sympy.exp(self.sympy.I * angle)
+        if name == "log":
+            return lambda value, base=10: self.sympy.log(value, base)
+        return getattr(self.sympy, _FUNCTIONS[name])
 
     def _unknown(self, name: str, arguments: list[Any]) -> Any:
         return self.sympy.Function(name)(*map(self.build, arguments))
+
+    def _integral(self, body: list[Any], variable: str, lower: list[Any] | None, upper: list[Any] | None) -> Any:
+        if lower is None or upper is None:
+            raise ArithmeticError("an indefinite integral inside an expression")
+        symbol = self._symbol(variable)
+        return self.sympy.Integral(self.build(body), (symbol, self.build(lower), self.build(upper)))
+
+    def _limit(self, body: list[Any], variable: str, point: list[Any], side: str) -> Any:
+        return self.sympy.Limit(self.build(body), self._symbol(variable), self.build(point), side or "+-")
+
+    def _derivative(self, body: list[Any], variable: str, order: int) -> Any:
+        return self.sympy.Derivative(self.build(body), (self._symbol(variable), order))
 
     def _series(self, kind: str, index: str, lower: list[Any], upper: list[Any], body: list[Any]) -> Any:
         symbol = self.sympy.Symbol(index, integer=True)

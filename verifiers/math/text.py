@@ -36,6 +36,7 @@ _TRANSLATION = str.maketrans(
 )
 _SUPERSCRIPT_RUN = re.compile(f"[{''.join(_SUPERSCRIPTS)}]+")
 _SUBSCRIPT_RUN = re.compile(f"[{''.join(_SUBSCRIPTS)}]+")
+_ROOT_DEGREE = re.compile(r"([²³⁴])√")
 _ROOT_OPERAND = re.compile(r"([√∛∜])\s*([0-9.]+|[A-Za-zπ])")
 
 
@@ -43,6 +44,7 @@ def to_ascii(text: str) -> str:
     """Write Unicode mathematics as TeX; plain ASCII text comes back as it is."""
     if text.isascii():
         return text
+    text = _ROOT_DEGREE.sub(lambda match: {"²": "√", "³": "∛", "⁴": "∜"}[match[1]], text)
     text = _ROOT_OPERAND.sub(r"\1{\2}", text)
     text = _SUPERSCRIPT_RUN.sub(lambda match: "^{" + "".join(_SUPERSCRIPTS[sign] for sign in match[0]) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda match: "_{" + "".join(_SUBSCRIPTS[sign] for sign in match[0]) + "}", text)
@@ -53,8 +55,10 @@ def to_ascii(text: str) -> str:
 _WRAPPERS = [
     ("\\(", "\\)"),
     ("\\[", "\\]"),
-    *((mark, mark) for mark in ("$$", "$", "**", "__", "```", "`", '"', "*")),
+    *((mark, mark) for mark in ("$$", "$", "**", "__", "```", "`", '"', "'", "*")),
 ]
+_OPENING = frozenset(opening[0] for opening, _ in _WRAPPERS)
+_NESTED_BOX = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _TRAILING = " \t\r\n.,;:"
 
 
@@ -69,7 +73,9 @@ def unwrap(text: str) -> str:
 
 
 def _unwrap_once(text: str) -> str:
-    for opening, closing in _WRAPPERS:
+    if text.startswith("\\boxed") and (boxed := _NESTED_BOX.fullmatch(text)) is not None:
+        return boxed[1].strip()
+    for opening, closing in _WRAPPERS if text and text[0] in _OPENING else ():
         inner = text[len(opening) : len(text) - len(closing)]
         if (
             len(text) > len(opening) + len(closing)
@@ -85,8 +91,10 @@ def _unwrap_once(text: str) -> str:
 
 def _without_final_punctuation(text: str) -> str:
     shorter = text.rstrip(_TRAILING)
+    if shorter.endswith("quad"):
+        shorter = shorter.removesuffix("\\quad").removesuffix("\\qquad").rstrip(_TRAILING)
     if shorter.endswith("\\"):  # the last sign was a TeX spacing command
-        return shorter[:-1].rstrip()
+        return shorter.rstrip("\\ ")
     return text if text.endswith("...") else shorter
 
 
@@ -95,7 +103,7 @@ _TYPOGRAPHY = re.compile(
     r"|\\[!,;: ]|\\q?quad(?![A-Za-z])|(?<!\\)\$"
 )
 _FRACTION_STYLE = re.compile(r"\\[dtc]frac(?![A-Za-z])")
-_TEXT = re.compile(r"\\(?:text|mbox|textbf|textrm|mathrm|textit)\s*\{([^{}\\]*)\}")
+_TEXT = re.compile(r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|mbox|hbox|mathrm)\s*\{([^{}\\]*)\}")
 _SPACES = re.compile(r"\s+")
 _LOOSE_SPACE = re.compile(r"(?<![A-Za-z0-9.,]) | (?![A-Za-z0-9.])")
 
@@ -117,8 +125,13 @@ _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 
 
+def without_text_commands(text: str) -> str:
+    """TeX's text commands as their content."""
+    return _TEXT.sub(r" \1 ", text)
+
+
 def folded_words(text: str) -> str:
     """Prose without case, articles, punctuation and TeX text commands."""
-    text = _TEXT.sub(r" \1 ", unicodedata.normalize("NFKC", text))
+    text = without_text_commands(unicodedata.normalize("NFKC", text))
     words = _WORD.findall(_ARTICLE.sub(" ", text.casefold()))
     return " ".join(word.replace(".", "") for word in words)

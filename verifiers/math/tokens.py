@@ -24,6 +24,8 @@ from verifiers.math.vocabulary import (
 
 MAX_LENGTH = 4000
 """Longest answer read, in characters; also below Python's limit on the digits of an integer."""
+MAX_TOKENS = 1500
+"""Most tokens of an answer."""
 MAX_EXPONENT = 4000
 """Largest power of ten of a literal in scientific notation."""
 
@@ -48,23 +50,40 @@ class Token:
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]")
+_OLD_FONTS = re.compile(r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))")
+_NEGATED_RELATION = re.compile(r"\\not\s{0,3}=")
+_BRACED_CHOICE = re.compile(r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}")
+_OPEN_SYSTEM = re.compile(r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", re.DOTALL)
+_DOUBLED_BACKSLASH = re.compile(r"\\\\(?=[A-Za-z]{2})")
+_BRACED_SIGN = re.compile(r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}")
+_OPEN_SYSTEM = re.compile(r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", re.DOTALL)
+_DOUBLED_BACKSLASH = re.compile(r"\\\\(?=[A-Za-z]{2})")
+_BRACED_SIGN = re.compile(r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}")
+_CHOICES_OF = re.compile(  # of a set: "10 C 3" and "10 P 3" with both numbers as scripts
+    r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))\s*(?:\\(?:mathrm|text|rm)\s*\{\s*([CP])\s*\}|([CP]))"
+    r"\s*_\s*(?:\{([^{}]{1,20})\}|(\w))"
+)
 _STYLES = re.compile(r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}")
 
-_SEPARATOR = r"(?:\{,\}|\\,|,\s*\\!\s*|\\!\s*,\s*|\\;|\\ )"
+_SEPARATOR = r"(?:\{,\}|\\,|,\s*\\!\s*|\\!\s*,\s*(?:\\!\s*)?|\\;|\\ |~)"
 _DIGITS = (
-    rf"[0-9]{{1,3}}(?:(?:\s*{_SEPARATOR}\s*[0-9]{{3}})+|(?:,[0-9]{{3}})+|(?: [0-9]{{3}})+)(?![0-9])(?!,[0-9])|[0-9]+"
+    rf"[0-9]{{1,3}}(?:(?:\s*{_SEPARATOR}\s*[0-9]{{3}})+(?![0-9])|(?:(?:,[0-9]{{3}})+|(?: [0-9]{{3}})+)(?![0-9])(?!,[0-9]))"
+    r"|[0-9]+"
 )
 _NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?")
-_COMMA_NUMBER = re.compile(r"(?P<whole>[0-9]+)(?P<point>,(?P<decimals>[0-9]+))?")
+_UNGROUPED_NUMBER = re.compile(r"(?P<whole>[0-9]+)?(?P<point>\.(?P<decimals>[0-9]*))?")
+_BELOW_MIXED = re.compile(r"\s?/\s?[0-9]")
+_COMMA_NUMBER = re.compile(r"(?P<whole>[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+)(?P<point>,(?P<decimals>[0-9]+))?")
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,6})(?![0-9A-Za-z.])")
 _REPEATING = re.compile(
     r"\s*(?:\\(?:overline|bar|dot|overset\{\\cdot\})\s*\{([0-9]+)\}|\\(?:bar|overline|dot)\s*([0-9])|\(([0-9]+)\))"
 )
+_DOTTED_PERIOD = re.compile(r"\s*\\dot\s*\{?([0-9])\}?([0-9]*)\\dot\s*\{?([0-9])\}?")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|\\(?:l|c)?dots(?![A-Za-z]))")
-_NUMBER_START = re.compile(r"\.?[0-9]")
+_NUMBER_START = re.compile(r"\.?[0-9]|\.\s*\\(?:overline|bar|dot)(?![A-Za-z])")
 _BASED = re.compile(
     r"(?P<digits>[0-9][0-9A-Z]*(?:\.[0-9A-Z]+)?)\s*_\s*(?:(?P<bare>[0-9])"
-    r"|\{\s*(?:\\text\s*\{\s*(?P<text>[0-9]{1,2}|[a-z]{3,8})\s*\}|(?P<braced>[0-9]{1,2}|[a-z]{3,8}))\s*\})"
+    r"|\{\s*(?:\\text\s*\{\s*(?P<text>[0-9]{1,2}|[a-z]{3,8})\s*\}|\(?(?P<braced>[0-9]{1,2}|[a-z]{3,8})\)?)\s*\})"
 )
 _PARENTHESISED_BASE = re.compile(
     r"\(\s*(?P<digits>[0-9][0-9A-Z]*)\s*\)\s*_\s*(?:\{\s*(?P<braced>[0-9]{1,2})\s*\}|(?P<bare>[0-9]))"
@@ -85,8 +104,11 @@ _BASE_WORDS = {
 _SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?(?:[0-9]+(?![0-9.,]))?")
 _UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s*|\\cdot\s*)?)+$")
+_ENDS_UNIT = re.compile(r"\.?\s*(?:$|[,.;/)}]|and\b|per\b|\\text|[0-9]+\s*(?:\\text\{\s*)?(?:sec|s\b|ms))")
+_ROMAN_NUMERAL = re.compile(r"I{2,3}|I?V|VI{1,3}|IX")
+_THEN_MINUTES = re.compile(r"\s*[0-9]{1,2}\s*(?:m|mins?)\b")
 _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
 _SIGNS = ("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "...", "=>")
 
@@ -101,6 +123,8 @@ class _Reader:
 
     def read(self) -> list[Token]:
         while self.position < len(self.text):
+            if len(self.tokens) > MAX_TOKENS:
+                raise UnreadableError(f"more than {MAX_TOKENS} tokens")
             if space := _SPACE.match(self.text, self.position):
                 self.position, self.spaced = space.end(), True
             else:
@@ -146,15 +170,22 @@ class _Reader:
         if (based := _BASED.match(self.text, self.position)) and self._base(based) is not None:
             self._based(based)
             return
-        match = (_COMMA_NUMBER if self.decimal_comma else _NUMBER).match(self.text, self.position)
-        assert match is not None
+        script = bool(self.tokens) and self.tokens[-1].text in ("_", "^") and not self.decimal_comma
+        pattern = _COMMA_NUMBER if self.decimal_comma else _UNGROUPED_NUMBER if script else _NUMBER
+        match = pattern.match(self.text, self.position)
+        if match is None:  # a point in front, where a comma is the decimal sign
+            raise UnreadableError("a number that starts with a point")
         assert match.end() > self.position
         whole = match["whole"] or ""
+        if " " in whole and _BELOW_MIXED.match(self.text, match.end()):  # a mixed number, and no group of digits
+            match = _UNGROUPED_NUMBER.match(self.text, self.position)
+            assert match is not None
+            whole = match["whole"]
         bare_commas = bool(re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+", whole))
         if (bare_commas and (not self.thousands or self.brackets)) or (
             len(whole) > 3 and whole[0] == "0" and not whole.isdigit()
         ):
-            match = re.compile(r"(?P<whole>[0-9]+)(?P<point>\.(?P<decimals>[0-9]*))?").match(self.text, self.position)
+            match = _UNGROUPED_NUMBER.match(self.text, self.position)
             assert match is not None
             whole, bare_commas = match["whole"], False
         self.position = match.end()
@@ -184,6 +215,9 @@ class _Reader:
 
     def _repetend(self, decimals: str) -> tuple[str, str] | None:
         """The non-repeating and the repeating digits of the decimal that ends here, if it is marked as repeating."""
+        if found := _DOTTED_PERIOD.match(self.text, self.position):  # dots over the first and the last digit
+            self.position = found.end()
+            return decimals, found[1] + found[2] + found[3]
         if found := _REPEATING.match(self.text, self.position):
             self.position = found.end()
             return decimals, found[1] or found[2] or found[3]
@@ -215,7 +249,9 @@ class _Reader:
         if self.prose or not run.isascii() or _is_word(run, self.tokens) or self._is_letter_unit(run):
             self.emit("word", run)
         elif run in FUNCTIONS:
-            self.emit("command", run)
+            self.emit("word" if self._is_time_unit(run) else "command", run)
+        elif len(run) > 1 and _ROMAN_NUMERAL.fullmatch(run):
+            self.emit("symbol", run)
         elif run.lower() in NAMES and run not in ("Pi", "PI"):
             self.emit("command", NAMES[run.lower()])
         else:
@@ -228,10 +264,21 @@ class _Reader:
             return False
         if before.text in ("/", "cdot", "*"):
             return len(self.tokens) > 1 and self.tokens[-2].kind == "word"
-        if before.kind == "word" or not (self.spaced and before.kind == "number"):
+        if run == "h" and before.kind == "number" and _THEN_MINUTES.match(self.text, self.position):
+            return True
+        script = len(self.tokens) > 1 and self.tokens[-2].text in ("^", "_")
+        if not self.spaced or not (before.kind == "number" or before.text == "}"):
             return False
         rest = _UNIT_EXPRESSION.fullmatch(self.text, self.position - len(run))
-        return rest is not None and all(name in UNITS for name in _LETTERS.findall(rest[0]))
+        if rest is None or not all(name in UNITS for name in _LETTERS.findall(rest[0])):
+            return False
+        quotient = "/" in rest[0]
+        return quotient or (not script and before.kind == "number" and ("^" not in rest[0] or run == "m"))
+
+    def _is_time_unit(self, run: str) -> bool:
+        """Whether `min` or `sec` behind a number is a unit: nothing that could be its argument follows."""
+        behind_number = bool(self.tokens) and _ends_value(self.tokens[-1])
+        return run in ("min", "sec") and behind_number and _ENDS_UNIT.match(self.text, self.position) is not None
 
     def _symbols(self, run: str) -> None:
         """Split a run of letters into a known function or name at its end and one symbol for each other letter."""
@@ -254,7 +301,7 @@ class _Reader:
             self._upright(name)
         elif name in SILENT_COMMANDS:
             self._silent(name)
-        elif name in "{}[]|:":
+        elif name in "{}[]|:()":
             self.position -= 1
             self.text = self.text[: self.position] + " " + self.text[self.position + 1 :]
             self.emit("sign", "\\" + name if name in "{}" else name)
@@ -281,46 +328,91 @@ class _Reader:
         raise UnreadableError("a group that does not end")
 
     def _upright(self, name: str) -> None:
-        """Text inside mathematics: words are words there, except single roman letters and function names."""
-        start = self.text.find("{", self.position)
-        if start < 0 or self.text[self.position : start].strip(" *"):
-            raise UnreadableError(f"\\{name} without braces")
-        end = self._closing_brace(start)
-        content = self.text[start + 1 : end]
-        self.position = end + 1
+        """Text inside mathematics: words are words there, except single roman letters, constants and function names."""
+        content = self._upright_content(name)
         inner = _Reader(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
-        if name in ROMAN_COMMANDS:
-            inner = [
-                _roman(token, after_number=bool(self.tokens) and self.tokens[-1].kind == "number") for token in inner
-            ]
+        if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
+            follows_number = name != "operatorname" and self._follows_number()
+            called = self.text.startswith(("(", "\\left("), self.position)
+            inner = [_roman(token, may_be_unit=follows_number and not called) for token in inner]
         if inner:
-            inner[0] = Token(inner[0].kind, inner[0].text, True, inner[0].value)
+            inner[0] = Token(inner[0].kind, inner[0].text, inner[0].kind == "word", inner[0].value)
         self.tokens += inner
-        self.spaced = True
+        self.spaced = not inner or inner[-1].kind == "word"
+
+    def _follows_number(self) -> bool:
+        """Whether a unit may stand here: behind a value, or behind another unit."""
+        if not self.tokens:
+            return False
+        before = self.tokens[-1]
+        joined = before.text in ("/", "cdot", "*") and len(self.tokens) > 1 and self.tokens[-2].kind == "word"
+        return before.kind == "word" or joined or (before.kind != "symbol" and _ends_value(before))
+
+    def _upright_content(self, name: str) -> str:
+        """The argument: a group, or without braces a name (more than TeX would take: one letter) or one letter."""
+        start = self.text.find("{", self.position)
+        if start >= 0 and not self.text[self.position : start].strip(" *"):
+            end = self._closing_brace(start)
+            self.position = end + 1
+            return self.text[start + 1 : end]
+        bare = re.compile(r"[\s*]*([A-Za-z]+)").match(self.text, self.position)
+        if bare is None:
+            raise UnreadableError(f"\\{name} without an argument")
+        length = len(bare[1]) if bare[1] in FUNCTIONS or bare[1] in UNITS else 1
+        self.position = bare.start(1) + length
+        return bare[1][:length]
+
+    def _is_upright_name(self, content: str) -> bool:
+        r"""Whether text is mathematics set upright: the constants of `5\text{i}` and `\text{e}^2`, `\text{lcm}(4,6)`."""
+        rest = self.text[self.position :].strip()
+        alone = not self.tokens and not rest
+        if len(content) == 1:
+            counted = content.isupper() and bool(self.tokens) and _ends_value(self.tokens[-1])
+            return not alone and content not in UNITS and not counted
+        called = rest.startswith(("(", "\\left("))
+        return content in NAMES or (content in FUNCTIONS and bool(rest) and (called or content not in UNITS))
 
 
-def _roman(token: Token, *, after_number: bool) -> Token:
-    if token.kind != "word":
+def _ends_value(token: Token) -> bool:
+    return token.kind in ("number", "symbol") or token.text in ("}", ")", "pi")
+
+
+def _roman(token: Token, *, may_be_unit: bool) -> Token:
+    if token.kind != "word" or (may_be_unit and token.text in UNITS):
         return token
     if token.text in FUNCTIONS:
         return Token("command", token.text, token.spaced)
-    if len(token.text) == 1 and not (after_number and token.text in UNITS):
-        return Token("symbol", token.text, token.spaced)
-    return token
+    if token.text in NAMES:
+        return Token("command", NAMES[token.text], token.spaced)
+    return Token("symbol", token.text, token.spaced) if len(token.text) == 1 else token
 
 
 def _is_word(run: str, before: list[Token]) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
-    if run.lower() in SHORT_WORDS:
+    if run.lower() in SHORT_WORDS or (before and before[-1].kind == "word" and run.islower()):
         return True
-    if (run in UNITS and before and before[-1].kind in ("number", "word")) or (
-        before and before[-1].text == "}" and run in UNITS
-    ):
-        return True
+    if run in UNITS and before:
+        abbreviated = before[-1].text == "." and len(before) > 1 and before[-2].kind == "word"
+        if abbreviated or before[-1].kind in ("number", "word") or before[-1].text in ("}", ")", "pi"):
+            return True
     return len(run) >= 4 and not any(
         run.endswith(name) and len(run) - len(name) <= 2 for name in ("sqrt", "sin", "cos", "tan", "log")
     )
+
+
+def _roman_group(match: re.Match[str]) -> str:
+    r"""TeX's font switches as commands with an argument: `{\\rm cm}` and `\\rm cm` as `\\mathrm{cm}`."""
+    content = match[2] if match[1] else match[4]
+    return r"\mathrm" if content is None else rf"\mathrm{{{content}}}"
+
+
+def _counted_choices(match: re.Match[str]) -> str:
+    r"""Combinations as `\\binom`, permutations as a quotient of factorials."""
+    upper, lower = match[1] or match[2], match[5] or match[6]
+    if "C" in (match[3], match[4]):
+        return rf"\binom{{{upper}}}{{{lower}}}"
+    return rf"\frac{{({upper})!}}{{(({upper})-({lower}))!}}"
 
 
 def is_numeral(digits: str, base: str) -> bool:
@@ -351,6 +443,25 @@ def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(prefix))
 
 
+def _plain_tex(text: str) -> str:
+    """Text without what only changes how it looks, and with rare spellings written as usual ones."""
+    if "\\" in text:
+        text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
+        if "\\rm" in text or "\\it" in text or "\\sf" in text:
+            text = _OLD_FONTS.sub(_roman_group, text)
+        if "\\not" in text:
+            text = _NEGATED_RELATION.sub(r"\\ne ", text)
+        if "\\right" in text:
+            text = _OPEN_SYSTEM.sub("", text)
+        if "\\\\" in text and "\\begin" not in text:
+            text = _DOUBLED_BACKSLASH.sub(r"\\", text)
+    if "{" in text:
+        text = _BRACED_CHOICE.sub(r"\1", _BRACED_SIGN.sub(r"\1", text))
+    if "_" in text and ("C" in text or "P" in text):
+        text = _CHOICES_OF.sub(_counted_choices, text)
+    return text
+
+
 def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> list[Token]:
     """Split an answer into tokens.
 
@@ -362,10 +473,11 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
     Raises:
         UnreadableError: If the text is too long or holds something that no token has.
     """
-    text = to_ascii(text)
+    text = to_ascii(text.replace("\\pounds", "£"))
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
+    if not text.isalnum():  # most answers are integers
+        text = _plain_tex(text)
     tokens = _Reader(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))
     return tokens

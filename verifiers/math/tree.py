@@ -34,7 +34,13 @@ class Mixed(Node):
     """A mixed number such as two and a third; its parts are non-negative."""
 
     whole: int
-    part: Fraction
+    numerator: int
+    denominator: int
+
+    @property
+    def value(self) -> Fraction:
+        """What it is worth."""
+        return self.whole + Fraction(self.numerator, self.denominator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,35 @@ class Series(Node):
     lower: Node
     upper: Node
     body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Integral(Node):
+    """An integral over one variable; indefinite without its bounds."""
+
+    body: Node
+    variable: str
+    lower: Node | None = None
+    upper: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Node):
+    """A limit, from the side `"+"`, `"-"` or, where empty, both."""
+
+    body: Node
+    variable: str
+    point: Node
+    side: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivative(Node):
+    """A derivative of some order by one variable."""
+
+    body: Node
+    variable: str
+    order: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +338,17 @@ def symbols(node: Node) -> frozenset[str]:
     found: frozenset[str] = frozenset()
     for child in children(node):
         found |= symbols(child)
-    return found - {node.index} if isinstance(node, Series) else found
+    bound = bound_name(node)
+    return found if bound is None else found - {bound}
+
+
+def bound_name(node: Node) -> str | None:
+    """The name that a sum, a product, a definite integral or a limit binds."""
+    if isinstance(node, Series):
+        return node.index
+    if isinstance(node, Limit) or (isinstance(node, Integral) and node.lower is not None):
+        return node.variable
+    return None
 
 
 LITERALS = (Number, Mixed, BasedNumber, Constant, Symbol, Words, Clock, NamedSet)
@@ -318,6 +363,8 @@ def is_literal(node: Node) -> bool:
         return is_integer_literal(node.numerator) and is_integer_literal(node.denominator)
     if isinstance(node, Multiply):
         return is_scientific(node)
+    if isinstance(node, Negate) and isinstance(node.value, Negate):
+        return False
     if isinstance(node, Relation):
         return all(is_literal(operand) for operand in node.operands)
     return isinstance(node, _WRAPPERS) and all(is_literal(child) for child in children(node))
@@ -342,21 +389,29 @@ def is_scientific(node: Multiply) -> bool:
     )
 
 
-def unordered(node: Node) -> object:
-    """A hashable key that does not depend on the order of terms and factors."""
+def unordered(node: Node, level: int = 0) -> object:
+    """A hashable key that depends neither on the order of terms and factors nor on the names of bound variables."""
     if isinstance(node, Add):
-        return ("Add", frozenset(_counted(node.terms)))
+        return ("Add", frozenset(_counted(node.terms, level)))
     if isinstance(node, Multiply):
-        return ("Multiply", frozenset(_counted(node.factors)))
-    parts = tuple(unordered(child) for child in children(node))
+        return ("Multiply", frozenset(_counted(node.factors, level)))
+    if (bound := bound_name(node)) is not None:
+        neutral = Symbol(f"bound {level}")
+        parts = tuple(unordered(_with_name(child, bound, neutral), level + 1) for child in children(node))
+        return (type(node).__name__, getattr(node, "kind", ""), getattr(node, "side", ""), parts)
+    parts = tuple(unordered(child, level) for child in children(node))
     return (type(node).__name__, parts) if parts else node
 
 
-def _counted(nodes: tuple[Node, ...]) -> dict[tuple[object, int], None]:
+def _with_name(node: Node, name: str, symbol: Symbol) -> Node:
+    return rewrite(node, lambda part: symbol if isinstance(part, Symbol | Constant) and part.name == name else None)
+
+
+def _counted(nodes: tuple[Node, ...], level: int) -> dict[tuple[object, int], None]:
     seen: dict[object, int] = {}
     counted: dict[tuple[object, int], None] = {}
     for node in nodes:
-        key = unordered(node)
+        key = unordered(node, level)
         seen[key] = seen.get(key, 0) + 1
         counted[key, seen[key]] = None
     return counted

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.vocabulary import NO_NOUNS
+from verifiers.math.vocabulary import NO_NOUNS, NUMBER_WORDS, TENS
 
 Dimension = tuple[tuple[str, int], ...]
 
@@ -91,18 +92,23 @@ _UNITS = [
     ("dollar", "1/100", "cent cents ¢"),
     ("euro", "1", "euro euros eur €"),
     ("sterling", "1", "gbp £"),
-    ("rupee", "1", "rupee rupees rs ₹"),
+    ("rupee", "1", "rupee rupees rs inr ₹"),
     ("yen", "1", "yen jpy ¥"),
     ("current", "1", "A amp amps ampere amperes"),
     ("frequency", "1", "Hz hertz"),
     ("frequency", "1000", "kHz"),
     ("energy", "1", "J joule joules"),
     ("energy", "1000", "kJ kilojoule kilojoules"),
+    ("energy", "1.602176634e-19", "eV electronvolt electronvolts"),
+    ("power", "1000000", "MW megawatt megawatts"),
     ("power", "1", "W watt watts"),
     ("power", "1000", "kW kilowatt kilowatts"),
     ("force", "1", "N newton newtons"),
     ("pressure", "1", "Pa pascal pascals"),
     ("potential", "1", "V volt volts"),
+    ("charge", "1", "C coulomb coulombs"),
+    ("magnetic flux density", "1", "T tesla teslas"),
+    ("resistance", "1", "ohm ohms Omega"),
     ("amount", "1", "mol mole moles"),
     ("area", "1", "acre acres"),
 ]
@@ -117,7 +123,7 @@ UNITS = _table()
 CURRENCY_SIGNS = "$€£¥₹¢"
 
 # Letters that stand for units only where they are set apart as text; elsewhere they are symbols.
-SINGLE_LETTER_UNITS = frozenset("mgshLN")
+SINGLE_LETTER_UNITS = frozenset("mgshLNJKWV")
 _DEGREE_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTERWARDS = {"squared": 2, "cubed": 3}
 MULTIPLES = {
@@ -129,6 +135,11 @@ MULTIPLES = {
     "dozen": 12,
 }
 _MAX_NOUN_WORDS = 5
+# Numbers, parts and multiples in words, which change what the number in front is worth.
+_NUMERAL = re.compile(
+    rf"^(?:{'|'.join((*NUMBER_WORDS, *TENS))}|fails)$"
+    r"|illions?$|(?:teen|elf|even|tie|hundred|thousand|illion)ths?$|[a-z]upled$"
+)
 
 
 def lookup(word: str) -> Unit | None:
@@ -147,7 +158,11 @@ class UnitWord:
 
 def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
     """Read the words behind a number as a unit or a counted noun; None if they say something else."""
-    if not words or any(word.word.lower() in NO_NOUNS for word in words):
+    if not words or words[0].word.lower() in _AFTERWARDS:
+        return None
+    if any(word.word.lower() in NO_NOUNS and word.word.lower() not in _AFTERWARDS for word in words):
+        return None
+    if any(_NUMERAL.search(word.word.lower()) for word in words):
         return None
     unit, last, degree = Unit(), Unit(), 1
     nouns: list[str] = []

@@ -7,12 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, rational_value, residue
+from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, integer_value, rational_value, residue
 from verifiers.math.numeric import CONFIRM_DIGITS, estimate, numerically_equal
 from verifiers.math.rules import Rules
-from verifiers.math.tree import BasedNumber, Constant, Negate, Node, Number, symbols, walk
+from verifiers.math.tree import (
+    BasedNumber,
+    Constant,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Percent,
+    Power,
+    is_scientific,
+    symbols,
+    walk,
+)
 
-_DOUBLE_DIGITS = 16  # as many as a double-precision number is printed with, the last of which may be off by one
+_DOUBLE_DIGITS = (16, 17)  # as many as a double-precision number is printed with, the last of which may be off by one
+
+_MAX_DECIMAL_EXPONENT = 4000
 
 
 class Tier(enum.IntEnum):
@@ -112,14 +126,22 @@ class Values:
             return False
         if self.rules.rel_tol is not None and self._within(gold, answer, self.rules.rel_tol):
             return True
-        number = answer.value if isinstance(answer, Negate) else answer
+        number = _as_decimal(answer.value if isinstance(answer, Negate) else answer)
         digits = self.rules.rounding_digits
         if digits is None or not isinstance(number, Number) or number.decimals is None or number.significant < digits:
             return False
         if _terminates(gold):
             return False
-        double = number.significant >= _DOUBLE_DIGITS and self._within(gold, answer, 2.0**-52)
+        double = number.significant in _DOUBLE_DIGITS and self._is_double_of(gold, rational_value(answer))
         return double or self._rounds_to(gold, rational_value(answer), number.decimals)
+
+    def _is_double_of(self, gold: Node, printed: Fraction) -> bool:
+        """Whether a decimal stands for the double-precision number nearest to the gold."""
+        try:
+            expected = estimate(gold, CONFIRM_DIGITS)
+        except (NotExactError, UndefinedError):
+            return False
+        return bool(expected.value.imag == 0 and float(expected.value.real) == float(printed))
 
     def _within(self, gold: Node, answer: Node, rel_tol: float) -> bool:
         try:
@@ -139,10 +161,15 @@ class Values:
         if expected.value.imag != 0:
             return False
         distance = abs(expected.value.real * rounded.denominator - rounded.numerator) * 2
-        return bool(distance * 10**decimals <= rounded.denominator) if decimals >= 0 else False
+        scale = 10 ** abs(decimals)
+        if decimals < 0:
+            return bool(distance <= rounded.denominator * scale)
+        return bool(distance * scale <= rounded.denominator)
 
     def consistent(self, exact: Node, approximate: Node) -> bool:
         """Whether a decimal is a value, rounded or cut off at its last digit."""
+        if isinstance(approximate, Percent):
+            return self.consistent(Multiply((Number(Fraction(100)), exact)), approximate.value)
         negative = isinstance(approximate, Negate)
         number = approximate.value if isinstance(approximate, Negate) else approximate
         if not isinstance(number, Number):
@@ -158,6 +185,23 @@ class Values:
             number.decimals or 0, 0
         )
         return bool(-number.value.denominator <= 2 * units and units < number.value.denominator)
+
+
+def _as_decimal(node: Node) -> Node:
+    """Scientific notation as one literal, with the digits its first factor has."""
+    if not (isinstance(node, Multiply) and is_scientific(node)):
+        return node
+    mantissa, power = node.factors
+    if not (isinstance(mantissa, Number) and mantissa.decimals is not None and isinstance(power, Power)):
+        return node
+    exponent = integer_value(power.exponent)
+    if abs(exponent) > _MAX_DECIMAL_EXPONENT:
+        return node
+    return Number(mantissa.value * _power_of_ten(exponent), mantissa.decimals - exponent, mantissa.significant)
+
+
+def _power_of_ten(exponent: int) -> Fraction:
+    return Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
 
 
 def has_no_value(node: Node) -> bool:

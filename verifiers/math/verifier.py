@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rati
 from verifiers.math.extract import Extraction, boxes, extraction_named
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
-from verifiers.math.prompt import occurs_in
+from verifiers.math.prompt import equations_in, occurs_in
 from verifiers.math.rules import Rules
 from verifiers.math.sympy_worker import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
 from verifiers.math.text import folded_words, normal_text
@@ -26,14 +27,21 @@ from verifiers.math.tree import (
     BasedNumber,
     Bracketed,
     Choice,
+    Degrees,
+    Derivative,
     Divide,
+    Integral,
+    Limit,
     ListOf,
     Matrix,
     Mixed,
     Node,
     Number,
     Percent,
+    Quantity,
+    Ratio,
     Relation,
+    Series,
     SetOf,
     Words,
     is_integer_literal,
@@ -42,6 +50,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.values import GoldError, Tier, UndecidedError, has_no_value
+from verifiers.math.wording import listed_names
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form that a verdict's detail keeps
@@ -186,7 +195,13 @@ class MathVerifier:
         return f"MathVerifier(extraction={self.extraction!r}, echo={self.echo!r}, rules={self.rules!r})"
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Find the answer in a completion and compare it with the problem's reference."""
+        """Find the answer in a completion and compare it with the problem's reference.
+
+        Raises:
+            InvalidArgumentError: If the completion is no text.
+        """
+        if not isinstance(completion, str):
+            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
         started = time.perf_counter()
         extracted = self.extraction(completion)
         gold = gold_text(problem.reference)
@@ -237,6 +252,8 @@ class MathVerifier:
         try:
             expected = read(gold)
         except UnreadableError as error:
+            if answer is not None and normal_text(answer) == normal_text(gold) != "":
+                return Finding(Outcome.CORRECT, "the same text up to typography as a gold answer that cannot be read")
             return Finding(Outcome.VERIFIER_ERROR, f"the gold answer cannot be read: {error}")
         if answer is None:
             return Finding(Outcome.NO_ANSWER, "no answer")
@@ -258,13 +275,15 @@ class MathVerifier:
         choices = _choices(problem)
         comparer = Comparer(
             self.rules,
-            self._algebra.equal,
+            self._algebra.for_one_verdict(),
             choices,
             functools.partial(occurs_in, prompt=prompt) if prompt else _never,
+            without_prompt=not prompt,
             about_ratios=re.search(r"\bratios?\b", prompt) is not None,
         )
         try:
-            same = any(comparer.same(gold.tree, tree) for tree in self._readings(gold, answer, choices))
+            expected = Choice(str(choice_letter(gold.tree))) if choice_letter(gold.tree) in choices else gold.tree
+            same = any(comparer.same(expected, tree) for tree in self._readings(gold, answer, choices))
         except GoldError as error:
             outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
             return Finding(outcome, str(error), comparer.values.tier)
@@ -277,6 +296,8 @@ class MathVerifier:
         if not same:
             return Finding(Outcome.INCORRECT, "different", comparer.values.tier)
         objection = self._objection(gold, answer, prompt)
+        if not objection and self.echo == "reject" and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt)):
+            objection = "restates the question"
         return (
             Finding(Outcome.INCORRECT, objection, comparer.values.tier)
             if objection
@@ -285,6 +306,8 @@ class MathVerifier:
 
     def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Finding:
         """Say whose fault it is that the comparison took too long: the verifier's only if the gold by itself does."""
+        if not any(isinstance(part, Series | Integral | Limit | Derivative) for part in walk(gold)):
+            return Finding(Outcome.TIMEOUT, str(error), Tier.SYMPY)  # nothing in the gold takes long
         try:
             ours = any(self._algebra.takes_too_long(part) for part in items(gold))
         except AlgebraBrokenError as broken:
@@ -299,10 +322,14 @@ class MathVerifier:
                 readings.append(read(answer.text, thousands=False).tree)
         if isinstance(gold.tree, Words) and folded_words(answer.text) == gold.tree.text:
             readings.insert(0, gold.tree)
+        if isinstance(gold.tree, ListOf) and all(isinstance(item, Words) for item in gold.tree.items):
+            names = listed_names(answer.text)
+            readings += [names] if names is not None else []
         digits = gold.tree.digits if isinstance(gold.tree, BasedNumber) else None
         if self.rules.base == "optional" and answer.normal.upper() == digits:
             readings.insert(0, gold.tree)
-        if (letter := choice_letter(answer.tree)) in choices:
+        bare = not (isinstance(answer.tree, Choice) and answer.tree.content is not None)
+        if bare and (letter := choice_letter(answer.tree)) in choices:
             readings.append(Choice(str(letter)))
         return readings
 
@@ -313,11 +340,15 @@ class MathVerifier:
         if self.rules.reduced and any(not _is_reduced(part) for part in walk(answer.tree)):
             return "a fraction that is not in lowest terms"
         final = _final_value(answer.tree)
+        if self.literals_only and any(_is_whole_quotient(part) for part in walk(final)):
+            return "a division is left to carry out"
         if not is_literal(final):
             if self.literals_only:
                 return "an operation is left to carry out"
             if self.rules.evaluated and any(_is_unevaluated(part) for part in _leaves(final)):
                 return "arithmetic is left to carry out"
+        if not _states_equation(answer.tree) and unordered(_final_value(gold.tree)) == unordered(final):
+            return ""
         if self.echo == "reject" and prompt and self._restates(answer, final, prompt):
             return "restates the question"
         return ""
@@ -396,20 +427,33 @@ def _choices(problem: Problem | None) -> dict[str, Node]:
 
 
 def _is_reduced(node: Node) -> bool:
+    if isinstance(node, Ratio) and all(is_integer_literal(part) for part in node.parts):
+        return math.gcd(*(int(rational_value(part)) for part in node.parts)) == 1
+    if isinstance(node, Mixed):
+        return math.gcd(node.numerator, node.denominator) == 1
     if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
         return True
     try:
         value = rational_value(node)
-        return abs(value.numerator) == abs(rational_value(node.numerator)) and value.denominator > 1
+        top, bottom = rational_value(node.numerator), rational_value(node.denominator)
+        return abs(value.numerator) == abs(top) and value.denominator > 1 and not (top < 0 and bottom < 0)
     except (NotExactError, UndefinedError):
         return True
+
+
+def _is_whole_quotient(node: Node) -> bool:
+    """Whether a fraction of integers is worth an integer."""
+    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
+        return False
+    below = rational_value(node.denominator)
+    return below != 0 and (rational_value(node.numerator) / below).denominator == 1
 
 
 def _is_compound(node: Node) -> bool:
     """Whether a value is put together of others: all but integers, decimals, names, and containers of such."""
     if isinstance(node, Number):
         return node.decimals is None and node.value.denominator != 1  # a repeating decimal
-    return not is_literal(node) or any(isinstance(part, Divide | Mixed | Percent) for part in walk(node))
+    return not is_literal(node) or any(isinstance(part, Divide | Mixed | Percent | Ratio) for part in walk(node))
 
 
 def _states_equation(node: Node) -> bool:
@@ -427,7 +471,9 @@ def _final_value(node: Node) -> Node:
 
 
 def _leaves(node: Node) -> list[Node]:
-    """The expressions inside containers."""
+    """The expressions inside containers and in front of units."""
+    if isinstance(node, Quantity | Percent | Degrees):
+        return _leaves(node.value)
     if isinstance(node, ListOf | SetOf | Bracketed):
         return [leaf for item in node.items for leaf in _leaves(item)]
     if isinstance(node, Matrix):

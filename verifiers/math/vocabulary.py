@@ -10,22 +10,31 @@ def _words(text: str) -> frozenset[str]:
 FUNCTIONS = _words(
     "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc asin acos atan sinh cosh tanh coth sech "
     "csch arcsinh arccosh arctanh asinh acosh atanh log ln lg exp sqrt cbrt abs floor ceil max min gcd lcm det "
-    "binom sgn"
+    "binom sgn cis"
 )
 """Functions with a meaning of their own, in LaTeX and in plain text."""
 GREEK = _words(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell"
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar aleph imath jmath"
 )
 """Commands that stand for one symbol."""
-NAMES = {"pi": "pi", "infinity": "infty", "inf": "infty", "infty": "infty", "theta": "theta", "emptyset": "emptyset"}
+NAMES = {
+    "pi": "pi",
+    "infinity": "infty",
+    "oo": "infty",
+    "inf": "infty",
+    "infty": "infty",
+    "theta": "theta",
+    "emptyset": "emptyset",
+}
 """Plain-text names of commands."""
 SHORT_WORDS = _words(
     "am pm an and are as at be by do for if in is it no not of on or so the to yes all any but one two six ten "
-    "men odd even per sq cu usd way east west north south none true day days he she we you up st nd rd th base"
+    "men odd even per sq cu usd eur gbp inr jpy way east west north south none true day days he she mod we you up "
+    "st nd rd th base"
 )
 """Words of two or three letters, which would otherwise be read as products of symbols."""
-TEXT_COMMANDS = _words("text mbox textbf textrm textit textsf hbox textnormal")
+TEXT_COMMANDS = _words("text mbox textbf textrm textit textsf texttt hbox textnormal")
 """Commands whose argument is prose."""
 ROMAN_COMMANDS = _words("mathrm operatorname mathsf mathit")
 """Commands whose argument is a name set upright: a unit, a function, a symbol."""
@@ -33,14 +42,17 @@ SILENT_COMMANDS = _words(
     "left right bigl bigr Bigl Bigr biggl biggr Biggl Biggr big Big bigg Bigg displaystyle textstyle scriptstyle "
     "limits nolimits mathbf boldsymbol bm bold boxed fbox underline mathopen mathclose quad qquad thinspace "
     "enspace "
+    "therefore blacksquare checkmark qedsymbol "
     "large Large LARGE huge Huge small tiny normalsize rm bf it sf"
 )
 """Commands that only change how something looks."""
+COMPLEX_NAMES = frozenset("zw")
+"""Letters that stand for complex numbers where there is a conjugate or an absolute value."""
 _SYNONYMS = {
     "le": "leq leqslant",
     "ge": "geq geqslant",
     "ne": "neq",
-    "frac": "dfrac tfrac cfrac",
+    "frac": "dfrac tfrac cfrac nicefrac sfrac",
     "binom": "dbinom tbinom",
     "emptyset": "varnothing",
     "in": "isin",
@@ -49,6 +61,8 @@ _SYNONYMS = {
     "circ": "degree",
     "{": "lbrace",
     "}": "rbrace",
+    "(": "lparen",
+    ")": "rparen",
     "[": "lbrack",
     "]": "rbrack",
     "|": "vert mid",
@@ -59,6 +73,10 @@ _SYNONYMS = {
     "lor": "vee",
     "land": "wedge",
     "implies": "Rightarrow",
+    "pi": "uppi",
+    "phi": "varphi",
+    "epsilon": "varepsilon",
+    "theta": "vartheta",
 }
 SYNONYMS = {synonym: command for command, synonyms in _SYNONYMS.items() for synonym in synonyms.split()}
 """Commands that mean the same as another."""
@@ -76,7 +94,7 @@ _SIGNS_OF_RELATIONS = {
 RELATIONS = {sign: relation for relation, signs in _SIGNS_OF_RELATIONS.items() for sign in signs.split()}
 """Signs, commands and words of relations; `~` is an approximation, `mod` a congruence."""
 FACTOR_COMMANDS = _words(
-    "frac sqrt pi infty overline bar vec hat tilde overrightarrow binom lvert lfloor lceil sum prod begin angle "
+    "frac sqrt pi infty overline bar vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin angle "
     "triangle unicodefrac mathbb emptyset langle mathcal"
 )
 """Commands, apart from functions and Greek letters, that a factor of a product can start with."""
@@ -86,10 +104,21 @@ _NUMERALS = (
 )
 NUMBER_WORDS = {word: value for value, word in enumerate(_NUMERALS.split())}
 """Numbers in words."""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+TENS = {word: 10 * value for value, word in enumerate(_TENS.split(), 2)}
+_PARTS = "third fourth fifth sixth seventh eighth ninth tenth"
+FRACTION_WORDS = {
+    "half": 2, "halves": 2, "hundredth": 100, "hundredths": 100, "thousandth": 1000, "thousandths": 1000,
+    **{f"{word}{plural}": value for value, word in enumerate(_PARTS.split(), 3) for plural in ("", "s")},
+}  # fmt: skip
+"""Parts in words; quarters are coins as well, so that they are only read behind a number in words."""
 NO_NOUNS = _words(
     "not no nor isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
     "except plus minus times than less more least most fewer greater under over without else either neither both "
     "between while when where with that which because since so then hence therefore given approximately about "
+    "nope excluded unlikely divided multiplied doubled halved tripled twice fold root pi point negative below zero "
+    "followed inverse reciprocal imaginary bn mil score gross off millionths twelfths eights "
+    "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "
     "roughly almost i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
 """Words that change what a number means, so that they never name what is counted."""

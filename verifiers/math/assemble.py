@@ -1,0 +1,145 @@
+"""Trees put together of parts that the parser has read, where the parts decide what the whole is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from verifiers.math import tree
+from verifiers.math.determinant import determinant
+from verifiers.math.tokens import UnreadableError
+from verifiers.math.tree import (
+    Bracketed,
+    Constant,
+    Divide,
+    ListOf,
+    Matrix,
+    Multiply,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Quantity,
+    Relation,
+    SetOf,
+    SetOperation,
+    Symbol,
+)
+from verifiers.math.units import Unit
+from verifiers.math.vocabulary import COMPLEX_NAMES
+
+
+def expanded_determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
+    """The determinant of rows as a scalar expression.
+
+    Raises:
+        UnreadableError: If they are not square, or too many.
+    """
+    expanded = determinant(rows)
+    if expanded is None:
+        raise UnreadableError("the determinant of a matrix that is not square or too large")
+    return expanded
+
+
+def times(left: Node, right: Node) -> Node:
+    """A product, in which factors of a product on the left stay side by side."""
+    factors = left.factors if isinstance(left, Multiply) else (left,)
+    return Multiply((*factors, right))
+
+
+def difference_of_sets(terms: list[Node]) -> Node | None:
+    """Two terms as a set without another; an interval loses points only, for `(1,2)-(3,4)` subtracts vectors."""
+    if len(terms) != 2 or not isinstance(terms[1], Negate):
+        return None
+    whole, taken = terms[0], terms[1].value
+    if isinstance(whole, NamedSet | SetOf) or (
+        isinstance(whole, Bracketed | SetOperation) and isinstance(taken, SetOf)
+    ):
+        return SetOperation("difference", whole, taken)
+    return None
+
+
+def proper_fraction(node: Node) -> tuple[int, int] | None:
+    """Numerator and denominator of a fraction of positive integers below one; None for anything else."""
+    if isinstance(node, Divide) and isinstance(node.numerator, Number) and isinstance(node.denominator, Number):
+        top, bottom = node.numerator.value, node.denominator.value
+        if tree.is_integer_literal(node.numerator) and tree.is_integer_literal(node.denominator) and 0 < top < bottom:
+            return int(top), int(bottom)
+    return None
+
+
+def united_conditions(operators: list[str], operands: list[Node]) -> Node | None:
+    r"""Two inequalities with a set operation between them, as in `x<1 \\cup x>2`, as conditions joined by a word."""
+    if len(operands) != 3 or not isinstance(operands[1], SetOperation):
+        return None
+    middle = operands[1]
+    if middle.kind == "difference" or isinstance(middle.right, Bracketed | SetOf | NamedSet):
+        return None
+    first = Relation((operators[0],), (operands[0], middle.left))
+    second = Relation((operators[1],), (middle.right, operands[2]))
+    return ListOf((first, second), "or" if middle.kind == "union" else "and")
+
+
+def compound_quantity(parts: list[Node], joiner: str = ",") -> Node | None:
+    """Literals with ever smaller units of one dimension, such as 3 ft 2 in, as one quantity in the first unit."""
+    total = Fraction(0)
+    last: Unit | None = None
+    for part in parts:
+        if not (isinstance(part, Quantity) and isinstance(part.value, Number) and part.unit.dimension):
+            return None
+        if last is not None and not (
+            part.unit.dimension == last.dimension and part.value.value * part.unit.factor < last.factor
+        ):
+            return None
+        last = part.unit
+        total += part.value.value * last.factor
+    first = parts[0]
+    if joiner == "or" or not isinstance(first, Quantity):
+        return None
+    return Quantity(Number(total / first.unit.factor), first.unit)
+
+
+def excluded_values(items: list[Node]) -> tuple[Node, ...]:
+    """The items, where each number behind `x != 1` is a value excluded as well."""
+    first = items[0]
+    if not (isinstance(first, Relation) and first.operators == ("!=",)):
+        return tuple(items)
+    name = first.operands[0]
+    return tuple(item if isinstance(item, Relation) else Relation(("!=",), (name, item)) for item in items)
+
+
+def values_of(node: Node) -> tuple[Node, ...]:
+    """The values in a list, which may say of what: `x = 1, 2`."""
+    items = node.items if isinstance(node, ListOf) else (node,)
+    return tuple(item.operands[-1] if isinstance(item, Relation) else item for item in items)
+
+
+def is_complex(node: Node) -> bool:
+    """Whether a bar over an expression conjugates it: it holds the imaginary unit, or a letter that stands for such numbers."""
+    return any(
+        part == Constant("i") or (isinstance(part, Symbol) and part.name[0] in COMPLEX_NAMES)
+        for part in tree.walk(node)
+    )
+
+
+def sign_inside(node: Node) -> Node:
+    """Move a sign in front of a currency inside it."""
+    if isinstance(node, Negate) and isinstance(node.value, Quantity):
+        return Quantity(Negate(node.value.value), node.value.unit)
+    return node
+
+
+def bracketed(opening: str, inside: Node, closing: str) -> Node:
+    """What stands between brackets: the items of a tuple or interval, or one expression.
+
+    Raises:
+        UnreadableError: If the brackets cannot hold it.
+    """
+    if isinstance(inside, ListOf):
+        if inside.joiner != ",":
+            raise UnreadableError("a word between the items of a tuple")
+        return Bracketed(opening, inside.items, closing)
+    if (opening, closing) not in (("(", ")"), ("[", "]")):
+        raise UnreadableError("an interval with one end")
+    if isinstance(inside, Matrix) and not inside.kind:
+        return Matrix(inside.rows)
+    return inside

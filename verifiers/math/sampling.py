@@ -1,0 +1,181 @@
+"""Where expressions with symbols are evaluated to be compared.
+
+Smooth expressions are told apart by a few random points. Those with an absolute value, a floor, an even root and the like
+are made of pieces, so that points on both sides of every place where a piece may end are needed; expressions with
+factorials have a meaning at integers alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from verifiers.math.exact import NotExactError, UndefinedError, rational_value
+from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, symbols, walk
+from verifiers.math.vocabulary import COMPLEX_NAMES
+
+SAMPLES = 6
+"""Points for a smooth expression; the last `SIGNED_SAMPLES` of them also have negative coordinates."""
+SIGNED_SAMPLES = 3
+INTEGER_SAMPLES = 12
+"""Points with integer coordinates, the first half of them small ones."""
+MAX_PIECE_SAMPLES = 24
+_SMALL_INTEGERS, _INTEGERS = 9, 47  # how many integers from 3 on are drawn from
+_HALVES = (4, 5, -3, -6)  # halves of these, shifted by an integer, are coordinates where something has steps
+_MAX_INTEGER = 1000
+_MAX_LANDMARK = 10**15
+_MAX_PARTS = 200  # nodes that are looked at for landmarks
+_MAX_QUOTIENTS = 4  # constants up to this many are divided by each other, for the breakpoints of |2x-3|
+_DISCRETE = frozenset(("factorial", "factorial2", "binomial", "gcd", "lcm"))
+_STEPS = frozenset(("floor", "ceil"))
+_ORDERED = _STEPS | {"abs", "max", "min", "sgn"}
+_INTEGER_NAMES = frozenset("nmkjNMK")
+_PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin", "arccos", "arctan", "arccot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Deterministic random points, by their number and the name of a coordinate."""
+
+    count: int = SAMPLES
+    integers: int = 0
+    """How many integers from 3 on coordinates are drawn from; 0 where they are real."""
+    landmarks: tuple[Fraction, ...] = ()
+    """Sorted numbers that coordinates from point number `SAMPLES` on lie on either side of."""
+    single: bool = False
+    """Whether there is one symbol only, so that its coordinate can visit every interval between landmarks."""
+    steps: bool = False
+    """Whether something jumps at integers, so that some coordinates are integers and halves."""
+    complex_names: frozenset[str] = frozenset()
+    """Symbols with complex coordinates."""
+    lenient: bool = False
+    """Whether an answer may be real on less than the gold is, as `ln x + ln y` for `ln(xy)`."""
+
+    def coordinate(self, context: Any, sample: int, name: str) -> Any:
+        """A coordinate as a number of an mpmath context."""
+        noise = zlib.crc32(f"{sample}:{name}".encode())
+        if self.integers:
+            return context.mpf(3 + noise % (self.integers if sample >= INTEGER_SAMPLES // 2 else _SMALL_INTEGERS))
+        if name in self.complex_names:
+            return context.mpc(noise % 1009, noise % 1013) / 500 - context.mpc(1, 1)
+        if self.steps and sample < len(_HALVES):
+            return context.mpf(_HALVES[sample]) / 2 + noise % 3
+        if sample >= SAMPLES and self.landmarks:
+            return self._between_landmarks(context, sample, noise)
+        value = context.mpf(noise % 3_000_017) / 1_000_003 + context.mpf(1) / 4
+        return -value if self.is_signed(sample) and noise >> 20 & 1 else value
+
+    def is_signed(self, sample: int) -> bool:
+        """Whether coordinates of that point may be negative."""
+        return not self.integers and sample >= SAMPLES - SIGNED_SAMPLES
+
+    def _between_landmarks(self, context: Any, sample: int, noise: int) -> Any:
+        place = (sample - SAMPLES if self.single else noise >> 8) % (len(self.landmarks) + 1)
+        part = context.mpf(1 + noise % 997) / 1009
+        if place == 0:
+            return -_beyond(context, abs(self.landmarks[0]), part)
+        if place == len(self.landmarks):
+            return _beyond(context, abs(self.landmarks[-1]), part)
+        low, high = self.landmarks[place - 1 : place + 1]
+        return _number(context, low) + _number(context, high - low) * part
+
+
+def _number(context: Any, value: Fraction) -> Any:
+    return context.mpf(value.numerator) / value.denominator
+
+
+def _beyond(context: Any, end: Fraction, part: Any) -> Any:
+    return _number(context, end) * (1 + part) + 3 * part
+
+
+def sampling_for(gold: Node, answer: Node) -> Sampling:
+    """How two expressions with symbols are compared."""
+    parts = [*walk(gold), *walk(answer)]
+    names = symbols(gold) | symbols(answer)
+    steps = any(isinstance(part, Apply) and part.name in _STEPS for part in parts)
+    if any(_needs_integers(part) for part in parts) or (steps and names <= _INTEGER_NAMES):
+        constants = [int(part.value) for part in parts if isinstance(part, Number) and part.value <= _MAX_INTEGER]
+        reach = max(_INTEGERS, 2 * max(constants, default=0) + _SMALL_INTEGERS)
+        return Sampling(INTEGER_SAMPLES, integers=reach)
+    is_complex = frozenset(name for name in names if name[0] in COMPLEX_NAMES and _has_modulus(parts, name))
+    lenient = _has_domain(gold)
+    if lenient and _is_for_positive_numbers(gold, parts):
+        return Sampling(SAMPLES - SIGNED_SAMPLES)
+    if not any(_has_pieces(part) for part in parts):
+        return Sampling(complex_names=is_complex)
+    landmarks = _landmarks(parts)
+    wanted = MAX_PIECE_SAMPLES if steps or len(names) > 1 else len(landmarks) + 1
+    count = SAMPLES + min(wanted, MAX_PIECE_SAMPLES)
+    return Sampling(
+        count, landmarks=landmarks, single=len(names) == 1, steps=steps, complex_names=is_complex, lenient=lenient
+    )
+
+
+def is_smooth(node: Node) -> bool:
+    """Whether an expression is analytic in its symbols, so that a few points show whether it depends on them."""
+    return not any(
+        isinstance(part, Series)
+        or _has_pieces(part)
+        or (isinstance(part, Apply) and part.name in _DISCRETE and bool(symbols(part)))
+        or (isinstance(part, Power) and bool(symbols(part.exponent)))
+        for part in walk(node)
+    )
+
+
+def _needs_integers(part: Node) -> bool:
+    """Whether symbols in an expression stand for integers: in a factorial, in a range, in the exponent of a negative base."""
+    if isinstance(part, Apply):
+        return part.name in _DISCRETE and bool(symbols(part))
+    if isinstance(part, Power):
+        return isinstance(part.base, Negate) and not symbols(part.base) and bool(symbols(part.exponent))
+    return isinstance(part, Series)
+
+
+def _has_modulus(parts: list[Node], name: str) -> bool:
+    return any(isinstance(part, Apply) and part.name in ("abs", "conj") and name in symbols(part) for part in parts)
+
+
+def _has_pieces(part: Node) -> bool:
+    if isinstance(part, Power):
+        return not _is_integer(part.exponent) and not symbols(part.exponent) and bool(symbols(part.base))
+    return isinstance(part, Apply) and part.name in _PIECEWISE and bool(symbols(part))
+
+
+def _has_domain(gold: Node) -> bool:
+    """Whether roots and logarithms restrict the gold, and no absolute value says that they do not."""
+    applied = [part.name for part in walk(gold) if isinstance(part, Apply) and symbols(part)]
+    return bool({"root", "ln", "log"} & set(applied)) and not _ORDERED & set(applied)
+
+
+def _is_for_positive_numbers(gold: Node, parts: list[Node]) -> bool:
+    """Whether the gold has a root of several symbols, which is simplified as if they were positive, and nothing has steps."""
+    roots = any(isinstance(part, Apply) and part.name == "root" and len(symbols(part)) > 1 for part in walk(gold))
+    return roots and not any(isinstance(part, Apply) and part.name in _ORDERED and symbols(part) for part in parts)
+
+
+def _is_integer(node: Node) -> bool:
+    if isinstance(node, Negate):
+        return _is_integer(node.value)
+    return isinstance(node, Number) and node.value.denominator == 1
+
+
+def _landmarks(parts: list[Node]) -> tuple[Fraction, ...]:
+    """Where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
+    constants: set[Fraction] = set()
+    for part in parts[:_MAX_PARTS]:
+        try:
+            value = abs(rational_value(part)) if not symbols(part) else Fraction(0)
+        except (NotExactError, UndefinedError):
+            continue  # no landmark
+        if 0 < value <= _MAX_LANDMARK:
+            constants.add(value)
+    if len(constants) <= _MAX_QUOTIENTS:
+        constants |= {one / two for one in constants for two in constants}
+    kept = sorted(constants, key=_simplest)[: MAX_PIECE_SAMPLES // 2 - 1]
+    return tuple(sorted({Fraction(0), *kept, *(-constant for constant in kept)}))
+
+
+def _simplest(value: Fraction) -> tuple[int, Fraction]:
+    return value.denominator, -value

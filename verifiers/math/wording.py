@@ -1,0 +1,146 @@
+"""The words of an answer: those around it that say nothing, answers in words, numbers in words, names in lists."""
+
+from __future__ import annotations
+
+import re
+
+from verifiers.math.text import folded_words, unwrap, without_text_commands
+from verifiers.math.tree import Constant, ListOf, NamedSet, Words
+from verifiers.math.vocabulary import NUMBER_WORDS, TENS
+
+_VERDICT_WORDS = (
+    "is isn't was are not no nor cannot can't never wrong incorrect or if but maybe perhaps excluded eliminated unlikely "
+    "impossible rejected ruled could might may fails contradicts seems although though however hmm"
+)
+_VERDICTS = frozenset(_VERDICT_WORDS.split())
+
+
+def is_verdict(word: str) -> bool:
+    """Whether a word behind a choice judges it or names another, so that it is no part of the option's text."""
+    other = len(word) == 1 and "B" <= word <= "J"
+    return other or word == "false" or word.lower() in _VERDICTS or word.lower().endswith("n't")
+
+
+QUARTERS = frozenset(("quarter", "quarters"))
+SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+
+
+def value_of_words(words: list[str]) -> int | None:
+    """The value of a number in words; None for words that do not make one."""
+    total, group, last = 0, 0, 10**12
+    for word in words:
+        if word in SCALES and word != "hundred":
+            if not group or SCALES[word] >= last:
+                return None
+            total, group, last = total + group * SCALES[word], 0, SCALES[word]
+        elif word == "hundred":
+            if not 0 < group < 100:
+                return None
+            group *= 100
+        else:
+            value = TENS.get(word, NUMBER_WORDS.get(word, 0))
+            free = 100 if group % 100 == 0 else 10 if group % 100 >= 20 and group % 10 == 0 else 0
+            if not value < free or (group and not value):
+                return None
+            group += value
+    return total + group
+
+
+REALS_EXCEPT = frozenset(
+    f"{words} {preposition}"
+    for words in (
+        "all real numbers",
+        "all reals",
+        "all real x",
+        "all real values",
+        "real numbers",
+        "all real values of x",
+    )
+    for preposition in ("except", "excluding")
+)
+
+
+WORD_ANSWERS = {
+    "no solution": NamedSet("empty"),
+    "no solutions": NamedSet("empty"),
+    "no solution exists": NamedSet("empty"),
+    "no solutions exist": NamedSet("empty"),
+    "there is no solution": NamedSet("empty"),
+    "there are no solutions": NamedSet("empty"),
+    "no real solution": NamedSet("empty"),
+    "no real solutions": NamedSet("empty"),
+    "empty set": NamedSet("empty"),
+    "all real numbers": NamedSet("R"),
+    "all reals": NamedSet("R"),
+    "real numbers": NamedSet("R"),
+    "all integers": NamedSet("Z"),
+    "all rational numbers": NamedSet("Q"),
+    "undefined": Words("does not exist"),
+    "dne": Words("does not exist"),
+    "does not exist": Words("does not exist"),
+    "infinity": Constant("inf"),
+}
+
+
+_LEADING = re.compile(
+    r"(?:a\s+(?=half)|(?:approximately|about|roughly|exactly|just|only|simply|therefore|thus|hence|so|it is|it's|equals|=)[\s,]"
+    r"|\\approx(?![A-Za-z])|≈|(?:\\text\s*\{)?\s*(?:the\s+)?(?:final\s+)?answer(?:\s+is\b|\s*:)\s*:?\s*\}?|(?:\\text\s*\{\s*)?(?:the\s+)?"
+    r"(?:(?:a\s+)?total\s+of|point|(?:ordered\s+)?(?:pair|triple)|interval|set|number|value|vector|matrix|fraction|integer|polynomial)s?\s*\}?"
+    r"(?=\s*[\\$(\[{0-9-]))\s*(?=\S)",
+    re.IGNORECASE,
+)
+
+
+_REMARK = re.compile(
+    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each)\b|where\b(?=.{0,60}\binteger))"
+)
+
+
+_ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
+
+
+_SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
+
+
+def _without_remark(text: str) -> str:
+    """An answer without what is said behind it of the values its symbols may take."""
+    found = _REMARK.search(text) if "for" in text or "where" in text else None
+    if found is None or not found.start():
+        return text
+    text = text[: found.start()].rstrip()
+    while text.endswith(_SPACES_BEFORE_REMARK):
+        text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
+    return text
+
+
+def essence(text: str) -> str:
+    """An answer without the words around it that say nothing, such as "the answer is" and "for all x"."""
+    text = _without_remark(text)
+    if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
+        text = only[1]
+    shorter = _LEADING.sub("", text, count=1) if _LEADING.match(text) else text
+    return text if shorter == text else unwrap(shorter)
+
+
+_FRENCH_PIECE = re.compile(r"([\[\]])\s*([^\[\],;]+[,;][^\[\],;]+?)\s*([\[\]])")
+
+
+def with_round_brackets(text: str) -> str:
+    """Intervals with open ends written as `]0,1[` in round brackets, where the first or last bracket shows the style."""
+    if "]" not in text and "[" not in text:
+        return text
+    brackets = [sign for sign in text if sign in "[]()"]
+    if not brackets or (brackets[0] != "]" and brackets[-1] != "["):
+        return text
+    return _FRENCH_PIECE.sub(lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}", text)
+
+
+_MAX_NAME_WORDS = 3
+
+
+def listed_names(text: str) -> ListOf | None:
+    """Names separated by commas; None for other prose."""
+    pieces = [folded_words(piece) for piece in re.split(r",(?:\s*and\b)?", without_text_commands(text))]
+    if len(pieces) < 2 or not all(0 < len(piece.split()) <= _MAX_NAME_WORDS for piece in pieces):
+        return None
+    return ListOf(tuple(Words(piece) for piece in pieces))
