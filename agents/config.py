@@ -35,7 +35,7 @@ class AgentConfig:
     epochs: int = 1
     """Passes over each batch."""
     minibatches: int = 1
-    """Optimiser steps in each pass, each on its part of the batch."""
+    """Optimiser steps in each pass, each on its part of the batch, all of one size."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     """How the losses of tokens become one."""
     max_tokens: int | None = None
@@ -67,9 +67,9 @@ class AgentConfig:
     """The weight of the entropy that is added to what is maximised."""
     entropy_coefficient_end: float | None = None
     """Where that weight gets to, linearly, when the learner's optimiser steps get to its `schedule_steps`; None: it stays."""
-    importance_correction: Correction = Correction.NONE
+    importance_correction: Correction | None = None
     """How tokens are weighed that another engine or older weights sampled; with `NONE` the sampler's log-probabilities are
-    taken for the learner's, which they are where the policy samples itself."""
+    taken for the learner's. None: `NONE` where the policy samples itself, `TOKEN_TRUNCATE` where an engine does."""
     importance_cap: float = 2.0
     """The largest of these weights."""
     seed: int = 0
@@ -83,7 +83,8 @@ class AgentConfig:
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
         for name, choices in _CHOICES.items():
-            object.__setattr__(self, name, choice(name, getattr(self, name), choices))
+            if getattr(self, name) is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, choice(name, getattr(self, name), choices))
         for name in ("kl_coefficient", "entropy_coefficient", "kl_coefficient_end", "entropy_coefficient_end"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
@@ -176,6 +177,8 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
     "kl_estimator": KLEstimator,
     "importance_correction": Correction,
 }
+_OPTIONAL = {"importance_correction"}
+"""Choices that may be left to the agent."""
 
 
 def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:

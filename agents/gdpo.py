@@ -2,7 +2,7 @@
 
 Where the score is a weighted sum of several rewards, GRPO's z-score of the sum lets different combinations of them fall
 together, and the reward with the largest spread rule. Here each reward is normalised within the group on its own; their
-weighted sum is then normalised over the batch.
+weighted sum is then normalised over the batch. Departures from the paper are those of GRPO.
 """
 
 from __future__ import annotations

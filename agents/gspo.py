@@ -1,7 +1,8 @@
 """GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
 
 GRPO whose ratio belongs to the completion and not to the token: the geometric mean of its tokens' ratios. A completion is
-clipped as a whole, in a range that is much narrower, since means vary less.
+clipped as a whole, in a range that is much narrower, since means vary less. Departures from the paper are those of GRPO, but
+for the aggregation, which is the paper's.
 """
 
 from __future__ import annotations

@@ -190,8 +190,9 @@ class Learner:
             name: (torch.where(mask, term, 0.0).double() * scale).sum()
             for name, term in loss(tail, outputs, advantages).items()
         }
-        sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if len(terms) > 1 else {}
         total = torch.stack(list(terms.values())).sum()
+        fits = self.critic is not None and tail.value_targets is not None
+        sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
             values = self.critic.values(part.tokens, first, outputs.states)[:, :-1]
             error = self._value_error(tail, values)

@@ -4,6 +4,9 @@ Reinforcement learning maximises the chance p of a right completion, supervised 
 of p divided by p, the sum over j of (1 - p)^(j-1) grad p; the mean of (R_i - mean) / mean grad log pi(y_i) over a group of G is
 unbiased for its first G - 1 terms, of which the plain policy gradient is the first. Problems that are seldom solved weigh the
 more.
+
+Departures from the paper: its estimator without the baseline gets to term G, at a higher variance; the loss is PPO's clipped
+surrogate, which on-policy has the same gradient.
 """
 
 from __future__ import annotations

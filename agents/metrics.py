@@ -14,6 +14,7 @@
 | `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens whose gradient a clip takes away, on each side, and both |
 | `sampling/sampling_logp_difference/mean`, `max` | between sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
+| `sampling/probe_difference`, `sync_s` | mean of that on a few tokens after an engine got new weights; seconds of both |
 | `advantages/mean`, `std`, `abs_max` | over the tokens learned from |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
 | `grad_norm` | before clipping |

@@ -2,7 +2,8 @@
 
 The baseline of least variance weighs each completion's score by the square of its gradient, which grows about as its length:
 so scores are compared with the length-weighted mean of their group. Exactly on-policy: one optimiser step for each batch, no
-clipping, no KL term, no entropy bonus.
+clipping, no KL term, no entropy bonus. Completions that `truncation="mask"` takes out have no gradient, so they have no
+weight in the mean either.
 """
 
 from __future__ import annotations

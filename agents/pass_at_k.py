@@ -4,6 +4,9 @@ With G completions of a problem, the difference between the mean best score over
 and over those of the others is an unbiased estimate of what it adds (the leave-one-out form; see
 `agents.advantages.pass_at_k`). With k = 1 it is RLOO. Problems that are solved most of the time weigh little, since one
 success among k is enough.
+
+The paper is Walder and Karkhanis 2025, arXiv:2505.15201. Departure from it: the loss is PPO's clipped surrogate, which
+on-policy has the same gradient.
 """
 
 from __future__ import annotations

@@ -139,6 +139,10 @@ class CausalLMPolicy:
 
     # Acting
 
+    def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
+        """Nothing has to be done before acting: what acts is what learns."""
+        return contextlib.nullcontext({})
+
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes and the seeds u64[r] of their sampling."""
         self._fit(int(rows.max(initial=-1)) + 1, 0)

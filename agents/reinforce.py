@@ -26,6 +26,7 @@ from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
 from agents.policy import CausalLMPolicy
+from agents.types import Sampler
 from verifiers import InvalidArgumentError
 
 Baseline = Literal["none", "constant", "batch-mean", "moving-average", "value"]
@@ -63,8 +64,8 @@ class Reinforce(Agent):
     name = "reinforce"
     config: ReinforceConfig
 
-    def __init__(self, policy: CausalLMPolicy, config: ReinforceConfig) -> None:
-        super().__init__(policy, config)
+    def __init__(self, policy: CausalLMPolicy, config: ReinforceConfig, *, sampler: Sampler | None = None) -> None:
+        super().__init__(policy, config, sampler=sampler)
         self.average = config.constant
         """The moving average of the scores of earlier batches."""
 

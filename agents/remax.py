@@ -52,7 +52,7 @@ class ReMax(Agent):
         episodes = self.episodes(env, first_round)
         sampled = self.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())
-        greedy = self.play(env, once, self.policy.at_temperature(0.0))
+        greedy = self.play(env, once, self.sampler.at_temperature(0.0))
         scores = {trajectory.group: trajectory.score for trajectory in greedy}
         return [dataclasses.replace(each, baseline=scores[each.group]) for each in sampled], 1
 

@@ -5,8 +5,10 @@ natural gradient x = F^-1 g by conjugate gradients, scaled to the bound by the q
 then shortened until the surrogate has really improved and the real divergence keeps the bound. If no length does, nothing
 changes.
 
+As there, the divergence is over all actions, the whole vocabulary, at each state that was visited.
+
 Departures from the paper: advantages are generalised advantage estimates of a critic, whitened, as in later work (the paper:
-Monte-Carlo returns); the divergence is over the whole vocabulary at each token, not estimated from what was sampled.
+Monte-Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,8 +33,10 @@ class Action:
 class Policy(Protocol):
     """Chooses tokens."""
 
-    version: int
-    """Counts the updates of the weights."""
+    @property
+    def version(self) -> int:
+        """Counts the updates of the weights."""
+        ...
 
     def act(
         self,
@@ -53,6 +56,18 @@ class Policy(Protocol):
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows and the seeds u64[r] that decide their sampling."""
+        ...
+
+
+class Sampler(Policy, Protocol):
+    """A policy that an agent's episodes are played with: the one that learns, or an engine that gets its weights."""
+
+    def at_temperature(self, temperature: float) -> Policy:
+        """Give a policy on the same weights at another temperature, 0 being greedy."""
+        ...
+
+    def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
+        """Inside, the policy acts with the learner's weights as they are on entering; gives metrics of getting them."""
         ...
 
 

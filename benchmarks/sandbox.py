@@ -141,6 +141,15 @@ def measure(run: Callable[[list[Task]], list[bool]], tasks: list[Task]) -> tuple
     return len(tasks) / seconds, 1000 * (tree_cpu_s() - cpu) / len(tasks), passed
 
 
+def idle_memory_mib(tasks: list[Task]) -> float:
+    """Private memory of a worker that has run the programs and waits, all its processes together."""
+    with sandbox(1) as run:
+        run(tasks)
+        pids = running_descendants(os.getpid())
+        maps = [Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() for pid in pids]
+    return sum(int(line.split()[1]) for lines in maps for line in lines if line.startswith("Private_")) / 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=164)
@@ -160,6 +169,7 @@ def main() -> None:
             rates, costs, passed = zip(*(found[name] for found in rounds), strict=True)
             rate, cost = statistics.median(rates), statistics.median(costs)
             print(f"{name:20} {workers:7} {rate:10.0f} {cost:7.2f} {min(passed):6}")
+    print(f"an idle worker of the sandbox: {idle_memory_mib(tasks):.1f} MiB of private memory")
 
 
 if __name__ == "__main__":

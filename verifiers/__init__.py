@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from verifiers.errors import (
     CheckpointError,
     DataError,
+    EngineError,
     IllegalTokenError,
     InvalidArgumentError,
     MissingDataError,
@@ -36,6 +37,7 @@ __all__ = [
     "BatchVerifier",
     "CheckpointError",
     "DataError",
+    "EngineError",
     "IllegalTokenError",
     "InvalidArgumentError",
     "Message",

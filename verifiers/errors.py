@@ -11,7 +11,8 @@ RLVRError
 ├── MissingDataError (FileNotFoundError)   a data set is not here; the message says how to get it
 ├── PromptTooLongError (ValueError)        a prompt does not fit the observation's buffer
 ├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
-└── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
+├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
+└── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
 ```
 
 Each class is also the standard type named beside it, so `except ValueError` works as expected, and takes one message
@@ -66,6 +67,10 @@ class IllegalTokenError(RLVRError, ValueError):
 
 class CheckpointError(RLVRError, RuntimeError):
     """A checkpoint is missing, damaged or belongs to another run."""
+
+
+class EngineError(RLVRError, RuntimeError):
+    """An inference engine died, or does not do what it was asked."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:

@@ -25,6 +25,11 @@ def env_id(name: str) -> str:
 
 
 def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
+    """The arguments of an environment; see `named_arguments`."""
+    return named_arguments(pairs, "an environment")
+
+
+def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     """Read `name=value` pairs; a value that is a Python literal is read as one, anything else as text.
 
     Raises:
@@ -34,7 +39,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise InvalidArgumentError(f"an environment argument is name=value, such as digits=3, got {pair!r}")
+            raise InvalidArgumentError(f"{whose} argument is name=value, such as digits=3, got {pair!r}")
         try:
             arguments[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from agents.commands.common import make_vec
+from agents.commands.common import make_vec, named_arguments
 from agents.models import load_policy, tiny_model
 from agents.policy import CausalLMPolicy
+from agents.types import Sampler
 from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError
 
 
 def policy_for(
@@ -28,3 +33,30 @@ def policy_for(
     env = make_vec(name, num_envs, arguments)
     made = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
     return CausalLMPolicy(made, temperature=temperature), env
+
+
+def sampler_for(
+    policy: CausalLMPolicy, env: TokenVectorEnv, engine: Literal["torch", "vllm"], pairs: Sequence[str]
+) -> contextlib.AbstractContextManager[Sampler]:
+    """What plays a policy's episodes, to be closed in the end.
+
+    Args:
+        policy: Who learns.
+        env: What is played.
+        engine: What samples.
+        pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
+
+    Raises:
+        InvalidArgumentError: If there are arguments for an engine that takes none.
+    """
+    if engine == "torch":
+        if pairs:
+            raise InvalidArgumentError(f"engine 'torch' has no arguments, got {list(pairs)}: set engine to 'vllm'")
+        return contextlib.nullcontext(policy)
+    from agents.policies.vllm import VLLMConfig, VLLMPolicy
+
+    arguments = named_arguments(pairs, "an engine")
+    names = {each.name for each in dataclasses.fields(VLLMConfig)}
+    own = {name: value for name, value in arguments.items() if name in names}
+    others = {name: value for name, value in arguments.items() if name not in names}
+    return VLLMPolicy.for_env(policy, env, VLLMConfig(**own, engine_args=others))

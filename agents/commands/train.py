@@ -7,14 +7,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 from rich.console import Console
 
 from agents.agent import Agent
 from agents.commands.common import env_arguments, env_id
-from agents.commands.policies import policy_for
+from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
 from agents.lora import add_lora
 from agents.policy import CausalLMPolicy
@@ -54,6 +54,11 @@ class TrainOptions:
     """Steps between checkpoints."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    engine: Literal["torch", "vllm"] = "torch"
+    """What samples: the model that learns itself, or vLLM with its weights."""
+    engine_args: tuple[str, ...] = ()
+    """Arguments of vLLM, each as name=value: those of VLLMConfig, such as server=http://localhost:8000, and those of vllm.LLM,
+    such as gpu_memory_utilization=0.4."""
 
 
 def _subcommand(name: str) -> Any:
@@ -83,10 +88,22 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     name = env_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
     policy, env = _policy_and_env(options, name)
-    agent: Agent = kind(policy, config)
     record = {"agent": kind.name, **_plain(options), "environment": env.manifest}
     if options.resume:
         _check_same(folder, record)
+    with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
+        return _train_in(folder, kind(policy, config, sampler=sampler), env, options, record, console)
+
+
+def _train_in(
+    folder: Path,
+    agent: Agent,
+    env: TokenVectorEnv,
+    options: TrainOptions,
+    record: Mapping[str, Any],
+    console: Console,
+) -> int:
+    """Start or resume the run in a folder."""
     run = Run(folder, record, resume=options.resume)
     checkpoint = latest_checkpoint(folder) if options.resume else None
     if checkpoint is not None:

@@ -10,15 +10,35 @@ from pathlib import Path
 
 import pytest
 
+from tests.adversarial import honest
 from tests.adversarial.programs import HONEST, programs
-from verifiers import Outcome, Problem, Verdict
-from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, StdioCase, StdioTests, UnitTestVerifier
+from verifiers import Outcome, Problem
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+)
 
 CHECK = "def check(candidate):\n    for n in range(3, 6):\n        assert abs(candidate(n) - (n * n + 7)) < 1e-6\n"
 CALLS = Problem("calls", "", CallTests("solve", tuple(CallCase((n,), n * n + 7) for n in range(3, 6))))
 ASSERTS = Problem("asserts", "", AssertTests(("assert solve(3) == 16", "assert solve(4) == 23")))
 CHECKED = Problem("check", "", CheckTests("solve", CHECK))
+FUNCTIONS = Problem(
+    "functions",
+    "",
+    FunctionTests("from solution import solve\ndef test_it(): assert list(map(solve, [3, 4])) == [16, 23]"),
+)
 STDIO = Problem("stdio", "", StdioTests((StdioCase("3\n", "16\n"),)))
+
+
+KINDS = (CALLS, CHECKED, ASSERTS, FUNCTIONS)
+PROGRAMS = programs()
+"""Each meets one kind of tests, in turn."""
 
 
 @pytest.fixture(scope="module")
@@ -54,37 +74,63 @@ def parent_and_session(pid: str) -> tuple[int, tuple[int, int]] | None:
     return int(pid), (int(fields[1]), int(fields[3]))
 
 
-def side_effects(canary: Path) -> dict[str, object]:
+def side_effects(canary: Path, server: int) -> dict[str, object]:
+    """What a program could have changed; of what the whole machine shares, the part of the sandbox's own user."""
+    user = os.stat(f"/proc/{server}").st_uid
+    shared = [entry.name for entry in os.scandir("/dev/shm") if is_of(user, entry) or entry.name == "escape"]
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {
         "canary": canary.read_text(),
         "mode": canary.stat().st_mode,
         "time": canary.stat().st_mtime_ns,
         "files": sorted(os.listdir(canary.parent)),
-        "shared memory": sorted(os.listdir("/dev/shm")),
-        "listening": [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if " 0A " in line],
+        "shared memory": sorted(shared),
+        "listening": [fields[1] for fields in sockets if fields[3] == "0A" and is_the_sandboxs(user, int(fields[7]))],
     }
 
 
-@pytest.mark.parametrize(("name", "source"), programs(), ids=[name for name, _ in programs()])
-def test_hostile_program_fails_and_leaves_nothing(
-    name: str, source: str, verifier: UnitTestVerifier, canary: Path
-) -> None:
-    source = source.replace("CANARY", str(canary)).replace("TARGET", str(canary.parent))
-    assert verifier(HONEST, CALLS).outcome is Outcome.CORRECT  # so the server is up and warm
-    before, running = side_effects(canary), processes()
-    verdicts = [judge(verifier, source, problem) for problem in (CALLS, CHECKED)]
-    assert [verdict.score for verdict in verdicts] == [0.0, 0.0], [dict(verdict.detail) for verdict in verdicts]
-    assert side_effects(canary) == before
-    assert processes() == running, "the same fork server, and nothing else"
-    assert verifier(HONEST, CHECKED).outcome is Outcome.CORRECT
+def is_of(user: int, entry: os.DirEntry[str]) -> bool:
+    try:
+        return is_the_sandboxs(user, entry.stat().st_uid)
+    except FileNotFoundError:
+        return False  # another process's, which just removed it
 
 
-def judge(verifier: UnitTestVerifier, source: str, problem: Problem) -> Verdict:
-    return verifier(source, problem)
+def is_the_sandboxs(user: int, owner: int) -> bool:
+    """Whether an owner is the sandbox's user, where it has one of its own: this one has other processes too."""
+    return owner == user != os.getuid()
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=[name for name, _ in PROGRAMS])
+def test_hostile_program_fails_and_leaves_nothing(number: int, verifier: UnitTestVerifier, canary: Path) -> None:
+    source = PROGRAMS[number][1].replace("CANARY", str(canary)).replace("TARGET", str(canary.parent))
+    kind = KINDS[number % len(KINDS)]
+    assert verifier(HONEST, kind).outcome is Outcome.CORRECT  # so the server is up and warm
+    (server,) = verifier.idle_servers
+    before, running = side_effects(canary, server), processes()
+    verdict = verifier(source, kind)
+    assert verdict.score == 0.0, dict(verdict.detail)
+    assert verifier.idle_servers == (server,), "the same fork server"
+    assert side_effects(canary, server) == before
+    assert len(processes()) <= len(running), "it and its tester, and nothing else"
+    assert verifier(HONEST, kind).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("name", honest.FUNCTIONS)
+def test_honest_program_passes(name: str, verifier: UnitTestVerifier) -> None:
+    for problem in KINDS:
+        verdict = verifier(honest.FUNCTIONS[name], problem)
+        assert verdict.outcome is Outcome.CORRECT, (problem.id, verdict.detail)
+
+
+@pytest.mark.parametrize("name", honest.SCRIPTS)
+def test_honest_script_passes(name: str, verifier: UnitTestVerifier) -> None:
+    verdict = verifier(honest.SCRIPTS[name], STDIO)
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
 def test_the_suite_is_large_and_its_programs_differ() -> None:
-    assert len({source for _, source in programs()}) == len(programs()) >= 150
+    assert len({source for _, source in PROGRAMS}) == len(PROGRAMS) >= 400
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def wait_until_gone(pid: int) -> None:
 
 
 def server_pid(verifier: UnitTestVerifier) -> int:
-    with verifier._pool.worker() as worker:
-        return worker.pid
+    (pid,) = verifier.idle_servers
+    return pid
 
 
 def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
@@ -96,6 +96,8 @@ def test_a_forked_process_has_servers_of_its_own() -> None:
 
 def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
     verifier = UnitTestVerifier()
+    assert verifier.idle_servers == ()
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
     for _ in range(2):
         os.kill(server_pid(verifier), signal.SIGKILL)
         assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
@@ -123,8 +125,7 @@ from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 verifier = UnitTestVerifier(timeout_s=300)
 problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
 verifier({RIGHT!r}, problem)
-with verifier._pool.worker() as worker:
-    print(worker.pid, flush=True)
+print(*verifier.idle_servers, flush=True)
 verifier({program!r}, problem)
 """
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as parent:
@@ -142,6 +143,7 @@ verifier({program!r}, problem)
 
 def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
     verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).score == 1
     pid = server_pid(verifier)
     del verifier
     wait_until_gone(pid)
@@ -198,4 +200,73 @@ def test_strays_of_an_unisolated_program_are_killed() -> None:
     assert verifier(program, SQUARE).score == 1
     pid = server_pid(verifier)
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
+    verifier.close()
+
+
+def run_in_a_new_process(source: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip().split("\n")
+
+
+ELSEWHERE = """
+import sys
+for name in ("resource", "fcntl", "termios"): sys.modules[name] = None
+import ctypes, os
+def missing(*_, **__): raise TypeError("bad argument type for built-in operation")
+ctypes.PyDLL = missing
+for name in {removed!r}: vars(os).pop(name, None)
+sys.platform = {platform!r}
+import verifiers
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+for isolation in ("auto", "none"):
+    try: UnitTestVerifier(isolation=isolation)("def f(x): return 9", problem)
+    except verifiers.SandboxUnavailableError as error: print(error)
+"""
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_another_platform_is_told_what_to_do(platform: str) -> None:
+    removed = ("memfd_create", "pidfd_open", *(["register_at_fork", "fork"] if platform == "win32" else []))
+    messages = run_in_a_new_process(ELSEWHERE.format(platform=platform, removed=removed))
+    assert len(messages) == 2
+    for message in messages:
+        assert f"needs Linux, and this is {platform!r}, whose Python lacks os.memfd_create and os.pidfd_open" in message
+        assert "isolation='none' needs it too" in message
+        assert "Docker" in message
+
+
+def test_a_kernel_without_pidfds_is_named() -> None:
+    source = DENY + (
+        "deny('pidfd_open')\n"
+        "try: UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (message,) = run_in_a_new_process(source)
+    assert message.startswith(
+        "SandboxUnavailableError this kernel can't watch processes through descriptors (pidfd_open:"
+    )
+
+
+THREADS = """
+import threading
+def f(x):
+    started, go = 0, threading.Event()
+    threading.stack_size(32768)
+    try:
+        while started < 5000:
+            threading.Thread(target=go.wait).start()
+            started += 1
+    except RuntimeError: pass
+    go.set()
+    return started
+"""
+
+
+def test_threads_are_limited() -> None:
+    verifier = UnitTestVerifier(max_threads=20)
+    verdict = verifier(THREADS, SQUARE)
+    message = verdict.detail["exception"]["message"]  # type: ignore[index]  # a mapping, by its documentation
+    assert int(message.split(",")[0].removeprefix("got ")) <= 20
     verifier.close()

@@ -225,6 +225,57 @@ def test_scripts_read_and_write_in_every_way(verifier: UnitTestVerifier, program
     assert judge(verifier, program, StdioTests((StdioCase("3\n4\n", "7\n"),))).score == 1
 
 
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        ("print(5)", "wrong_answer"),
+        ("print(7)\n1 / 0", "exception"),
+        ("print(7", "syntax_error"),
+        ("while True: pass", "timeout"),
+        ("import time\nprint(7, flush=True)\ntime.sleep(100)", "timeout"),
+        ("x = bytearray(1 << 40)", "memory"),
+        ("while True: print('7' * 9999)", "output_limit"),
+        ("import sys\nwhile True: sys.stderr.write('7' * 9999)", "output_limit"),
+        ("open('/tmp/x', 'w')", "forbidden"),
+        ("import socket\nsocket.socket()", "forbidden"),
+        ("print(7)\nraise SystemExit(3)", "exit"),
+        ("import os\nos.abort()", "crash"),
+        ("", "no_program"),
+    ],
+)
+def test_each_failure_of_a_script_has_its_class(program: str, failure: str) -> None:
+    verifier = UnitTestVerifier(timeout_s=0.5, memory_mib=512)
+    verdict = judge(verifier, program, StdioTests((StdioCase("3\n4\n", "7\n"),)))
+    verifier.close()
+    assert verdict.detail["failure"] == failure, verdict.detail
+    assert verdict.score == 0
+    expected = {"timeout": Outcome.TIMEOUT, "no_program": Outcome.NO_ANSWER}.get(failure, Outcome.INCORRECT)
+    assert verdict.outcome is expected
+
+
+@pytest.mark.parametrize(
+    ("names", "answers"),
+    [
+        ({"max"}, {"max"}),  # only a builtin can be what is tested
+        ({"solve", "max"}, {"solve"}),
+        ({"solve", "isclose", "math"}, {"solve"}),
+        ({"isclose"}, {"isclose"}),
+    ],
+)
+def test_whose_names_the_names_in_asserts_are(verifier: UnitTestVerifier, names: set[str], answers: set[str]) -> None:
+    statement = {
+        frozenset({"max"}): "assert max(3, 4) == 7",
+        frozenset({"solve", "max"}): "assert max(solve(3), 0) == 7",
+        frozenset({"solve", "isclose", "math"}): "assert isclose(solve(3), 7) and math.isclose(solve(3), 7)",
+        frozenset({"isclose"}): "assert isclose(3, 4) == 7",
+    }[frozenset(names)]
+    right = "".join(f"def {name}(*a): return 7\n" for name in answers)
+    lying = "".join(f"def {name}(*a): return True\n" for name in names - answers - {"math"})
+    lying += "class math: isclose = lambda *a: True\n" if "math" in names else ""
+    assert judge(verifier, right + lying, AssertTests((statement,))).outcome is Outcome.CORRECT
+    assert judge(verifier, right.replace("7", "6") + lying, AssertTests((statement,))).outcome is Outcome.INCORRECT
+
+
 def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier) -> None:
     for tests in (
         CheckTests("f", "def check(candidate: return"),
@@ -246,6 +297,8 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
         UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
         judge(verifier, "def f(x): pass", calls(((object(),), 1)))
+    with pytest.raises(InvalidArgumentError, match=r"files are named like 'a/b.py', got '../x.py'"):
+        judge(verifier, "def f(x): pass", StdioTests((), files={"../x.py": ""}))
     with pytest.raises(InvalidArgumentError, match="1 completions came with 0 problems"):
         verifier.verify_batch(["x"], [])
 

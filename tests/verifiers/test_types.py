@@ -18,6 +18,7 @@ ERRORS = [
     (verifiers.PromptTooLongError, ValueError),
     (verifiers.IllegalTokenError, ValueError),
     (verifiers.CheckpointError, RuntimeError),
+    (verifiers.EngineError, RuntimeError),
 ]
 
 

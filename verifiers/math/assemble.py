@@ -23,9 +23,12 @@ from verifiers.math.tree import (
     SetOf,
     SetOperation,
     Symbol,
+    Words,
 )
 from verifiers.math.units import Unit
 from verifiers.math.vocabulary import COMPLEX_NAMES
+
+OTHERWISE = Words("otherwise")
 
 
 def expanded_determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
@@ -77,6 +80,36 @@ def united_conditions(operators: list[str], operands: list[Node]) -> Node | None
     first = Relation((operators[0],), (operands[0], middle.left))
     second = Relation((operators[1],), (middle.right, operands[2]))
     return ListOf((first, second), "or" if middle.kind == "union" else "and")
+
+
+def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
+    r"""`x \\notin S` as `x \\in R` without `S`."""
+    if operators != ["notin"]:
+        return None
+    return Relation(("in",), (operands[0], SetOperation("difference", NamedSet("R"), operands[1])))
+
+
+def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
+    """The lines of a definition by cases, where "otherwise" becomes the complement of the conditions before it."""
+    *cases, last = (line.items if isinstance(line, Bracketed) else () for line in lines)
+    conditions = [case[1] for case in cases if len(case) == 2]
+    ordered = all(isinstance(condition, Relation) and "=" not in condition.operators for condition in conditions)
+    if len(last) != 2 or last[1] != OTHERWISE or len(conditions) != len(cases) or not conditions or not ordered:
+        return tuple(lines)
+    rest: Node = NamedSet("R")
+    for condition in conditions:
+        rest = SetOperation("difference", rest, condition)
+    return (*lines[:-1], Bracketed("(", (last[0], rest), ")"))
+
+
+def half_of_set(name: str, sign: str) -> Node:
+    """The numbers of a set that stand in a relation to zero."""
+    if name != "R":
+        return NamedSet(f"{name}{sign}0")
+    zero, infinity = Number(Fraction(0)), Constant("inf")
+    if sign.startswith(">"):
+        return Bracketed("[" if sign == ">=" else "(", (zero, infinity), ")")
+    return Bracketed("(", (Negate(infinity), zero), "]" if sign == "<=" else ")")
 
 
 def compound_quantity(parts: list[Node], joiner: str = ",") -> Node | None:

@@ -228,6 +228,8 @@ class Comparer:
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool:
         readings = [(answer.operators, answer.operands)]
+        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and label(answer.operands[0]):
+            answer = Relation(answer.operators[1:], answer.operands[1:])
         if gold.operators == answer.operators and gold.operators[-1] == "modulo":
             return self._congruences(gold, answer)
         if not {"mod", "modulo"} & set(answer.operators):
@@ -277,6 +279,8 @@ class Comparer:
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
             return all(self.same(gold, item) for item in answer.items)  # several forms of one answer
         left, right = items(gold), items(answer)
+        if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
+            return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
         if isinstance(gold, ListOf | SetOf):
@@ -565,6 +569,16 @@ class Comparer:
 def _names(nodes: Sequence[Node]) -> set[str | None]:
     """The names that items are said to be values of."""
     return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
+
+
+def _are_statements(node: Node) -> bool:
+    r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
+    joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
+    return joined and all(isinstance(item, Symbol) for item in items(node))
+
+
+def _joiner(node: Node) -> str:
+    return node.joiner if isinstance(node, ListOf) else ""
 
 
 def _words(gold: Node, answer: Node) -> bool:

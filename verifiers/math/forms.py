@@ -44,7 +44,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.units import UNITS, Unit
-from verifiers.math.vocabulary import GREEK
+from verifiers.math.vocabulary import GENERIC_NOUNS, GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
 DEGREE = UNITS["degree"]
@@ -98,6 +98,8 @@ def plain(node: Node) -> Node:
     """A set of one item as that item, and a matrix times a number multiplied out."""
     if isinstance(node, SetOf) and len(node.items) == 1 and not isinstance(node.items[0], SetOf | NamedSet):
         return plain(node.items[0])
+    if isinstance(node, Relation) and _is_tuple_in_set(node):
+        return node.operands[1]
     if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
         return point
     if isinstance(node, Add) and (total := _added_matrices(node)) is not None:
@@ -105,6 +107,14 @@ def plain(node: Node) -> Node:
     if isinstance(node, Multiply | Divide | Negate) and (scaled := _scaled_matrix(node)) is not None:
         return scaled
     return node
+
+
+def _is_tuple_in_set(node: Relation) -> bool:
+    r"""Whether a relation says where a tuple of names lies, as in `(x,y)\\in\\{(1,2)\\}`."""
+    names = node.operands[0]
+    if node.operators != ("in",) or not isinstance(names, Bracketed) or not isinstance(node.operands[1], SetOf):
+        return False
+    return all(isinstance(name, Symbol) for name in names.items)
 
 
 def _named_point(node: Multiply) -> Bracketed | None:
@@ -551,12 +561,19 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
     """Whether two units cannot go together: a measure and a counted noun, or nouns of which neither only says more."""
     if "unit" in (one.label + two.label):
         return False
+    if one.is_label and two.is_label and (_is_generic(one.label) or _is_generic(two.label)):
+        return False
     if one.is_label and two.is_label:
         ours, theirs = (
             frozenset(word.removesuffix("s").removesuffix("'") for word in unit.label.split()) for unit in (one, two)
         )
         return not (ours <= theirs or theirs <= ours)
     return one.is_label != two.is_label
+
+
+def _is_generic(noun: str) -> bool:
+    """Whether a counted noun says of anything that it is counted, so that it contradicts no other."""
+    return GENERIC_NOUNS.issuperset(noun.split())
 
 
 def without_unit(node: Node) -> Node:

@@ -59,6 +59,10 @@ _VISIBLE = 0.4  # of the working precision
 _MAX_MAGNITUDE = 300
 """Largest binary magnitude of the argument of a transcendental function."""
 
+_MAX_GAMMA_MAGNITUDE = 30
+_MAX_ZETA_MAGNITUDE = 10
+_ZETA_WORK = 500  # at 300 digits
+
 
 class PoleError(UndefinedError):
     """A factorial of a negative integer."""
@@ -263,6 +267,23 @@ def _binomial(point: _Point, upper: Value, lower: Value) -> Value:
     return point.context.binomial(upper, lower)
 
 
+def _gamma(point: _Point, value: Value) -> Value:
+    if value.imag == 0 and value.real <= 0 and point.context.isint(value):
+        raise PoleError("the gamma function of an integer that is not positive")
+    if point.context.mag(value or 1) > _MAX_GAMMA_MAGNITUDE:
+        raise TooLargeError("an argument of the gamma function past the bounds")
+    return point.context.gamma(value)
+
+
+def _zeta(point: _Point, value: Value) -> Value:
+    if value == 1:
+        raise UndefinedError("the zeta function of 1")
+    if point.context.mag(value or 1) > _MAX_ZETA_MAGNITUDE:
+        raise TooLargeError("an argument of the zeta function past the bounds")
+    spend(_ZETA_WORK)
+    return point.context.zeta(value)
+
+
 def _common(combine: Callable[..., int]) -> Callable[..., Value]:
     return lambda point, *values: point.context.mpf(combine(*(_integer(value, point) for value in values)))
 
@@ -317,6 +338,8 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "min": lambda point, *values: min(_real(point, value) for value in values),
     "gcd": _common(math.gcd),
     "lcm": _common(math.lcm),
+    "gamma": _gamma,
+    "zeta": _zeta,
     "sgn": lambda point, value: point.context.sign(_real(point, value)),
 }
 

@@ -122,6 +122,7 @@ def normal_text(text: str) -> str:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*")
+_ORDINAL = re.compile(r"(?<=[0-9])(?:st|nd|rd|th)\b")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 
 
@@ -132,6 +133,6 @@ def without_text_commands(text: str) -> str:
 
 def folded_words(text: str) -> str:
     """Prose without case, articles, punctuation and TeX text commands."""
-    text = without_text_commands(unicodedata.normalize("NFKC", text))
+    text = _ORDINAL.sub("", without_text_commands(unicodedata.normalize("NFKC", text)))
     words = _WORD.findall(_ARTICLE.sub(" ", text.casefold()))
     return " ".join(word.replace(".", "") for word in words)

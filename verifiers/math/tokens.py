@@ -13,6 +13,7 @@ from verifiers.math.text import to_ascii
 from verifiers.math.tree import BasedNumber, Node, Number
 from verifiers.math.units import SINGLE_LETTER_UNITS, UNITS
 from verifiers.math.vocabulary import (
+    BOLD_COMMANDS,
     FUNCTIONS,
     NAMES,
     ROMAN_COMMANDS,
@@ -46,6 +47,8 @@ class Token:
     """What a number is worth."""
     plain_commas: bool = False
     """Whether a number is grouped by bare commas, so that it could also be a list."""
+    bold: bool = False
+    """Whether a letter is set in bold, as vectors and matrices are."""
 
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
@@ -56,9 +59,14 @@ _BRACED_CHOICE = re.compile(r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0
 _OPEN_SYSTEM = re.compile(r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", re.DOTALL)
 _DOUBLED_BACKSLASH = re.compile(r"\\\\(?=[A-Za-z]{2})")
 _BRACED_SIGN = re.compile(r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}")
-_OPEN_SYSTEM = re.compile(r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", re.DOTALL)
-_DOUBLED_BACKSLASH = re.compile(r"\\\\(?=[A-Za-z]{2})")
-_BRACED_SIGN = re.compile(r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}")
+_BRACED_WHOLE = re.compile(r"(?<![^-+=(,$])\{\s{0,3}([0-9]{1,9})\s{0,3}\}(?=\s{0,3}\\[dtc]?frac)")
+_UPRIGHT_NUMERAL = re.compile(
+    r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])"
+)
+_MICRO = re.compile(  # a unit only where it is set upright, or apart from its number
+    r"(?<=[0-9}])(?P<gap>(?:\s|\\[ ,;:]|~|\\text\s?\{\s?\}){0,4})\\mu\s{0,3}"
+    r"(?:\\(?:text|mathrm|rm)\s?\{\s{0,3}(?P<upright>m|s|g|[lL]|F|C|A|V|W|Pa|mol)\s{0,3}\}|(?P<plain>[msgF]))(?=\s{0,3}$)"
+)
 _CHOICES_OF = re.compile(  # of a set: "10 C 3" and "10 P 3" with both numbers as scripts
     r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))\s*(?:\\(?:mathrm|text|rm)\s*\{\s*([CP])\s*\}|([CP]))"
     r"\s*_\s*(?:\{([^{}]{1,20})\}|(\w))"
@@ -109,6 +117,9 @@ _UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s
 _ENDS_UNIT = re.compile(r"\.?\s*(?:$|[,.;/)}]|and\b|per\b|\\text|[0-9]+\s*(?:\\text\{\s*)?(?:sec|s\b|ms))")
 _ROMAN_NUMERAL = re.compile(r"I{2,3}|I?V|VI{1,3}|IX")
 _THEN_MINUTES = re.compile(r"\s*[0-9]{1,2}\s*(?:m|mins?)\b")
+_BAR = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)")
+_NO_BRACKET = re.compile(r"\s*\.")
+_BOLD_LETTERS = re.compile(r"\s*(?:\{\s*[A-Za-z]+|[A-Za-z](?![A-Za-z]))")
 _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
 _SIGNS = ("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "...", "=>")
 
@@ -119,6 +130,7 @@ class _Reader:
     def __init__(self, text: str, *, thousands: bool, decimal_comma: bool, prose: bool) -> None:
         self.text, self.thousands, self.decimal_comma, self.prose = text, thousands, decimal_comma, prose
         self.position, self.brackets, self.spaced = 0, 0, False
+        self.bold_end = 0  # where the last letters in bold end
         self.tokens: list[Token] = []
 
     def read(self) -> list[Token]:
@@ -132,7 +144,8 @@ class _Reader:
         return self.tokens
 
     def emit(self, kind: str, text: str, value: Node | None = None, *, plain_commas: bool = False) -> None:
-        self.tokens.append(Token(kind, text, self.spaced, value, plain_commas))
+        bold = kind == "symbol" and self.position <= self.bold_end
+        self.tokens.append(Token(kind, text, self.spaced, value, plain_commas, bold))
         self.spaced = False
 
     def _next(self) -> None:
@@ -262,6 +275,8 @@ class _Reader:
         before = self.tokens[-1] if self.tokens else None
         if before is None or run not in SINGLE_LETTER_UNITS:
             return False
+        if before.kind == "word" and before.text in UNITS and self.spaced:
+            return True
         if before.text in ("/", "cdot", "*"):
             return len(self.tokens) > 1 and self.tokens[-2].kind == "word"
         if run == "h" and before.kind == "number" and _THEN_MINUTES.match(self.text, self.position):
@@ -312,11 +327,15 @@ class _Reader:
 
     def _silent(self, name: str) -> None:
         r"""Typography; only `\\left|` and `\\right|` tell which way a bar opens."""
-        bar = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)").match(self.text, self.position)
+        if name in BOLD_COMMANDS:
+            letters = _BOLD_LETTERS.match(self.text, self.position)
+            self.bold_end = letters.end() if letters is not None else 0
+            return
+        bar = _BAR.match(self.text, self.position)
         if bar and name in ("left", "right", "bigl", "bigr", "Bigl", "Bigr"):
             self.position = bar.end()
             self.emit("command", "lvert" if name.endswith(("left", "l")) else "rvert")
-        elif (dot := re.compile(r"\s*\.").match(self.text, self.position)) and name in ("left", "right"):
+        elif (dot := _NO_BRACKET.match(self.text, self.position)) and name in ("left", "right"):
             self.position = dot.end()
 
     def _closing_brace(self, start: int) -> int:
@@ -407,6 +426,11 @@ def _roman_group(match: re.Match[str]) -> str:
     return r"\mathrm" if content is None else rf"\mathrm{{{content}}}"
 
 
+def _micro_unit(match: re.Match[str]) -> str:
+    unit = match["upright"] or (match["plain"] if match["gap"] else None)
+    return match[0] if unit is None else rf"\text{{ micro{unit}}}"
+
+
 def _counted_choices(match: re.Match[str]) -> str:
     r"""Combinations as `\\binom`, permutations as a quotient of factorials."""
     upper, lower = match[1] or match[2], match[5] or match[6]
@@ -449,14 +473,18 @@ def _plain_tex(text: str) -> str:
         text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
         if "\\rm" in text or "\\it" in text or "\\sf" in text:
             text = _OLD_FONTS.sub(_roman_group, text)
+        if "_" in text:
+            text = _UPRIGHT_NUMERAL.sub(r"\1", text)
         if "\\not" in text:
             text = _NEGATED_RELATION.sub(r"\\ne ", text)
+        if "\\mu" in text:
+            text = _MICRO.sub(_micro_unit, text)
         if "\\right" in text:
             text = _OPEN_SYSTEM.sub("", text)
         if "\\\\" in text and "\\begin" not in text:
             text = _DOUBLED_BACKSLASH.sub(r"\\", text)
     if "{" in text:
-        text = _BRACED_CHOICE.sub(r"\1", _BRACED_SIGN.sub(r"\1", text))
+        text = _BRACED_WHOLE.sub(r"\1", _BRACED_CHOICE.sub(r"\1", _BRACED_SIGN.sub(r"\1", text)))
     if "_" in text and ("C" in text or "P" in text):
         text = _CHOICES_OF.sub(_counted_choices, text)
     return text

@@ -232,7 +232,7 @@ class ListOf(Node):
 
 @dataclass(frozen=True, slots=True)
 class NamedSet(Node):
-    """One of `empty`, `R`, `Z`, `N`, `Q`, `C`."""
+    """One of `empty`, `R`, `Z`, `N`, `Q`, `C`, perhaps with a relation to zero, as in `Z>0`."""
 
     name: str
 

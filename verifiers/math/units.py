@@ -48,6 +48,8 @@ def _table() -> dict[str, Unit]:
             units[name] = Unit(((dimension, 1),), Fraction(factor), name)
     for name, dimension_, factor_ in _DERIVED:
         units[name] = Unit(dimension_, Fraction(factor_), name)
+    for name in _WITH_MICRO:
+        units[f"micro{name}"] = Unit(units[name].dimension, units[name].factor / 10**6, f"micro{name}")
     return units
 
 
@@ -100,6 +102,7 @@ _UNITS = [
     ("energy", "1", "J joule joules"),
     ("energy", "1000", "kJ kilojoule kilojoules"),
     ("energy", "1.602176634e-19", "eV electronvolt electronvolts"),
+    ("energy", "1/10000000", "erg ergs"),
     ("power", "1000000", "MW megawatt megawatts"),
     ("power", "1", "W watt watts"),
     ("power", "1000", "kW kilowatt kilowatts"),
@@ -108,6 +111,7 @@ _UNITS = [
     ("potential", "1", "V volt volts"),
     ("charge", "1", "C coulomb coulombs"),
     ("magnetic flux density", "1", "T tesla teslas"),
+    ("capacitance", "1", "F farad farads"),
     ("resistance", "1", "ohm ohms Omega"),
     ("amount", "1", "mol mole moles"),
     ("area", "1", "acre acres"),
@@ -119,6 +123,7 @@ _DERIVED: list[tuple[str, Dimension, str]] = [
     ("kmh", _SPEED, "5/18"),
     ("mpg", (("length", 1), ("volume", -1)), "425.143707430272"),
 ]
+_WITH_MICRO = ["m", "s", "g", "L", "l", "F", "C", "A", "V", "W", "Pa", "mol"]
 UNITS = _table()
 CURRENCY_SIGNS = "$€£¥₹¢"
 

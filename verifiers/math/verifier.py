@@ -50,6 +50,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.values import GoldError, Tier, UndecidedError, has_no_value
+from verifiers.math.vectors import aligned, is_marked
 from verifiers.math.wording import listed_names
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -100,6 +101,7 @@ def _read(text: str, thousands: bool, decimal_comma: bool) -> Read | str:
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
+_SIGNS_IN_A_ROW = re.compile(r"[-+]\s?[-+]")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}(?:\.0{1,20})?")
 _COMMA_GROUP = re.compile(r"[0-9],[0-9]{3}")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3}){1,90}")
@@ -283,7 +285,11 @@ class MathVerifier:
         )
         try:
             expected = Choice(str(choice_letter(gold.tree))) if choice_letter(gold.tree) in choices else gold.tree
-            same = any(comparer.same(expected, tree) for tree in self._readings(gold, answer, choices))
+            readings = self._readings(gold, answer, choices)
+            if is_marked(gold.normal) or is_marked(answer.normal):
+                same = any(comparer.same(*aligned(expected, tree)) for tree in readings)
+            else:
+                same = any(comparer.same(expected, tree) for tree in readings)
         except GoldError as error:
             outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
             return Finding(outcome, str(error), comparer.values.tier)
@@ -342,6 +348,8 @@ class MathVerifier:
         final = _final_value(answer.tree)
         if self.literals_only and any(_is_whole_quotient(part) for part in walk(final)):
             return "a division is left to carry out"
+        if self.literals_only and _SIGNS_IN_A_ROW.search(answer.normal):
+            return "signs are left to carry out"
         if not is_literal(final):
             if self.literals_only:
                 return "an operation is left to carry out"

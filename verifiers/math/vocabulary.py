@@ -46,6 +46,8 @@ SILENT_COMMANDS = _words(
     "large Large LARGE huge Huge small tiny normalsize rm bf it sf"
 )
 """Commands that only change how something looks."""
+BOLD_COMMANDS = _words("mathbf boldsymbol bm bold")
+"""Silent commands that set letters in bold."""
 COMPLEX_NAMES = frozenset("zw")
 """Letters that stand for complex numbers where there is a conjugate or an absolute value."""
 _SYNONYMS = {
@@ -90,14 +92,17 @@ _SIGNS_OF_RELATIONS = {
     "~": "approx",
     "mod": "equiv",
     "in": "in",
+    "notin": "notin",
 }
 RELATIONS = {sign: relation for relation, signs in _SIGNS_OF_RELATIONS.items() for sign in signs.split()}
 """Signs, commands and words of relations; `~` is an approximation, `mod` a congruence."""
 FACTOR_COMMANDS = _words(
-    "frac sqrt pi infty overline bar vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin angle "
-    "triangle unicodefrac mathbb emptyset langle mathcal"
+    "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
+    "angle triangle unicodefrac mathbb emptyset langle mathcal"
 )
 """Commands, apart from functions and Greek letters, that a factor of a product can start with."""
+FACTOR_STARTS = FUNCTIONS | GREEK | FACTOR_COMMANDS
+"""Commands that a factor of a product can start with."""
 _NUMERALS = (
     "zero one two three four five six seven eight nine ten "
     "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
@@ -115,10 +120,18 @@ FRACTION_WORDS = {
 NO_NOUNS = _words(
     "not no nor isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
     "except plus minus times than less more least most fewer greater under over without else either neither both "
-    "between while when where with that which because since so then hence therefore given approximately about "
+    "between while when where with that which because since so then hence therefore given approximately about minimum maximum "
     "nope excluded unlikely divided multiplied doubled halved tripled twice fold root pi point negative below zero "
     "followed inverse reciprocal imaginary bn mil score gross off millionths twelfths eights "
     "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "
     "roughly almost i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
 """Words that change what a number means, so that they never name what is counted."""
+GENERIC_NOUNS = _words(
+    "way ways arrangement arrangements outcome outcomes possibility possibilities case cases choice choices combination "
+    "combinations permutation permutations ordering orderings order orders selection selections total solution "
+    "solutions answer answers value values number numbers integer integers object objects item items thing "
+    "things element elements piece pieces member members person persons people individual individuals different "
+    "distinct possible unique"
+)
+"""Words of counted nouns that could be said in place of a more special one."""

@@ -79,6 +79,16 @@ WORD_ANSWERS = {
     "dne": Words("does not exist"),
     "does not exist": Words("does not exist"),
     "infinity": Constant("inf"),
+    **dict.fromkeys(
+        (
+            "infinite",
+            "infinite solutions",
+            "infinitely many",
+            "infinitely many solutions",
+            "infinite number of solutions",
+        ),
+        Words("infinitely many"),
+    ),
 }
 
 
@@ -139,8 +149,8 @@ _MAX_NAME_WORDS = 3
 
 
 def listed_names(text: str) -> ListOf | None:
-    """Names separated by commas; None for other prose."""
-    pieces = [folded_words(piece) for piece in re.split(r",(?:\s*and\b)?", without_text_commands(text))]
+    """Names separated by commas or `and`; None for other prose."""
+    pieces = [folded_words(piece) for piece in re.split(r",(?:\s*and\b)?|\s+and\s+", without_text_commands(text))]
     if len(pieces) < 2 or not all(0 < len(piece.split()) <= _MAX_NAME_WORDS for piece in pieces):
         return None
     return ListOf(tuple(Words(piece) for piece in pieces))

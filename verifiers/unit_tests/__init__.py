@@ -9,6 +9,7 @@ from verifiers.unit_tests.cases import (
     StdioCase,
     StdioTests,
 )
+from verifiers.unit_tests.formats import from_input_output, from_livecodebench
 from verifiers.unit_tests.verifier import UnitTestVerifier
 
 __all__ = [
@@ -20,4 +21,6 @@ __all__ = [
     "StdioCase",
     "StdioTests",
     "UnitTestVerifier",
+    "from_input_output",
+    "from_livecodebench",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -13,11 +14,11 @@ from typing import Any
 
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
-from verifiers.unit_tests.extraction import continues
-from verifiers.unit_tests.pool import Worker
-from verifiers.unit_tests.runtime.candidate import EXIT_MEMORY, EXIT_SYNTAX
+from verifiers.unit_tests.extraction import Source, announced, continues
+from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
-from verifiers.unit_tests.runtime.jail import Limits
+from verifiers.unit_tests.runtime.limits import Limits
+from verifiers.unit_tests.runtime.statuses import FAILURES
 from verifiers.unit_tests.stdio import matches
 
 _EXCERPT = 1000
@@ -41,7 +42,7 @@ class Finding:
 class Job:
     """One program and its tests."""
 
-    program: str
+    program: Source
     tests: Tests
     seed: str
     limits: Limits
@@ -52,7 +53,7 @@ class Job:
         """Run the program on a worker.
 
         Raises:
-            WorkerDiedError: If the worker's server ended.
+            WorkerDiedError: If the worker's server ended, or its tester was killed.
             InvalidArgumentError: If the tests hold what can't be sent to a program.
         """
         return self._run_script(worker, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(worker)
@@ -60,9 +61,9 @@ class Job:
     def _run_tested(self, worker: Worker) -> Finding:
         program, tests = self._program(), json.dumps(self._tests()).encode()
         with _files(b"", b"", b"", program, tests, b"") as files:
-            answer = worker.run(self._request(tested=True), files, self.limits.wall_s)
+            answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
             streams = _streams(files)
-            report = os.pread(files[5], _MAX_REPORT, 0)
+            report = os.pread(files[5], min(os.fstat(files[5]).st_size, _MAX_REPORT), 0)
         return _read_report(_report_lines(report), answer, streams)
 
     def _run_script(self, worker: Worker, tests: StdioTests) -> Finding:
@@ -75,7 +76,7 @@ class Job:
 
     def _run_case(self, worker: Worker, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
         with _files(case.stdin.encode(), b"", b"", self._program()) as files:
-            answer = worker.run(self._request(tested=False), files, self.limits.wall_s)
+            answer = worker.run(_request(self.limits, tested=False), files, self.limits.wall_s)
             size = os.fstat(files[1]).st_size
             output = os.pread(files[1], size, 0)
             streams = _streams(files)
@@ -85,31 +86,54 @@ class Job:
             failure = "wrong_answer"
         return {"name": name, "failure": failure, "streams": streams, "answer": answer}
 
-    def _request(self, *, tested: bool) -> dict[str, object]:
-        return {"tested": tested, "limits": asdict(self.limits)}
-
     def _program(self) -> bytes:
-        prefix = getattr(self.tests, "prefix", "")
-        entry_point = getattr(self.tests, "entry_point", "")
-        source = self.program
-        if entry_point and continues(source, prefix, entry_point):
-            source, prefix = _continued(prefix, source), ""
-        content = {"files": {"solution": source}, "prefix": prefix, "entry_point": entry_point, "seed": self.seed}
+        tests = self.tests
+        prefix, text = getattr(tests, "prefix", ""), self.program.text
+        if prefix and continues(text, prefix, self._entry_point):
+            text, prefix = _continued(prefix, text), ""
+        alias = tests.module if isinstance(tests, FunctionTests) else ""
+        path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
+        content = {
+            "files": {**tests.files, **self.program.others, path: text},
+            "main": path,
+            "prefix": prefix,
+            "entry_point": self._entry_point,
+            "alias": alias,
+            "seed": self.seed,
+        }
         return json.dumps(content).encode()
 
-    def _tests(self) -> dict[str, object]:
-        common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(self.tests, "prefix", "")}
+    @property
+    def _entry_point(self) -> str:
+        """What a completion that continues the prefix goes on to define."""
         tests = self.tests
-        if isinstance(tests, CheckTests):
-            return common | {"kind": "check", "entry_point": tests.entry_point, "test": tests.test}
         if isinstance(tests, AssertTests):
-            asserts = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": tests.entry_points}
-            return common | {"kind": "asserts"} | asserts
+            return tests.entry_points[-1] if tests.entry_points else announced(tests.prefix)
         if isinstance(tests, FunctionTests):
-            return common | {"kind": "functions", "test": tests.test, "module": tests.module}
+            return tests.entry_point or announced(tests.prefix)
+        return "" if isinstance(tests, StdioTests) else tests.entry_point
+
+    def _tests(self) -> dict[str, object]:
+        tests = self.tests
+        common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(tests, "prefix", "")}
+        common |= {"entry_point": self._entry_point, "files": dict(tests.files)}
+        if isinstance(tests, CheckTests):
+            return common | {"kind": "check", "test": tests.test}
+        if isinstance(tests, AssertTests):
+            entry_points = tests.entry_points or tuple(filter(None, [self._entry_point]))
+            sources = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": entry_points}
+            return common | {"kind": "asserts"} | sources
+        if isinstance(tests, FunctionTests):
+            return common | {"kind": "functions", "test": tests.test, "modules": (tests.module, *tests.modules)}
         assert isinstance(tests, CallTests)
         cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
-        return common | {"kind": "calls", "entry_point": tests.entry_point, "cases": cases}
+        comparison = {"tolerance": tests.tolerance, "tuples_as_lists": tests.tuples_as_lists}
+        return common | {"kind": "calls", "cases": cases} | comparison
+
+
+@functools.lru_cache(8)
+def _request(limits: Limits, *, tested: bool) -> bytes:
+    return json.dumps({"tested": tested, "limits": asdict(limits)}).encode()
 
 
 def _continued(prefix: str, source: str) -> str:
@@ -166,7 +190,7 @@ def _report_lines(report: bytes) -> list[dict[str, Any]]:
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
     cases = [line for line in lines if "passed" in line]
-    total = max([line["total"] for line in lines if "total" in line] + [len(cases)])
+    total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
@@ -194,13 +218,19 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
 def _failure(
     cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> tuple[str | None, str]:
-    """The class of the failure, None for none, and what more there is to say."""
+    """The class of the failure, None for none, and what more there is to say.
+
+    Raises:
+        WorkerDiedError: If someone else has killed the tester.
+    """
     if answer["stopped"] == "cpu":
         return "timeout", "CPU time limit"
     if answer["stopped"]:
         return "timeout", f"{answer['stopped']} time limit"
+    if not end and answer["tester_exit"] == -signal.SIGKILL:
+        raise WorkerDiedError("the tester was killed")
     if not end:
-        return "broken_test", f"the tester ended with status {answer['tester']['exit']}"
+        return "broken_test", f"the tester ended with status {answer['tester_exit']}"
     if end.get("failure") == "exit":
         return _exit_failure(answer["candidate"]["exit"])
     if "failure" in end:
@@ -230,7 +260,7 @@ def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
         return None
     if status < 0:
         return "crash"
-    return {EXIT_SYNTAX: "syntax_error", EXIT_MEMORY: "memory"}.get(status, "exception")
+    return FAILURES.get(status, "exit")
 
 
 def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:

@@ -57,14 +57,14 @@ class Worker:
             self.stop()
             raise
 
-    def run(self, request: Mapping[str, object], descriptors: Sequence[int], wall_s: float) -> dict[str, Any]:
+    def run(self, request: bytes, descriptors: Sequence[int], wall_s: float) -> dict[str, Any]:
         """Have a job run, and return what the server says of it.
 
         Raises:
             WorkerDiedError: If the server ended, or did not answer well after the job's wall limit.
         """
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], list(descriptors))
+            socket.send_fds(self._control, [request], list(descriptors))
         except OSError as error:
             raise WorkerDiedError(str(error)) from error
         return self._receive(wall_s + _GRACE_S)
@@ -98,7 +98,7 @@ class Worker:
 
 
 def _command(descriptor: int, layers: Sequence[str]) -> list[str]:
-    flags = ["-s", "-S", "-P", "-B", "-X", "frozen_modules=on"]
+    flags = ["-s", "-S", "-P", *(["-B"] if sys.dont_write_bytecode else []), "-X", "frozen_modules=on"]
     return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), ",".join(layers)]
 
 
@@ -170,13 +170,19 @@ class Pool:
             self._changed.notify()
 
     def _start(self) -> Worker:
+        _check_platform()
         worker = Worker(self._layers)
-        if self._layers:
-            problem = _isolation_problem(worker.hello)
-            if problem:
-                worker.stop()
-                raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
+        unusable: str | None = worker.hello.get("unusable")
+        problem = unusable or (_isolation_problem(worker.hello) if self._layers else None)
+        if problem:
+            worker.stop()
+            raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
         return worker
+
+    def idle_pids(self) -> tuple[int, ...]:
+        """Process ids of the servers that wait for work."""
+        with self._changed:
+            return tuple(worker.pid for worker in self._idle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is unpickled elsewhere, starts servers of its own."""
@@ -190,6 +196,17 @@ class Pool:
             self._count -= len(workers)
         for worker in workers:
             worker.stop()
+
+
+def _check_platform() -> None:
+    needed = ("memfd_create", "pidfd_open", "register_at_fork")
+    missing = [f"os.{name}" for name in needed if not hasattr(os, name)]
+    if sys.platform != "linux" or missing:
+        lacks = f", whose Python lacks {' and '.join(missing)}" if missing else ""
+        raise SandboxUnavailableError(
+            f"programs are run by a fork server that needs Linux, and this is {sys.platform!r}{lacks}; isolation='none' needs "
+            "it too. Run this in a Linux container or virtual machine, for example with Docker: no privileges are needed there"
+        )
 
 
 def _isolation_problem(hello: Mapping[str, Any]) -> str | None:

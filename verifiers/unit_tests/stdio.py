@@ -10,9 +10,14 @@ COMPARISONS = ("tokens", "lines")
 
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?|[+-]?(inf|nan)", re.IGNORECASE)
 
+_INTEGER = re.compile(r"[+-]?\d{1,400}")
+
 
 def matches(output: str, expected: str, comparison: str, tolerance: float | None) -> bool:
-    """Whether an output is right: equal by tokens or by lines, numbers within a tolerance where one is given."""
+    """Whether an output is right: equal by tokens or by lines, numbers within a tolerance where one is given.
+
+    Two integers are equal or not: the tolerance is for rounding.
+    """
     split = _SPLITTERS[comparison]
     found, wanted = split(output), split(expected)
     if found == wanted:
@@ -43,4 +48,6 @@ def _close(found: str, wanted: str, tolerance: float) -> bool:
         return True
     if not (_NUMBER.fullmatch(found) and _NUMBER.fullmatch(wanted)):
         return False
+    if _INTEGER.fullmatch(found) and _INTEGER.fullmatch(wanted):
+        return int(found) == int(wanted)
     return math.isclose(float(found), float(wanted), rel_tol=tolerance, abs_tol=tolerance)

@@ -9,26 +9,26 @@ from typing import Literal
 
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.cases import StdioTests, Tests
-from verifiers.unit_tests.extraction import EXTRACTIONS, extract
+from verifiers.unit_tests.cases import FunctionTests, StdioTests, Tests
+from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
 from verifiers.unit_tests.pool import Pool, WorkerDiedError
-from verifiers.unit_tests.runtime.jail import LAYERS, Limits
+from verifiers.unit_tests.runtime.limits import LAYERS, Limits
 from verifiers.unit_tests.stdio import COMPARISONS
 
 _ATTEMPTS = 2
 
 
 class UnitTestVerifier:
-    """Scores a completion by running its program against unit tests in a sandbox.
+    """Scores a completion by running its program, of one file or several, against unit tests in a sandbox.
 
-    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`.
-    The score is 1 if every case passes and
-    else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
+    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`. The score is 1 if
+    every case passes and else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
 
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
     `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
-    `exception`, excerpts of `stdout` and `stderr`, and `isolation`. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
+    `exception`, excerpts of `stdout` and `stderr`, and `isolation`; where the tests are broken or ask for what is not
+    supported, the outcome is `VERIFIER_ERROR` and `reason` says why. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
 
     The sandbox does not protect against side channels, against programs that know the tests' inputs by heart, or against
     faults of the kernel; `docs/sandbox.md` says what each layer stops.
@@ -44,7 +44,7 @@ class UnitTestVerifier:
         wall_s: float | None = None,
         memory_mib: int = 1024,
         output_mib: int = 8,
-        max_threads: int = 64,
+        max_threads: int = 128,
         workers: int = 1,
         isolation: Literal["auto", "none"] = "auto",
         partial_credit: bool = False,
@@ -103,7 +103,11 @@ class UnitTestVerifier:
             )
         if isinstance(tests, StdioTests):
             _one_of("comparison", tests.comparison, COMPARISONS)
-        program = extract(completion, self._extraction)
+        for path in tests.files:
+            if not is_path(path):
+                raise InvalidArgumentError(f"problem {problem.id!r}: files are named like 'a/b.py', got {path!r}")
+        main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
+        program = extract(completion, self._extraction, f"{main}.py")
         if program is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"failure": "no_program"})
         job = Job(program, tests, problem.id, self._limits, self._partial_credit)
@@ -119,7 +123,7 @@ class UnitTestVerifier:
             except WorkerDiedError as error:
                 problem = str(error)
         detail = {"error": f"the fork server died {_ATTEMPTS} times: {problem}"}
-        return Verdict.of(Outcome.VERIFIER_ERROR, job.program, detail=detail)
+        return Verdict.of(Outcome.VERIFIER_ERROR, str(job.program), detail=detail)
 
     def _verdict(self, job: Job, finding: Finding, layers: Sequence[str]) -> Verdict:
         detail: dict[str, object] = {
@@ -129,12 +133,13 @@ class UnitTestVerifier:
             **finding.detail,
             "isolation": "+".join(layers) or "none",
         }
+        program = str(job.program)
         if finding.failure in ("broken_test", "unsupported"):
-            return Verdict.of(Outcome.VERIFIER_ERROR, job.program, detail=detail, cost=finding.cost)
+            return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=finding.cost)
         if self._partial_credit:
             score = finding.passed / finding.total if finding.total else 0.0
-            return Verdict(score, Outcome.SCORED, job.program, detail, cost=finding.cost)
-        return Verdict.of(_outcome(finding.failure), job.program, detail=detail, cost=finding.cost)
+            return Verdict(score, Outcome.SCORED, program, detail, cost=finding.cost)
+        return Verdict.of(_outcome(finding.failure), program, detail=detail, cost=finding.cost)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i, as many at a time as there are workers; verdicts come in the same order.
@@ -148,6 +153,11 @@ class UnitTestVerifier:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
         with ThreadPoolExecutor(min(self._workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
+
+    @property
+    def idle_servers(self) -> tuple[int, ...]:
+        """Process ids of the fork servers that wait for a program; none before the first."""
+        return self._pool.idle_pids()
 
     def close(self) -> None:
         """End the fork servers. A verifier that is used again starts new ones."""

@@ -7,155 +7,80 @@ own process gains nothing but wrong answers.
 from __future__ import annotations
 
 import atexit
+import builtins
 import contextlib
-import copy
+import enum
+import errno
 import gc
 import importlib
 import json
 import operator
 import os
-import random
 import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from .channel import Channel, ChannelClosedError, InvalidMessageError, read_all
-from .codec import Decoder, Encoder, NotPlainError, Wire
+from . import statuses
+from .channel import Channel, ChannelClosedError, InvalidMessageError
+from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
+from .given import KINDS, Given
+from .operations import OPERATIONS
+from .program import Program, ProgramError, module_name
 
-CHANNEL, PROGRAM = 3, 4
-"""Descriptors of the channel to the tester and of the program (in stdin/stdout runs the program is 3)."""
+REQUESTS, REPLIES, PROGRAM = 3, 4, 5
+"""Descriptors of the pipes from and to the tester, and of the program."""
+SCRIPT = 3
+"""Descriptor of the program where there is no tester."""
 
-_MESSAGE_LENGTH = 2000
-_SOLUTION = "solution"
-
-BINARY_OPERATORS = """
-add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift lt le gt ge eq ne
-"""
-"""Names in `operator`, separated by white space."""
-OPERATIONS: dict[str, Callable[..., object]] = {
-    "call": lambda function, *args, **kwargs: function(*args, **kwargs),
-    "getattr": getattr,
-    "setattr": setattr,
-    "delattr": delattr,
-    "isinstance": lambda cls, value: isinstance(value, cls),
-    "issubclass": lambda cls, value: issubclass(value, cls),
-    "getitem": operator.getitem,
-    "setitem": operator.setitem,
-    "delitem": operator.delitem,
-    "len": len,
-    "iter": iter,
-    "next": next,
-    "str": str,
-    "repr": repr,
-    "bool": bool,
-    "int": int,
-    "float": float,
-    "abs": abs,
-    "neg": operator.neg,
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "enter": lambda value: value.__enter__(),
-    "exit": lambda value: value.__exit__(None, None, None),
-    **{name: getattr(operator, name) for name in BINARY_OPERATORS.split()},
-}
-"""What the tester may do with an object of the candidate: the first argument is the object."""
+_TEXT = 2000
+_ATTRIBUTES = 10_000
+"""Characters of an exception's text, and of the JSON of its arguments and attributes, that are sent."""
+_ENCODING_RECURSION = 10_000
 
 
-class ProgramError(Exception):
-    """The program could not be loaded."""
+def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
 
-    def __init__(self, phase: str, error: BaseException) -> None:
-        super().__init__(phase)
-        self.phase = phase
-        self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What the candidate is given to run."""
-
-    files: Mapping[str, str]
-    """Source text by module name; the last is the main one."""
-    prefix: str
-    """Source that runs before the main module, in its namespace."""
-    entry_point: str
-    """A name that the prefix only announces: its definition there is dropped. May be empty."""
-    seed: str
-    """Seeds `random`."""
-
-    @classmethod
-    def read(cls, descriptor: int) -> Program:
-        """Read a program from a file descriptor, and close it."""
-        return cls(**json.loads(read_all(descriptor)))
-
-    def run(self, main_name: str) -> dict[str, Any]:
-        """Run every module in order; the main one goes under the given name.
-
-        Returns:
-            The main module's namespace.
-
-        Raises:
-            ProgramError: If a module does not compile.
-        """
-        random.seed(f"candidate {self.seed}")
-        *others, (_, main) = self.files.items()
-        for name, source in others:
-            _run(_new_module(name), source, f"{name}.py")
-        module = _new_module(main_name)
-        if self.prefix:
-            _run(module, self.prefix, "prefix.py")
-            module.__dict__.pop(self.entry_point, None)
-        _run(module, main, f"{_SOLUTION}.py")
-        return module.__dict__
-
-
-def _new_module(name: str) -> types.ModuleType:
-    module = types.ModuleType(name)
-    module.__dict__["__builtins__"] = __builtins__
-    sys.modules[name] = module
-    return module
-
-
-def _run(module: types.ModuleType, source: str, filename: str) -> None:
-    module.__dict__["__file__"] = filename
-    try:
-        code = compile(source, filename, "exec", dont_inherit=True)
-    except MemoryError as error:
-        raise ProgramError("memory", error) from None
-    except (SyntaxError, ValueError, OverflowError, RecursionError) as error:
-        raise ProgramError("compile", error) from None
-    exec(code, module.__dict__)
-
-
-def describe(error: BaseException) -> dict[str, Any]:
-    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it."""
+    Args:
+        error: Any exception.
+        files: The program's paths.
+    """
     try:
         message = str(error)
     except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
         message = f"<its text raised {type(second).__name__}>"
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+    file, line = _place(error, files)
     return {
         "type": type(error).__name__,
+        "class": describe_class(type(error)),
         "bases": kinds,
-        "message": str.__str__(message)[:_MESSAGE_LENGTH],
+        "message": str.__str__(message)[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
-        "line": _line(error),
+        "file": file,
+        "line": line,
     }
 
 
-def _line(error: BaseException) -> int | None:
-    """The line of the program in which it was raised, None if it was not raised there."""
-    if isinstance(error, SyntaxError) and error.filename == f"{_SOLUTION}.py":
-        return error.lineno
-    line = None
+def describe_class(kind: type[BaseException]) -> Wire:
+    """Describe an exception class: a builtin by its name, another as name and bases."""
+    if kind.__module__ == "builtins":
+        return kind.__name__
+    return [kind.__name__, [describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)]]
+
+
+def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
+    """The program's file and line in which it was raised, None if it was not raised there."""
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return error.filename, error.lineno
+    place: tuple[str | None, int | None] = None, None
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_filename == f"{_SOLUTION}.py":
-            line = number
-    return line
+        if frame.f_code.co_filename in files:
+            place = frame.f_code.co_filename, number
+    return place
 
 
 class Candidate:
@@ -164,19 +89,25 @@ class Candidate:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._namespace: dict[str, Any] = {}
-        self._handles: list[object] = []
+        self._files: Collection[str] = ()
+        self._modules: Collection[str] = ()
+        self._handles: list[Any] = []
         self._handle_numbers: dict[int, int] = {}
+        self._given: dict[int, Given] = {}
         self._flush = (sys.stdout.flush, sys.stderr.flush)
+        self._limits = (sys.getrecursionlimit, sys.setrecursionlimit)
 
     def serve(self, program: Program) -> None:
         """Load the program and answer requests until the tester is done."""
+        self._files = program.files
+        self._modules = {program.alias, *map(module_name, program.files)}
         try:
-            self._namespace = program.run(_SOLUTION)
+            self._namespace = program.run()
         except ProgramError as error:
-            self._reply(["unloadable", error.phase, describe(error.error)])
+            self._reply(["unloadable", error.phase, describe(error.error, self._files)])
             return
         except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
-            self._reply(["unloadable", "run", describe(error)])
+            self._reply(["unloadable", "run", describe(error, self._files)])
             return
         self._reply(["loaded"])
         while True:
@@ -194,7 +125,7 @@ class Candidate:
     def _answer(self, request: Wire) -> None:
         operation, target, arguments, keywords = request
         if operation == "resolve":
-            self._reply([self._resolve(name) for name in arguments])
+            self._reply([self._resolve(target, name) for name in arguments])
             return
         decoder = Decoder(self._decode_special)
         subject = self._namespace.get(target) if isinstance(target, str) else decoder.decode(target)
@@ -205,18 +136,46 @@ class Candidate:
         try:
             value = OPERATIONS[operation](subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
-            self._reply(["raised", describe(error), self._updates(Encoder(self._encode_opaque, known), before)])
+            self._raise(error, known, before)
         else:
             self._return(value, known, before, constructed=operation == "call" and isinstance(subject, type))
 
+    def _raise(self, error: BaseException, known: Sequence[object], before: Wire) -> None:
+        updates = self._updates(Encoder(self._encode_opaque, known), before)
+        self._reply(["raised", describe(error, self._files) | self._arguments(error), updates])
+
     def _return(self, value: object, known: Sequence[object], before: Wire, *, constructed: bool) -> None:
         encoder = Encoder(self._encode_opaque, known)
+        get_limit, set_limit = self._limits
+        limit = get_limit()
         try:
+            # Nested data is encoded by recursion, which is not the program's own.
+            set_limit(max(limit, _ENCODING_RECURSION))
             updates = self._updates(encoder, before)
-            wire = self._handle(value) if constructed and type(value).__module__ == _SOLUTION else encoder.encode(value)
-            self._reply(["returned", wire, updates])
+            by_handle = constructed and self._is_own_instance(value)
+            self._reply(["returned", self._handle(value) if by_handle else encoder.encode(value), updates])
         except (NotPlainError, RecursionError, MemoryError, InvalidMessageError, ValueError) as error:
-            self._reply(["raised", describe(error) | {"unsendable": True}, []])
+            self._reply(["raised", describe(error, self._files) | {"unsendable": True}, []])
+        finally:
+            set_limit(limit)
+
+    def _is_own_instance(self, value: object) -> bool:
+        """Whether a value is an instance of a class of the program that a test may ask for more than its content."""
+        kind = type(value)
+        by_content = issubclass(kind, enum.Enum) or (kind.__bases__ == (tuple,) and hasattr(kind, "_fields"))
+        return kind.__module__ in self._modules and not by_content
+
+    def _arguments(self, error: BaseException) -> dict[str, Wire]:
+        """The arguments and attributes of an exception, where they can be sent."""
+        found: dict[str, Wire] = {}
+        for name, content in (("args", error.args), ("attributes", dict(error.__dict__))):
+            try:
+                wire = Encoder(self._encode_opaque).encode(content)
+                if len(json.dumps(wire)) <= _ATTRIBUTES:
+                    found[name] = wire
+            except (NotPlainError, RecursionError, MemoryError, ValueError):
+                continue  # the exception is raised all the same, with its text
+        return found
 
     def _snapshot(self, known: Sequence[object]) -> list[Wire]:
         if not known:
@@ -231,13 +190,14 @@ class Candidate:
             return []
         return [[number, wire] for number, wire in enumerate(after)]
 
-    def _resolve(self, name: str) -> Wire:
-        """Describe a global name of the program."""
-        if name not in self._namespace:
+    def _resolve(self, module: str | None, name: str) -> Wire:
+        """Describe a global name of one of the program's modules, the main one by default."""
+        namespace = self._namespace if module is None else vars(importlib.import_module(module))
+        if name not in namespace:
             return ["missing"]
-        value = self._namespace[name]
+        value = namespace[name]
         if isinstance(value, types.ModuleType):
-            return ["module", value.__name__]
+            return ["module", value.__name__, self._handle(value)]
         if isinstance(value, type) and issubclass(value, BaseException):
             return ["exception", describe_class(value)]
         try:
@@ -246,53 +206,79 @@ class Candidate:
             return ["value", self._handle(value)]
 
     def _encode_opaque(self, value: object) -> Wire:
-        if isinstance(value, _Callback):
-            return ["cb", value.number]
+        if isinstance(value, Given):
+            return ["cb", value._number]
+        if isinstance(value, enum.Enum) and _is_enumerated_plainly(value):
+            return self._enumerated(value)
         if isinstance(value, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             return self._handle(value) if id(value) in self._handle_numbers else None
         return self._handle(value)
+
+    def _enumerated(self, value: Any) -> Wire:
+        """A member of an enumeration of numbers or texts, with what makes up its class."""
+        kind: Any = type(value)
+        base, content = next((each, content) for each, content in _ENUMERATED.items() if isinstance(value, each))
+        members = [[name, content(member)] for name, member in kind.__members__.items()]
+        plain_text = issubclass(kind, (enum.IntEnum, enum.StrEnum))
+        return ["en", self._handle(kind)[1], kind.__name__, base.__name__, plain_text, members, value.name]
 
     def _handle(self, value: object) -> Wire:
         number = self._handle_numbers.get(id(value))
         if number is None:
             number = self._handle_numbers[id(value)] = len(self._handles)
             self._handles.append(value)
-        return ["h", number, type(value).__name__, callable(value)]
+        return ["h", number, type(value).__name__]
 
-    def _decode_special(self, wire: Wire) -> object:
+    def _decode_special(self, wire: Wire) -> Any:
         if wire[0] == "h":
             return self._handles[wire[1]]
         if wire[0] == "cb":
-            return _Callback(self, wire[1])
+            _, number, kind = wire
+            return self._given.setdefault(number, KINDS[kind](self, number))
+        if wire[0] == "nt":
+            return self._tuple_class(wire[1], tuple(wire[2]))._make
+        if wire[0] == "en":
+            return self._handles[wire[1]][wire[2]]
+        if wire[0] == "x":
+            return self._exception_class(wire[1], wire[2])
+        if wire[0] == "xi":
+            return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
         return _find_global(wire[1], wire[2])
 
-    def call_back(self, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        """Call a function of the tester."""
+    def _tuple_class(self, name: str, fields: tuple[str, ...]) -> type[Any]:
+        own = self._namespace.get(name)
+        return own if isinstance(own, type) and getattr(own, "_fields", None) == fields else named_tuple(name, fields)
+
+    def _exception_class(self, name: str, bases: Sequence[str]) -> type[BaseException]:
+        """The program's exception class of a name, else the first of the builtin bases."""
+        own = self._namespace.get(name)
+        if isinstance(own, type) and issubclass(own, BaseException):
+            return own
+        found = (getattr(builtins, base, None) for base in bases)
+        return next((kind for kind in found if isinstance(kind, type) and issubclass(kind, BaseException)), Exception)
+
+    def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+        """Have the tester do something with a thing of its own, and return or raise what came of it."""
         encoder = Encoder(self._encode_opaque)
-        self._reply(["callback", number, encoder.items(args), [[k, encoder.encode(v)] for k, v in kwargs.items()]])
+        keywords = [[name, encoder.encode(value)] for name, value in kwargs.items()]
+        self._reply(["callback", operation, number, encoder.items(args), keywords])
         while True:
             message = self._channel.receive()
             if message[0] == "result":
                 return Decoder(self._decode_special).decode(message[1])
             if message[0] == "error":
-                raise RuntimeError(message[1])
+                _, name, bases, text = message
+                raise self._exception_class(name, bases)(text)
             self._answer(message)
 
 
-def describe_class(kind: type[BaseException]) -> dict[str, Any]:
-    """Describe an exception class as `describe` does an instance."""
-    return {"type": kind.__name__, "bases": [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]}
+# With what gives the real content, past any method that the class overrides.
+_ENUMERATED: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str.__str__, float: float.__float__}
 
 
-class _Callback:
-    """A function of the tester, as the candidate sees it."""
-
-    def __init__(self, candidate: Candidate, number: int) -> None:
-        self._candidate = candidate
-        self.number = number
-
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        return self._candidate.call_back(self.number, args, kwargs)
+def _is_enumerated_plainly(value: object) -> bool:
+    """Whether a member of an enumeration is a number or text too; flags, whose members combine, are only that."""
+    return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
 
 
 def _find_global(module: str, qualified_name: str) -> object:
@@ -303,7 +289,7 @@ def answer_calls() -> None:
     """Be the candidate of a tester: load the program and answer."""
     gc.enable()
     try:
-        Candidate(Channel(CHANNEL)).serve(Program.read(PROGRAM))
+        Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(PROGRAM))
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)
 
@@ -311,22 +297,27 @@ def answer_calls() -> None:
 def run_script() -> None:
     """Be a program that reads standard input and writes standard output; exit with its status."""
     gc.enable()
-    status = 0
+    program = Program.read(SCRIPT)
     try:
-        Program.read(CHANNEL).run("__main__")
+        program.run("__main__")
+        status = 0
     except SystemExit as error:
         status = _exit_status(error)
     except ProgramError as error:
-        _print_error(error.error)
-        status = EXIT_SYNTAX if error.phase == "compile" else EXIT_MEMORY
+        _print_error(error.error, program.files)
+        status = statuses.SYNTAX if error.phase == "compile" else statuses.MEMORY
     except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the exit status
-        _print_error(error)
-        status = EXIT_MEMORY if isinstance(error, MemoryError) else EXIT_EXCEPTION
+        _print_error(error, program.files)
+        status = _failure_status(error)
     os._exit(_finish(status))
 
 
-EXIT_EXCEPTION, EXIT_SYNTAX, EXIT_MEMORY = 1, 121, 122
-"""Exit statuses of a stdin/stdout run."""
+def _failure_status(error: BaseException) -> int:
+    if isinstance(error, MemoryError):
+        return statuses.MEMORY
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return statuses.OUTPUT
+    return statuses.FORBIDDEN if isinstance(error, PermissionError) else statuses.EXCEPTION
 
 
 def _exit_status(error: SystemExit) -> int:
@@ -335,8 +326,8 @@ def _exit_status(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def _print_error(error: BaseException) -> None:
-    found = describe(error)
+def _print_error(error: BaseException, files: Collection[str]) -> None:
+    found = describe(error, files)
     where = f" (line {found['line']})" if found["line"] else ""
     # The program may have closed or replaced its stderr; the exit status still tells.
     with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -351,6 +342,6 @@ def _finish(status: int) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the exit status
-        _print_error(error)
-        return status or EXIT_EXCEPTION
+        _print_error(error, ())
+        return status or statuses.EXCEPTION
     return status

@@ -12,6 +12,8 @@ MAX_MESSAGE = 16 << 20
 """Bytes; a result or argument that takes more is refused."""
 
 _HEADER = struct.Struct("!I")
+_CHUNK, _MAX_CHUNK = 1 << 12, 1 << 20
+"""Bytes that are read at once: most messages come whole with their header."""
 
 
 class ChannelClosedError(Exception):
@@ -28,10 +30,18 @@ class Channel:
     The functions are bound once, so that a program which replaces them in their modules harms itself alone.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._dumps: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-        self._loads = json.loads
+    def __init__(self, source: int, sink: int) -> None:
+        """Make one end of a conversation.
+
+        Args:
+            source: Descriptor to read from.
+            sink: Descriptor to write to.
+        """
+        self._source = source
+        self._sink = sink
+        self._rest = b""
+        self._encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+        self._decode: Callable[[str], tuple[Any, int]] = json.JSONDecoder().raw_decode
         self._read = os.read
         self._write = os.write
 
@@ -42,13 +52,13 @@ class Channel:
             ChannelClosedError: If the other side is gone.
             InvalidMessageError: If the message is too large.
         """
-        payload = self._dumps(message).encode("ascii")
+        payload = self._encode(message).encode("ascii")
         if len(payload) > MAX_MESSAGE:
             raise InvalidMessageError(f"{len(payload)} bytes, more than the limit of {MAX_MESSAGE}")
         data = memoryview(_HEADER.pack(len(payload)) + payload)
         try:
             while data:
-                data = data[self._write(self._descriptor, data) :]
+                data = data[self._write(self._sink, data) :]
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
 
@@ -59,30 +69,44 @@ class Channel:
             ChannelClosedError: If the other side is gone.
             InvalidMessageError: If what came is no JSON of at most `MAX_MESSAGE` bytes.
         """
-        (length,) = _HEADER.unpack(self._read_exactly(_HEADER.size))
+        data = self._read_on(self._rest, _HEADER.size)
+        (length,) = _HEADER.unpack_from(data)
         if length > MAX_MESSAGE:
             raise InvalidMessageError(f"{length} bytes, more than the limit of {MAX_MESSAGE}")
+        end = _HEADER.size + length
+        data = self._read_on(data, end)
+        self._rest = data[end:]
         try:
-            return self._loads(self._read_exactly(length))
+            text = data[_HEADER.size : end].decode("ascii")
+            message, stop = self._decode(text)
         except (ValueError, RecursionError, MemoryError) as error:
             raise InvalidMessageError(str(error)) from error
+        if stop != len(text):
+            raise InvalidMessageError("more than one value in a message")
+        return message
 
-    def _read_exactly(self, count: int) -> bytes:
-        parts = []
-        while count:
+    def _read_on(self, data: bytes, count: int) -> bytes:
+        """Read until there are so many bytes; there may be more."""
+        if len(data) >= count:
+            return data
+        parts, size = [data], len(data)
+        while size < count:
             try:
-                part = self._read(self._descriptor, min(count, 1 << 20))
+                part = self._read(self._source, max(_CHUNK, min(count - size, _MAX_CHUNK)))
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
             if not part:
                 raise ChannelClosedError("end of stream")
             parts.append(part)
-            count -= len(part)
+            size += len(part)
         return b"".join(parts)
 
 
 def read_all(descriptor: int) -> bytes:
-    """Read a file from its beginning to its end, and close it."""
-    with os.fdopen(descriptor, "rb") as file:
-        file.seek(0)
-        return file.read()
+    """Read a file from its beginning to its end."""
+    size = os.fstat(descriptor).st_size
+    content = b""
+    # One call reads no more than 2 GiB.
+    while len(content) < size and (part := os.pread(descriptor, size, len(content))):
+        content += part
+    return content

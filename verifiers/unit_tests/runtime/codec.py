@@ -10,10 +10,14 @@ Values that are no plain data go to the encoder's `opaque` function, which makes
 
 from __future__ import annotations
 
+import array
 import collections
 import datetime
 import decimal
 import fractions
+import functools
+import io
+import keyword
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -109,10 +113,28 @@ class Encoder:
         wire = self._opaque(value)
         if wire is not None:
             return wire
+        if isinstance(value, tuple) and _has_field_names(value):
+            kind: Any = type(value)
+            return ["nt", kind.__name__, list(kind._fields), *self.items(tuple.__iter__(value))]
         for base, unwrap in _BASES:
             if isinstance(value, base):
                 return self.encode(unwrap(value))
         raise NotPlainError(f"a value of type {type(value).__name__!r} is no plain data")
+
+
+def _has_field_names(value: tuple[object, ...]) -> bool:
+    """Whether a tuple is a named tuple that the other side can build again."""
+    kind = type(value)
+    names = [kind.__name__, *getattr(kind, "_fields", ())]
+    fields = set(names[1:])
+    usable = all(type(name) is str and name.isidentifier() and not keyword.iskeyword(name) for name in names)
+    return usable and 0 < len(fields) == tuple.__len__(value) and not any(name.startswith("_") for name in fields)
+
+
+@functools.lru_cache(maxsize=64)
+def named_tuple(name: str, fields: tuple[str, ...]) -> type[Any]:
+    """Make a named tuple class; the names come from the program, and what is no identifier raises ValueError."""
+    return collections.namedtuple(name, fields)
 
 
 def _encode_int(value: int) -> Wire:
@@ -127,6 +149,14 @@ def _flatten(pairs: Iterable[tuple[object, object]]) -> Iterable[object]:
 
 def _pairs(encoder: Encoder, value: Any) -> list[Wire]:
     return encoder.items(_flatten(value.items()))
+
+
+def _stream_content(stream: Any) -> tuple[Wire, int]:
+    """Text and position of a stream in memory; no text if it is closed."""
+    if stream.closed:
+        return None, 0
+    text = stream.getvalue()
+    return text if isinstance(text, str) else text.decode("latin-1"), stream.tell()
 
 
 def _factory_name(value: collections.defaultdict[object, object]) -> str:
@@ -155,6 +185,9 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     datetime.datetime: lambda _, value: ["dt", value.isoformat()],
     datetime.time: lambda _, value: ["tm", value.isoformat()],
     datetime.timedelta: lambda _, value: ["td", value.days, value.seconds, value.microseconds],
+    array.array: lambda encoder, value: ["ar", value.typecode, *encoder.items(value)],
+    io.StringIO: lambda _, value: ["sio", *_stream_content(value)],
+    io.BytesIO: lambda _, value: ["bio", *_stream_content(value)],
     type({}.keys()): lambda encoder, value: ["dk", *encoder.items(value)],
     type({}.values()): lambda encoder, value: ["dv", *encoder.items(value)],
     type({}.items()): lambda encoder, value: ["di", *encoder.items(_flatten(value))],
@@ -165,6 +198,9 @@ _MUTABLE = frozenset(
         set,
         dict,
         bytearray,
+        array.array,
+        io.StringIO,
+        io.BytesIO,
         collections.OrderedDict,
         collections.Counter,
         collections.defaultdict,
@@ -189,7 +225,7 @@ _BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
 class Decoder:
     """Decodes the values of one message; everything it builds is a real builtin."""
 
-    def __init__(self, special: Callable[[Wire], object], known: Sequence[object] = ()) -> None:
+    def __init__(self, special: Callable[[Wire], Any], known: Sequence[object] = ()) -> None:
         """Begin a message.
 
         Args:
@@ -215,6 +251,8 @@ class Decoder:
         decoder = _DECODERS.get(tag)
         if decoder is not None:
             return decoder(self, wire)
+        if tag == "nt":
+            return self._special(wire)(self.content(wire))
         return self._special(wire)
 
     def content(self, wire: Wire) -> list[Any]:
@@ -227,8 +265,27 @@ class Decoder:
         if type(create(wire)) is not type(value):
             raise TypeError(f"{type(value).__name__} can't be filled from {wire[0]!r}")
         content = self.content(wire)
-        value.clear()  # type: ignore[attr-defined]  # every type in _FILLERS has it
+        _clear(value)
         fill(value, content)
+
+
+def _clear(value: Any) -> None:
+    if isinstance(value, array.array):
+        del value[:]
+    elif isinstance(value, io.StringIO | io.BytesIO):
+        value.seek(0)
+        value.truncate()
+    else:
+        value.clear()
+
+
+def _fill_stream(stream: Any, content: list[Any]) -> None:
+    text, position = content
+    if text is None:
+        stream.close()
+        return
+    stream.write(text if isinstance(stream, io.StringIO) else text.encode("latin-1"))
+    stream.seek(position)
 
 
 def _fill_pairs(value: Any, content: list[Any]) -> None:
@@ -240,7 +297,7 @@ def _new_default(wire: Wire) -> object:
     return collections.defaultdict(_FACTORIES.get(wire[1]))
 
 
-_SKIPPED = {"dd": 2, "q": 2}
+_SKIPPED = {"dd": 2, "q": 2, "ar": 2, "nt": 3}
 _FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
     "l": (lambda _: [], lambda value, content: value.extend(content)),
     "s": (lambda _: set(), lambda value, content: value.update(content)),
@@ -249,6 +306,9 @@ _FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], obje
     "ct": (lambda _: collections.Counter(), _fill_pairs),
     "dd": (_new_default, _fill_pairs),
     "q": (lambda wire: collections.deque(maxlen=wire[1]), lambda value, content: value.extend(content)),
+    "ar": (lambda wire: array.array(wire[1]), lambda value, content: value.extend(content)),
+    "sio": (lambda _: io.StringIO(), _fill_stream),
+    "bio": (lambda _: io.BytesIO(), _fill_stream),
     "ba": (lambda _: bytearray(), lambda value, content: value.extend(content[0].encode("latin-1"))),
 }
 _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {

@@ -6,31 +6,13 @@ import os
 import resource
 import sys
 import sysconfig
-from dataclasses import dataclass
 
 from . import landlock, namespaces, seccomp, syscalls
+from .limits import LAYERS, Limits
 
 MIB = 1 << 20
-LAYERS = ("namespaces", "landlock", "seccomp")
-"""The layers of isolation, in the order in which they are entered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one program may use."""
-
-    cpu_s: float
-    """CPU seconds, all its threads together."""
-    wall_s: float
-    """Seconds by the clock, from the fork."""
-    idle_s: float
-    """Seconds in which neither the program nor its tests ran."""
-    memory_mib: int
-    """Address space."""
-    output_mib: int
-    """Standard output, and as much of standard error."""
-    processes: int
-    """Threads of the program (Linux counts them as processes of the user)."""
+_STACK = 64 * MIB
+"""Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
 
 
 def library_paths() -> list[str]:
@@ -60,7 +42,7 @@ class Jail:
         """
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
-        self._filter: seccomp.Filter | None = None
+        self._filters: dict[bool, seccomp.Filter] = {}
         self._other_processes = 0
         uid = os.getuid()
         self._paths = library_paths()
@@ -69,8 +51,11 @@ class Jail:
         for name in LAYERS:
             if name in wanted:
                 self._enter(name)
-            if name == "namespaces" and os.getuid() == uid and "namespaces" not in self.entered:
-                self._other_processes = _count_processes(uid)
+            if name == "namespaces" and "namespaces" not in self.entered:
+                if os.geteuid() == 0 and wanted:
+                    namespaces.drop_privileges_outside()
+                if os.getuid() in (uid, namespaces.NOBODY):
+                    self._other_processes = _count_processes(os.getuid())
 
     def _enter(self, name: str) -> None:
         try:
@@ -80,19 +65,31 @@ class Jail:
             elif name == "landlock":
                 landlock.restrict(self._paths)
             else:
-                self._filter = seccomp.Filter()
+                seccomp.Filter(seccomp.build_outer()).install(os.getpid())
+                self._filters = {
+                    receives: seccomp.Filter(seccomp.build_inner(receives_descriptors=receives))
+                    for receives in (False, True)
+                }
         except (OSError, AttributeError) as error:
             self.missing[name] = str(error)
         else:
             self.entered.append(name)
 
-    def confine(self, descriptors: tuple[int, ...], limits: Limits, server: int) -> None:
+    @property
+    def forbids_forks(self) -> bool:
+        """Whether a child can leave no process behind."""
+        return "seccomp" in self.entered
+
+    def confine(
+        self, descriptors: tuple[int, ...], limits: Limits, server: int, *, receives_descriptors: bool = False
+    ) -> None:
         """Confine this child: after the call it has these descriptors as 0, 1, 2, …, its limits, and no way back.
 
         Args:
             descriptors: What becomes descriptor 0, 1, 2 and so on; each lies above them all.
             limits: What the child may use.
             server: Process id of the fork server, with which the child dies.
+            receives_descriptors: Whether the child may be sent further descriptors.
         """
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
@@ -102,8 +99,8 @@ class Jail:
             syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
             if os.getppid() != server:
                 os._exit(1)
-        if self._filter is not None:
-            self._filter.install(os.getpid())
+        if self._filters:
+            self._filters[receives_descriptors].install(os.getpid())
 
 
 def _count_processes(uid: int) -> int:
@@ -133,6 +130,14 @@ def set_limits(limits: Limits, other_processes: int) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _lower(kind, value)
+
+
+def raise_stack_limit() -> None:
+    """Let the stack of this process and of its children grow further: sorting keys and caches recurse on it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft != resource.RLIM_INFINITY and soft < _STACK:
+        allowed = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (allowed, hard))
 
 
 def _lower(kind: int, value: int) -> None:

@@ -20,6 +20,8 @@ _MS_REC, _MS_BIND, _MS_PRIVATE = 0x4000, 0x1000, 0x40000
 _MNT_DETACH = 2
 _AT_RECURSIVE = 0x8000
 _ATTR_READ_ONLY = 0x1
+NOBODY = 65534
+"""The user that owns nothing, but may run things."""
 _STAGING = "/tmp"
 """A folder to mount the new root on, in a mount namespace of our own: the real folder is left alone."""
 
@@ -121,12 +123,34 @@ def drop_privileges() -> None:
     """
     if os.geteuid() == 0:
         _leave_root()
+    _drop_capabilities()
+
+
+def drop_privileges_outside() -> None:
+    """The same for root where there are no namespaces: who could not read the library folders any more stays root.
+
+    The kernel does not limit the number of root's threads.
+    """
+    pid = syscalls.fork()
+    if pid == 0:
+        _leave_root_and_exit()
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
+        _leave_root()
+    _drop_capabilities()
+
+
+def _leave_root_and_exit() -> NoReturn:
+    _leave_root()
+    os._exit(0 if os.geteuid() and os.access(os.__file__, os.R_OK) else 1)
+
+
+def _drop_capabilities() -> None:
     header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
     syscalls.syscall("capset", header, bytes(24))
 
 
 def _leave_root() -> None:
-    for uid in (0x70000000 + os.getpid(), 65534):
+    for uid in (0x70000000 + os.getpid(), NOBODY):
         try:
             os.setgroups([])
             os.setresgid(uid, uid, uid)

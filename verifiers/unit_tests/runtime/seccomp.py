@@ -1,8 +1,11 @@
-"""The system-call filter of candidate and tester: an allow-list with checked arguments, everything else is EPERM.
+"""The system-call filters: an allow-list with checked arguments, everything else is EPERM.
+
+There are two, and a call must pass both. The long allow-list is installed once, in the fork server, whose children
+inherit it. Each child adds a short filter of its own that takes away what only the server needs and checks arguments:
+the kernel's work at installing grows with the length, and this one is paid for each program.
 
 No sockets (but connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
-signals to others. Threads are allowed (`clone` with CLONE_THREAD); `clone3` answers ENOSYS because its flags lie in memory
-where a filter can't look, and libc then falls back to `clone`. Files open for reading only.
+signals to others. Threads are allowed (`clone` with CLONE_THREAD); Files open for reading only.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from . import syscalls
 
@@ -25,6 +28,9 @@ sched_getaffinity getcpu getpid gettid getppid getpgrp getpgid getsid getuid get
 getresgid getgroups getpriority getrlimit getrusage sysinfo uname getrandom arch_prctl exit exit_group recvfrom
 shutdown getsockname getsockopt
 """
+"""What every process may call, whatever the arguments."""
+_SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range"
+"""What the fork server needs beyond that and beyond what `_rules` lists; a candidate may call none of it."""
 
 _RET_ALLOW = 0x7FFF0000
 _RET_ERRNO = 0x00050000
@@ -43,6 +49,7 @@ _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _FCNTLS = (0, 1, 2, 3, 4, 1030)
 """F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; F_SETOWN would send signals to others."""
 _PR_SET_NAME = 15
+_RLIMIT_STACK = 3
 _AF_UNIX = 1
 
 _X32_CALLS = 0x40000000
@@ -112,11 +119,28 @@ def _null(index: int) -> list[_Instruction]:
     ]
 
 
-def _checked(numbers: dict[str, int]) -> list[_Instruction]:
+def _own_stack_limit() -> list[_Instruction]:
+    """Allow `prlimit64` to read limits, and to set that of the process's own stack, as deeply recursive programs do."""
+    return [
+        _argument(2),
+        (_JUMP_EQUAL, 0, 2, 0),
+        _argument(2, high=True),
+        (_JUMP_EQUAL, 6, 0, 0),
+        _argument(1),
+        (_JUMP_EQUAL, 0, 3, _RLIMIT_STACK),
+        _argument(0),
+        (_JUMP_EQUAL, 2, 0, 0),
+        (_JUMP_EQUAL, 1, 0, _PID),
+        _deny(),
+        _return(_RET_ALLOW),
+    ]
+
+
+def _rules() -> dict[str, list[_Instruction]]:
+    """What a child may call with certain arguments only."""
     read_only = _O_ACCMODE_AND_CREATING & ~_O_DIRECTORY
-    rules = {
+    return {
         "clone": _thread_only(),
-        "clone3": [_deny(errno.ENOSYS)],
         "open": _without(1, read_only),
         "openat": _without(2, read_only),
         "kill": _one_of(0, [_PID]),
@@ -124,25 +148,28 @@ def _checked(numbers: dict[str, int]) -> list[_Instruction]:
         "fcntl": _one_of(1, _FCNTLS),
         "ioctl": _one_of(1, _IOCTLS),
         "prctl": _one_of(0, [_PR_SET_NAME]),
-        "prlimit64": _null(2),
+        "prlimit64": _own_stack_limit(),
         "socketpair": _one_of(0, [_AF_UNIX]),
         "sendto": _null(4),
     }
-    return [
-        instruction for name, body in rules.items() if name in numbers for instruction in _when(numbers[name], body)
-    ]
 
 
-def build() -> list[_Instruction]:
-    """Build the filter for this machine; the own process id is still open.
+def _numbers() -> dict[str, int]:
+    numbers = syscalls.NUMBERS.get(syscalls.MACHINE)
+    if numbers is None:
+        raise OSError(errno.ENOSYS, f"no seccomp filter is known for {syscalls.MACHINE!r}")
+    return numbers
+
+
+def build_outer() -> list[_Instruction]:
+    """Build the fork server's filter for this machine, an allow-list.
 
     Raises:
         OSError: If the machine is none of those known here.
     """
-    numbers = syscalls.NUMBERS.get(syscalls.MACHINE)
-    if numbers is None:
-        raise OSError(errno.ENOSYS, f"no seccomp filter is known for {syscalls.MACHINE!r}")
-    allowed = [numbers[name] for name in _ALLOWED.split() if name in numbers]
+    numbers = _numbers()
+    names = [*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules()]
+    allowed = [numbers[name] for name in names if name in numbers and name != "clone3"]
     tests = [(_JUMP_EQUAL, len(allowed) - position, 0, number) for position, number in enumerate(allowed)]
     return [
         _load(_OFFSET_ARCHITECTURE),
@@ -151,12 +178,28 @@ def build() -> list[_Instruction]:
         _load(_OFFSET_NUMBER),
         (_JUMP_ABOVE, 0, 1, _X32_CALLS),
         _deny(errno.ENOSYS),
+        # Its flags lie in memory where a filter can't look; libc falls back to `clone`.
+        *_when(numbers["clone3"], [_deny(errno.ENOSYS)]),
         *tests,
-        (_JUMP, 0, 0, 1),
-        _return(_RET_ALLOW),
-        *_checked(numbers),
         _deny(),
+        _return(_RET_ALLOW),
     ]
+
+
+def build_inner(*, receives_descriptors: bool = False) -> list[_Instruction]:
+    """Build the filter that each child adds; the own process id is still open.
+
+    Args:
+        receives_descriptors: Whether the child is a tester, which takes the files of its jobs from a socket.
+
+    Raises:
+        OSError: If the machine is none of those known here.
+    """
+    numbers = _numbers()
+    denied = [name for name in _SERVER_ONLY.split() if name != "recvmsg" or not receives_descriptors]
+    rules = _rules() | {name: [_deny()] for name in denied}
+    checks = [_when(numbers[name], body) for name, body in rules.items() if name in numbers]
+    return [_load(_OFFSET_NUMBER), *(instruction for check in checks for instruction in check), _return(_RET_ALLOW)]
 
 
 class _Program(ctypes.Structure):
@@ -166,8 +209,7 @@ class _Program(ctypes.Structure):
 class Filter:
     """A filter that is packed once and installed in every child."""
 
-    def __init__(self) -> None:
-        instructions = build()
+    def __init__(self, instructions: Sequence[_Instruction]) -> None:
         self._packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
         self._length = len(instructions)
         self._pid_offsets = [8 * i + 4 for i, instruction in enumerate(instructions) if instruction[3] == _PID]

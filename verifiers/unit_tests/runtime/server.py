@@ -1,4 +1,4 @@
-"""The fork server: a warm interpreter of one thread that forks a candidate, and a tester, for each job.
+"""The fork server: a warm interpreter of one thread that forks a candidate for each job, and a tester for many.
 
 It never sees a job: programs and tests lie in files whose descriptors pass through it. It enforces the limits that need a
 watcher, reaps its children and reports what they used. It ends when its parent does, however that ends.
@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import gc
 import importlib
 import json
 import os
 import select
-import signal
 import site
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from . import candidate, syscalls, tester
-from .jail import Jail, Limits
+from . import candidate, devices, syscalls, tester
+from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
+from .hotpages import pin_written_by
+from .jail import Jail, raise_stack_limit
+from .limits import Limits
+from .rehearsal import rehearse, small_program
 
 PRELOADED = """
-abc array bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal enum
-fractions functools hashlib heapq io itertools json math numbers operator os queue random re statistics string
-struct sys textwrap threading time traceback types typing unicodedata
+abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
+itertools json math numbers operator os queue random re statistics string struct sys textwrap threading time traceback types
+typing
 """
-"""Modules that programs commonly import, loaded before the first fork."""
+"""Modules that programs commonly import, loaded before the first fork; each costs every fork a little."""
 
 _FIRST_OWN = 16
 """The server's own descriptors, and those that arrive, lie at or above this; a child's final ones lie below."""
+_NULL = _FIRST_OWN - 1
+"""One that reads nothing and swallows everything."""
 _RECURSION_LIMIT = 1000 + 20
 """What a script has, and what the candidate's own frames below it take."""
 _TICK_S = 0.25
@@ -41,50 +47,6 @@ _IDLE_SHARE = 0.004
 """A tick in which candidate and tester together had less than this share of a CPU counts as idle."""
 _MAX_REQUEST = 4096
 _MAX_DESCRIPTORS = 8
-
-
-@dataclass(slots=True)
-class Child:
-    """A child and, once it has ended, what it used."""
-
-    pid: int
-    handle: int
-    status: int | None = None
-    cpu_s: float = 0.0
-    memory_bytes: int = 0
-
-    def clock(self) -> float:
-        """CPU seconds so far, all threads together."""
-        # The clock of a process by its id, as clock_getcpuclockid makes it.
-        return time.clock_gettime((~self.pid << 3) | 2)
-
-    def reap(self) -> None:
-        """Kill the child if it still runs, and collect it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        _, self.status, usage = os.wait4(self.pid, 0)
-        os.close(self.handle)
-        self.cpu_s = usage.ru_utime + usage.ru_stime
-        self.memory_bytes = usage.ru_maxrss * 1024
-
-    def summary(self) -> dict[str, Any]:
-        """What the parent is told."""
-        assert self.status is not None
-        code = os.waitstatus_to_exitcode(self.status)
-        return {"exit": code, "cpu_s": self.cpu_s, "memory_bytes": self.memory_bytes}
-
-
-def _kill_strays() -> None:
-    """Without a filter a program can fork: kill what it left, which has become this process's children."""
-    path = f"/proc/self/task/{os.getpid()}/children"
-    while os.path.exists(path):
-        with open(path) as file:
-            pids = file.read().split()
-        if not pids:
-            return
-        for pid in pids:
-            os.kill(int(pid), signal.SIGKILL)
-            os.waitpid(int(pid), 0)
 
 
 class ParentGoneError(Exception):
@@ -106,6 +68,7 @@ class Server:
         self._jail = jail
         self._pid = os.getpid()
         self._parent = parent
+        self._tester: TesterProcess | None = None
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -116,74 +79,134 @@ class Server:
             ready = dict(watch.poll())
             if self._parent in ready:
                 return
-            request, descriptors = self._receive()
+            (tested, limits), descriptors = self._receive()
+            run = self._run_tested if tested else self._run_script
             try:
-                answer = self._run(request, descriptors)
+                answer = run(descriptors, limits)
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
             self._control.send(json.dumps(answer).encode())
 
-    def _receive(self) -> tuple[dict[str, Any], list[int]]:
+    def _receive(self) -> tuple[tuple[bool, Limits], list[int]]:
         data, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, _MAX_DESCRIPTORS)
         if not data:
             raise ParentGoneError
-        return json.loads(data), descriptors
+        return _read_request(data), descriptors
 
-    def _run(self, request: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:
-        limits = Limits(**request["limits"])
+    def _run_tested(self, descriptors: Sequence[int], limits: Limits) -> dict[str, Any]:
+        """Run candidate and tester; descriptors are stdin, stdout, stderr, program, tests, report."""
         start = time.monotonic()
-        children = self._fork_pair(descriptors, limits) if request["tested"] else self._fork_script(descriptors, limits)
-        try:
-            stopped = self._supervise(children, limits, start)
-        finally:
-            for child in children:
-                child.reap()
-            if "seccomp" not in self._jail.entered:
-                _kill_strays()
-        return {
-            "stopped": stopped,
-            "seconds": time.monotonic() - start,
-            "candidate": children[0].summary(),
-            "tester": children[-1].summary(),
-        }
-
-    def _fork_pair(self, descriptors: Sequence[int], limits: Limits) -> list[Child]:
-        """Fork candidate and tester; descriptors are stdin, stdout, stderr, program, tests, report."""
         stdin, stdout, stderr, program, tests, report = descriptors
+        requests, replies = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        judging = (replies[0], requests[1], tests, report)
+        running = (stdin, stdout, stderr, requests[0], replies[1], program)
+        with _closing(replies[0], requests[1]):
+            with _closing(requests[0], replies[1]):
+                shared = self._begin_tests(judging, limits)
+                child = self._fork(running, limits, candidate.answer_calls)
+            try:
+                stopped, judge = self._await_tests(child, shared, judging, limits, start)
+            finally:
+                child.reap()
+            if stopped is not None and judge is shared.child:
+                self._settle(shared)
+            self._clean_up()
+        return self._answer(stopped, start, child) | {"tester_exit": judge.exit_code()}
+
+    def _begin_tests(self, judging: tuple[int, ...], limits: Limits) -> TesterProcess:
+        """Give the job to the tester that is there, or to a new one."""
+        if self._tester is not None and self._tester.limits == limits and self._tester.begin(judging):
+            return self._tester
+        self._end_tester()
+        self._tester = self._fork_tester(limits)
+        self._tester.begin(judging)
+        return self._tester
+
+    def _await_tests(
+        self, program: Child, shared: TesterProcess, judging: tuple[int, ...], limits: Limits, start: float
+    ) -> tuple[str | None, Child]:
+        """Wait for the end of the tests; return which limit was passed, if any, and the process that ran the tests."""
+        stopped = self._supervise([program, shared.child], limits, start, shared.control.fileno())
+        if stopped is not None:
+            return stopped, shared.child
+        said = shared.answer()
+        if said == tester.NEEDS_OWN_PROCESS:
+            judge = self._fork((_NULL, _NULL, _NULL, *judging), limits, tester.run_alone)
+            try:
+                return self._supervise([program, judge], limits, start), judge
+            finally:
+                judge.reap()
+        if said != tester.DONE or shared.is_worn():
+            self._end_tester()
+        return None, shared.child
+
+    def _settle(self, shared: TesterProcess) -> None:
+        """Let a tester whose candidate was stopped come to its end; it is ended where it was what took so long."""
+        if shared.child.clock() >= shared.limits.cpu_s or not shared.answer():
+            self._end_tester()
+
+    def _run_script(self, descriptors: Sequence[int], limits: Limits) -> dict[str, Any]:
+        """Run a program that stands alone; descriptors are stdin, stdout, stderr, program."""
+        start = time.monotonic()
+        program = self._fork(tuple(descriptors), limits, candidate.run_script)
+        try:
+            stopped = self._supervise([program], limits, start)
+        finally:
+            program.reap()
+            self._clean_up()
+        return self._answer(stopped, start, program)
+
+    @staticmethod
+    def _answer(stopped: str | None, start: float, program: Child) -> dict[str, Any]:
+        return {"stopped": stopped, "seconds": time.monotonic() - start, "candidate": program.summary()}
+
+    def _clean_up(self) -> None:
+        if not self._jail.forbids_forks:
+            self._end_tester()
+            kill_strays()
+
+    def _end_tester(self) -> None:
+        if self._tester is not None:
+            self._tester.end()
+            self._tester = None
+
+    def _fork_tester(self, limits: Limits) -> TesterProcess:
         mine, theirs = socket.socketpair()
-        with mine, theirs:
-            runs = (stdin, stdout, stderr, mine.fileno(), program)
-            judges = (stdin, stdin, stdin, theirs.fileno(), tests, report)
-            return [
-                self._fork(runs, limits, candidate.answer_calls),
-                self._fork(judges, limits, tester.run_tests),
-            ]
+        with theirs:
+            descriptors = (_NULL, _NULL, _NULL, theirs.fileno())
+            lasting = replace(limits, cpu_s=limits.cpu_s + TESTER_LIFE_S)
+            child = self._fork(descriptors, lasting, tester.serve, receives_descriptors=True)
+        return TesterProcess(child, mine, limits)
 
-    def _fork_script(self, descriptors: Sequence[int], limits: Limits) -> list[Child]:
-        """Fork a program that stands alone; descriptors are stdin, stdout, stderr, program."""
-        return [self._fork(tuple(descriptors), limits, candidate.run_script)]
-
-    def _fork(self, descriptors: tuple[int, ...], limits: Limits, run: Callable[[], None]) -> Child:
+    def _fork(
+        self,
+        descriptors: tuple[int, ...],
+        limits: Limits,
+        run: Callable[[], None],
+        *,
+        receives_descriptors: bool = False,
+    ) -> Child:
         pid = syscalls.fork()
         if pid == 0:
             try:
-                self._jail.confine(descriptors, limits, self._pid)
+                self._jail.confine(descriptors, limits, self._pid, receives_descriptors=receives_descriptors)
                 run()
             finally:
                 os._exit(1)
         return Child(pid, os.pidfd_open(pid))
 
-    def _supervise(self, children: list[Child], limits: Limits, start: float) -> str | None:
-        """Wait for the last child to end, or for a limit to be passed: then say which."""
+    def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
+        """Wait until the last child ends or a `finished` descriptor is readable; if a limit is passed first, say which."""
+        ends = {children[-1].handle, *finished}
         watch = select.poll()
-        for descriptor in (children[-1].handle, self._parent, self._control.fileno()):
+        for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
         idle, spent, last = 0.0, 0.0, start
         while True:
             left = limits.cpu_s - spent
             ready = dict(watch.poll(1000 * min(_TICK_S, max(left, 0.01))))
-            if children[-1].handle in ready:
+            if not ends.isdisjoint(ready):
                 return None
             if ready:
                 raise ParentGoneError
@@ -197,6 +220,21 @@ class Server:
                 return "idle"
             if now - start >= limits.wall_s:
                 return "wall"
+
+
+@functools.lru_cache(8)
+def _read_request(data: bytes) -> tuple[bool, Limits]:
+    request = json.loads(data)
+    return request["tested"], Limits(**request["limits"])
+
+
+@contextlib.contextmanager
+def _closing(*descriptors: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _move_up(control: int) -> int:
@@ -213,6 +251,9 @@ def _warm_up() -> None:
     for name in PRELOADED.split():
         importlib.import_module(name)
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
+    devices.install()
+    raise_stack_limit()
+    rehearse()
     # All that can be prepared here is: what a child writes to costs it a copy of the page.
     sys.argv = ["solution.py"]
     sys.setrecursionlimit(_RECURSION_LIMIT)
@@ -222,6 +263,8 @@ def _warm_up() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+    with small_program() as run:
+        pin_written_by(run)
 
 
 def _probe(jail: Jail) -> list[str]:
@@ -278,7 +321,7 @@ def main() -> None:
 
 
 def _start(control: socket.socket, parent: int, wanted: frozenset[str]) -> Server:
-    watched = os.pidfd_open(parent)
+    watched = _watch(control, parent)
     if os.getppid() != parent:
         raise ParentGoneError
     if sys.platform == "linux":
@@ -289,3 +332,12 @@ def _start(control: socket.socket, parent: int, wanted: frozenset[str]) -> Serve
     hello = {"layers": jail.entered, "missing": jail.missing, "escapes": escapes}
     control.send(json.dumps(hello).encode())
     return server
+
+
+def _watch(control: socket.socket, parent: int) -> int:
+    try:
+        return os.pidfd_open(parent)
+    except OSError as error:
+        unusable = f"this kernel can't watch processes through descriptors (pidfd_open: {error})"
+        control.send(json.dumps({"layers": [], "missing": {}, "escapes": [], "unusable": unusable}).encode())
+        raise ParentGoneError from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 
 # PyDLL keeps the interpreter lock: the fork server has one thread, so nothing waits for it, and calls are cheaper.
 libc = ctypes.PyDLL(None, use_errno=True)
@@ -21,9 +20,12 @@ AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # Numbers that are the same on every architecture (system calls added since 2018 share one table).
 _COMMON = {
+    "io_uring_setup": 425,
+    "io_uring_register": 427,
     "pidfd_open": 434,
     "clone3": 435,
     "faccessat2": 439,
+    "close_range": 436,
     "mount_setattr": 442,
     "landlock_create_ruleset": 444,
     "landlock_add_rule": 445,
@@ -34,8 +36,9 @@ _X86_64 = {
     "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16,
     "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "select": 23, "sched_yield": 24,
     "mremap": 25, "msync": 26, "mincore": 27, "madvise": 28, "dup": 32, "dup2": 33, "pause": 34, "sendto": 44, "recvfrom": 45,
+    "sendmsg": 46, "recvmsg": 47,
     "shutdown": 48, "getsockname": 51, "socketpair": 53, "getsockopt": 55, "nanosleep": 35,
-    "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "clone": 56, "exit": 60, "kill": 62, "uname": 63,
+    "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "clone": 56, "exit": 60, "wait4": 61, "kill": 62, "uname": 63,
     "fcntl": 72, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "getcwd": 79, "chdir": 80, "readlink": 89,
     "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104,
     "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "getgroups": 115, "getresuid": 118, "getresgid": 120,
@@ -54,7 +57,8 @@ _AARCH64 = {
     "chdir": 49, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62, "read": 63, "write": 64,
     "readv": 65, "writev": 66, "pread64": 67, "pwrite64": 68, "pselect6": 72, "ppoll": 73, "readlinkat": 78,
     "newfstatat": 79, "fstat": 80, "fsync": 82, "fdatasync": 83, "capset": 91, "socketpair": 199, "getsockname": 204,
-    "sendto": 206, "recvfrom": 207, "getsockopt": 209, "shutdown": 210, "exit": 93, "exit_group": 94,
+    "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "getsockopt": 209, "shutdown": 210,
+    "exit": 93, "exit_group": 94,
     "set_tid_address": 96, "futex": 98, "set_robust_list": 99, "nanosleep": 101, "getitimer": 102, "setitimer": 103,
     "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124,
     "restart_syscall": 128, "kill": 129, "tkill": 130, "tgkill": 131, "sigaltstack": 132, "rt_sigsuspend": 133,
@@ -63,13 +67,13 @@ _AARCH64 = {
     "getgroups": 158, "uname": 160, "getrlimit": 163, "getrusage": 165, "prctl": 167, "getcpu": 168,
     "gettimeofday": 169, "getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177,
     "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222,
-    "fadvise64": 223, "mprotect": 226, "msync": 227, "mincore": 232, "madvise": 233, "prlimit64": 261,
+    "fadvise64": 223, "mprotect": 226, "msync": 227, "mincore": 232, "madvise": 233, "wait4": 260, "prlimit64": 261,
     "getrandom": 278, "membarrier": 283, "statx": 291, "rseq": 293,
 }  # fmt: skip
 NUMBERS: dict[str, dict[str, int]] = {"x86_64": _X86_64 | _COMMON, "aarch64": _AARCH64 | _COMMON}
 """System call numbers by machine and name; a call that a machine does not have is absent from its table."""
 
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 
 
 def check(result: int, what: str) -> int:

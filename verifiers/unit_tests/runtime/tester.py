@@ -10,350 +10,42 @@ import ast
 import builtins
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
 import random
+import resource
+import socket
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
-from .candidate import BINARY_OPERATORS
-from .channel import Channel, ChannelClosedError, InvalidMessageError, read_all
-from .codec import Decoder, Encoder, NotPlainError, Wire
-
-CHANNEL, TESTS, REPORT = 3, 4, 5
-"""Descriptors."""
-
-_TEXT = 1000
-
-
-class Report:
-    """The tester's findings, written line by line so that what was found before a kill is kept."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def write(self, **fields: object) -> None:
-        """Add one line."""
-        os.write(self._descriptor, (json.dumps(fields) + "\n").encode())
-
-    def end(self, **fields: object) -> NoReturn:
-        """Add the last line and end the process: nothing that runs later can add to it."""
-        self.write(**fields)
-        os._exit(0)
-
-
-class Remote:
-    """An object that lives in the candidate. Equal only to itself, or to another such object that says so."""
-
-    __slots__ = ("_number", "_session", "_type_name")
-    _session: Session
-    _number: int | str
-    _type_name: str
-
-    def __init__(self, session: Session, number: int | str, type_name: str) -> None:
-        """Make the proxy of an object by its handle, or of a global of the program by its name."""
-        object.__setattr__(self, "_session", session)
-        object.__setattr__(self, "_number", number)
-        object.__setattr__(self, "_type_name", type_name)
-
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        """Call the object in the candidate."""
-        return self._session.request("call", self, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> object:
-        if name in _COMPARING_METHODS:
-            raise AttributeError(f"{name} of a {self._type_name}: {_ONLY_PLAIN}")
-        return self._session.request("getattr", self, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        self._session.request("setattr", self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self._session.request("delattr", self, name)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Remote) and self._session.request("eq", self, other) is True
-
-    def __hash__(self) -> int:
-        return hash(self._number)
-
-    def __next__(self) -> object:
-        return self._session.request("next", self)
-
-    def __iter__(self) -> Iterator[object]:
-        iterator = self._session.request("iter", self)
-        if not isinstance(iterator, Remote):
-            raise TypeError(f"iter() of a {self._type_name} returned plain data")
-        return iterator
-
-    def __bool__(self) -> bool:
-        return self._session.request("bool", self) is True
-
-    def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, Remote) and self._session.request("isinstance", self, value) is True
-
-    def __subclasscheck__(self, value: object) -> bool:
-        return isinstance(value, Remote) and self._session.request("issubclass", self, value) is True
-
-    def __deepcopy__(self, memo: object) -> object:
-        return self._session.request("deepcopy", self)
-
-    def __copy__(self) -> object:
-        return self._session.request("copy", self)
-
-    def __exit__(self, *error: object) -> None:
-        self._session.request("exit", self)
-
-
-_ONLY_PLAIN = (
-    "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
-)
-_COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
-
-
-def _between_remotes(name: str) -> Callable[..., object]:
-    def method(self: Remote, other: object) -> object:
-        if not isinstance(other, Remote):
-            raise TypeError(f"{name} of a {self._type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
-        return self._session.request(name, self, other)
-
-    return method
-
-
-def _operation(name: str, kind: type | None) -> Callable[..., object]:
-    def method(self: Remote, *args: object) -> object:
-        value = self._session.request(name, self, *args)
-        if kind is not None and type(value) is not kind:
-            raise TypeError(f"{name} of a {self._type_name} is a {type(value).__name__}, not a {kind.__name__}")
-        return value
-
-    return method
-
-
-def _add_operations() -> None:
-    kinds: dict[str, type] = {"len": int, "str": str, "repr": str, "int": int, "float": float}
-    for name in ("len", "str", "repr", "int", "float", "abs", "neg", "getitem", "setitem", "delitem", "enter"):
-        setattr(Remote, f"__{name}__", _operation(name, kinds.get(name)))
-    for name in BINARY_OPERATORS.split():
-        plain = name.rstrip("_")
-        if plain in ("eq", "ne"):
-            continue
-        setattr(Remote, f"__{plain}__", _between_remotes(name))
-
-
-_add_operations()
-
-
-class Session:
-    """The tester's side of the conversation with the candidate."""
-
-    def __init__(self, channel: Channel, report: Report) -> None:
-        self._channel = channel
-        self._report = report
-        self._functions: list[Callable[..., object]] = []
-        self._remotes: dict[int, Remote] = {}
-        self._exceptions: dict[tuple[str, ...], type[BaseException]] = {}
-
-    def load(self) -> None:
-        """Wait until the candidate has loaded the program; end with a report where it can't."""
-        message = self._receive()
-        if message[0] == "loaded":
-            return
-        phase, error = str(message[1]), _tidy(message[2])
-        failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
-        self._report.end(failure=failure, exception=error)
-
-    def named(self, name: str) -> Remote:
-        """The proxy of a global function or class of the program, looked up at each call."""
-        return Remote(self, name, "function")
-
-    def resolve(self, names: list[str]) -> dict[str, Wire]:
-        """Ask what global names of the program are."""
-        if not names:
-            return {}
-        self._send(["resolve", None, names, []])
-        answers = self._receive()
-        if len(answers) != len(names):
-            self.abandon("protocol")
-        return dict(zip(names, answers, strict=True))
-
-    def value_of(self, answer: Wire) -> object:
-        """Turn an answer of `resolve` into a value."""
-        if answer[0] == "exception":
-            return self._exception_class(_tidy(answer[1] | {"message": ""}))
-        return self._decode(answer[1])
-
-    def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
-        """Have the candidate do something, and return or raise what came of it."""
-        encoder = Encoder(self._encode_opaque)
-        try:
-            named = isinstance(subject, Remote) and isinstance(subject._number, str)
-            target = subject._number if named else encoder.encode(subject)  # type: ignore[attr-defined]  # checked
-            message = [operation, target, encoder.items(args), [[k, encoder.encode(v)] for k, v in kwargs.items()]]
-        except (NotPlainError, RecursionError) as error:
-            self._report.end(failure="unsupported", reason=f"an argument can't cross: {error}")
-        self._send(message)
-        while True:
-            reply = self._receive()
-            if reply[0] != "callback":
-                return self._finish(reply, encoder.objects, operation)
-            self._call_back(reply)
-
-    def _finish(self, reply: Wire, known: list[object], operation: str) -> object:
-        try:
-            kind, body, updates = reply
-            decoder = Decoder(self.decode_special, known)
-            for number, wire in updates:
-                decoder.refill(known[number], wire)
-            if kind == "returned":
-                return decoder.decode(body)
-            error = _tidy(body)
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:_TEXT])
-        raise self._exception(error, operation)
-
-    def _call_back(self, message: Wire) -> None:
-        try:
-            decoder = Decoder(self.decode_special)
-            _, number, arguments, keywords = message
-            function = self._functions[number]
-            args = [decoder.decode(item) for item in arguments]
-            kwargs = {str(name): decoder.decode(item) for name, item in keywords}
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:_TEXT])
-        try:
-            self._send(["result", Encoder(self._encode_opaque).encode(function(*args, **kwargs))])
-        except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
-            self._send(["error", f"{type(error).__name__}: {error}"[:_TEXT]])
-
-    def _decode(self, wire: Wire) -> object:
-        try:
-            return Decoder(self.decode_special).decode(wire)
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:_TEXT])
-
-    def decode_special(self, wire: Wire) -> object:
-        """Decode what is no plain data: an object of the candidate, or a function of the tests."""
-        if wire[0] == "h":
-            number = wire[1]
-            if type(number) is not int:
-                raise TypeError("a handle is a number")
-            return self._remotes.setdefault(number, Remote(self, number, str(wire[2])))
-        if wire[0] == "cb":
-            return self._functions[wire[1]]
-        raise ValueError(f"no such tag: {wire[0]!r}")
-
-    def _encode_opaque(self, value: object) -> Wire:
-        if isinstance(value, Remote):
-            if isinstance(value._number, str):
-                return self._send_named(value._number)
-            return ["h", value._number]
-        if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
-            return ["g", value.__module__, value.__qualname__]
-        if callable(value):
-            self._functions.append(value)
-            return ["cb", len(self._functions) - 1]
-        return None
-
-    def _send_named(self, name: str) -> Wire:
-        remote = self.value_of(self.resolve([name])[name])
-        return ["h", remote._number] if isinstance(remote, Remote) else Encoder(self._encode_opaque).encode(remote)
-
-    def _exception(self, error: dict[str, Any], operation: str) -> BaseException:
-        stops = error["type"] == "StopIteration" and operation == "next"
-        if not stops and error["type"] in ("StopIteration", "StopAsyncIteration", "GeneratorExit"):
-            # Raised for real, it could end a loop of the test early and so pass it.
-            raised: BaseException = RuntimeError(f"the program raised {error['type']}")
-        else:
-            kind = self._exception_class(error)
-            raised = kind.__new__(kind)
-            raised.args = (error["message"],)
-        raised.__dict__["candidate_error"] = error
-        return raised
-
-    def _exception_class(self, error: dict[str, Any]) -> type[BaseException]:
-        key = (error["type"], *error["bases"])
-        if key not in self._exceptions:
-            base = next((_EXCEPTIONS[name] for name in error["bases"] if name in _EXCEPTIONS), Exception)
-            own = error["type"] == base.__name__
-            self._exceptions[key] = base if own else type(error["type"], (base,), {})
-        return self._exceptions[key]
-
-    def _send(self, message: Wire) -> None:
-        try:
-            self._channel.send(message)
-        except ChannelClosedError:
-            self.abandon("exit")
-        except InvalidMessageError as error:
-            self._report.end(failure="unsupported", reason=f"an argument is too large: {error}")
-
-    def _receive(self) -> Wire:
-        try:
-            message = self._channel.receive()
-        except ChannelClosedError:
-            self.abandon("exit")
-        except InvalidMessageError as error:
-            self.abandon("protocol", str(error)[:_TEXT])
-        if type(message) is not list or not message:
-            self.abandon("protocol", "not a list")
-        return message
-
-    def abandon(self, failure: str, reason: str = "") -> NoReturn:
-        """End with a failing report: no test code runs after this."""
-        self._report.end(failure=failure, reason=reason)
-
-
-_EXCEPTIONS = {
-    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
-}
-
-
-def _is_standard(value: type | types.BuiltinFunctionType) -> bool:
-    module = value.__module__ or ""
-    return module.partition(".")[0] in sys.stdlib_module_names and "<" not in value.__qualname__
-
-
-def _tidy(error: Any) -> dict[str, Any]:
-    """Keep what the candidate's description of an exception should hold, in the types it should have."""
-    line, number = error.get("line"), error.get("errno")
-    return {
-        "type": str(error["type"])[:_TEXT],
-        "bases": [str(name) for name in error["bases"]][:20],
-        "message": str(error["message"])[:_TEXT],
-        "line": line if type(line) is int else None,
-        "errno": number if type(number) is int else None,
-        "unsendable": error.get("unsendable") is True,
-    }
-
-
-def classify(error: Mapping[str, Any]) -> str:
-    """Name the class of failure that an exception of the program is."""
-    bases = error["bases"]
-    if error["unsendable"]:
-        return "output_limit" if error["type"] in ("InvalidMessageError", "MemoryError") else "exception"
-    if "MemoryError" in bases:
-        return "memory"
-    if "PermissionError" in bases:
-        return "forbidden"
-    if error["errno"] == 27:  # EFBIG
-        return "output_limit"
-    if "SystemExit" in bases:
-        return "exit"
-    return "exception"
-
-
-def finding(error: BaseException) -> dict[str, Any]:
-    """Describe why a case failed."""
-    theirs = error.__dict__.get("candidate_error")
-    if theirs is not None:
-        return {"failure": classify(theirs), "exception": {k: theirs[k] for k in ("type", "message", "line")}}
-    described = {"type": type(error).__name__, "message": str(error)[:_TEXT]}
-    return {"failure": "wrong_answer", "exception": described}
+from . import pytest_subset
+from .channel import Channel, read_all
+from .codec import Decoder
+from .functions import collect
+from .names import free_names, helper, names_of_classes, standard_names
+from .program import Loader, SourceFiles
+from .pytest_subset import Skipped, UnsupportedTestError
+from .remote import TEST_FILE
+from .report import MAX_TEXT, JobEndedError, Report, finding
+from .session import Session
+from .testcode import PREFIX_FILE, compile_tests, leave_no_trace, tidied
+
+REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
+"""Descriptors of a tester with one job: the pipes from and to the candidate, and two files."""
+CONTROL = 3
+"""Descriptor of a tester with many jobs: the channel to the fork server."""
+DONE, NEEDS_OWN_PROCESS = b".", b"+"
+"""What it says of a job."""
+_JOB_DESCRIPTORS = 4
+_MAX_MEMORY_KIB = 128 << 10
+"""A process that has grown beyond this serves no further job."""
+_RECURSION = 10_000
+"""Deep data is decoded by recursion."""
 
 
 class Tester:
@@ -364,60 +56,118 @@ class Tester:
         self._report = report
         self._session = Session(channel, report)
         self._everything: bool = tests["every_case"]
+        self.leaves_no_trace = True
+        """False if the program had a say in what the tests did to this process."""
 
     def run(self) -> None:
         """Run the tests and write the report."""
         self._session.load()
         random.seed(self._tests["seed"])
+        sys.setrecursionlimit(_RECURSION)
+        sys.modules["pytest"] = pytest_subset
+        if self._tests["files"]:
+            sys.meta_path.append(SourceFiles(self._tests["files"]))
         getattr(self, f"_{self._tests['kind']}")()
         self._report.end(done=True)
 
-    def _case(self, run: Callable[[], object], name: str = "") -> None:
+    def _case(self, run: Callable[[], object], name: str = "") -> bool:
+        """Run one case and report it; False if it was left out."""
         try:
             run()
+        except UnsupportedTestError as error:
+            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+        except Skipped:
+            return False
+        except JobEndedError:
+            raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             self._report.write(passed=False, name=name, **finding(error))
             if not self._everything:
                 self._report.end(done=True)
         else:
             self._report.write(passed=True, name=name)
+        return True
 
     def _require(self, name: str) -> None:
         if self._session.resolve([name])[name][0] == "missing":
-            self._report.end(failure="exception", exception={"type": "NameError", "message": f"{name} is not defined"})
+            self._missing(name)
 
-    def _trusted_namespace(self) -> dict[str, Any]:
-        """A namespace for test code, with the tester's own copy of what the prompt defines."""
+    def _missing(self, name: str) -> NoReturn:
+        error = {"type": "NameError", "message": f"{name} is not defined", "file": None, "line": None}
+        self._report.end(failure="exception", exception=error)
+
+    def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
+        """A namespace for test code, with the tester's own copy of what the prompt defines.
+
+        Args:
+            drop: Names that the prompt only announces.
+        """
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
-        prefix = self._tests["prefix"]
-        if prefix:
-            # A prompt may end inside a statement: then it has no helper that can be had alone.
-            with contextlib.suppress(SyntaxError):
-                exec(compile(prefix, "prefix.py", "exec", dont_inherit=True), namespace)
+        # A prompt may end inside a statement: then it has no helper that can be had alone.
+        with contextlib.suppress(SyntaxError):
+            exec(compile_tests(self._tests["prefix"], PREFIX_FILE).code, namespace)
+            self._take_classes(namespace)
+        for name in drop:
+            namespace.pop(name, None)
         return namespace
 
+    def _take_classes(self, namespace: dict[str, Any]) -> None:
+        """Use the program's copy of the prompt's classes: their instances have to live where the program can use them."""
+        classes = [name for name, value in namespace.items() if isinstance(value, type) and value.__module__ == "tests"]
+        for name, answer in self._session.resolve(classes).items():
+            if answer[0] in ("value", "exception"):
+                namespace[name] = self._session.value_of(answer, class_tested=True)
+
+    def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+        """Run test code that is no case; where it fails because of the program, end with a report."""
+        try:
+            exec(code, namespace)
+        except UnsupportedTestError as error:
+            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+        except ModuleNotFoundError as error:
+            if "candidate_error" in error.__dict__:
+                self._report.end(**finding(error))
+            self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
+        except BaseException as error:
+            if "candidate_error" in error.__dict__:
+                self._report.end(**finding(error))
+            raise
+
     def _calls(self) -> None:
-        name = self._tests["entry_point"]
-        self._require(name)
-        function = self._session.named(name)
+        find = self._callee()
         self._report.write(total=len(self._tests["cases"]))
+        equal = _Comparison(self._tests["tolerance"], tuples_as_lists=self._tests["tuples_as_lists"])
         for number, case in enumerate(self._tests["cases"]):
             args, kwargs, expected = (Decoder(self._session.decode_special).decode(wire) for wire in case)
-            self._case(functools.partial(_call_and_compare, function, args, kwargs, expected), f"case {number}")
+            run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
+            self._case(run, f"case {number}")
+
+    def _callee(self) -> Callable[[], Callable[..., object]]:
+        """What gives the function under test: itself, or a method of a new `Solution` for each case."""
+        name = self._tests["entry_point"]
+        answers = self._session.resolve([name, _SOLUTION_CLASS])
+        if answers[name][0] != "missing":
+            function = self._session.named(name)
+            return lambda: function
+        if answers[_SOLUTION_CLASS][0] == "missing":
+            self._missing(name)
+        solution = self._session.named(_SOLUTION_CLASS)
+        return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
         name = self._tests["entry_point"]
         self._require(name)
+        tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
-        function = namespace[name] = self._session.named(name)
-        tree: ast.Module | str = self._tests["test"]
+        function = namespace[name] = self._session.named(name, tests.classes)
+        code = tests.code
         if self._everything:
-            tree = ast.parse(tree)
+            tree = ast.parse(self._tests["test"])
             namespace["__case__"] = self._case
-            total = sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
-            self._report.write(total=total)
+            self._report.write(total=sum(isinstance(node, ast.Assert) for node in ast.walk(tree)))
             tree = ast.fix_missing_locations(_SplitAsserts().visit(tree))
-        exec(compile(tree, "test.py", "exec", dont_inherit=True), namespace)
+            code = compile(tree, TEST_FILE, "exec", dont_inherit=True)
+        self._run_test_code(code, namespace)
         if self._everything:
             self._outside_cases(namespace["check"], function)
         else:
@@ -427,77 +177,158 @@ class Tester:
         """Run a check whose asserts are cases; what it raises between them fails the rest."""
         try:
             check(function)
+        except JobEndedError:
+            raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             self._report.write(passed=False, name="check", **finding(error))
 
     def _functions(self) -> None:
-        sys.modules[self._tests["module"]] = _ProgramModule(self._tests["module"], self._session, self._report)
-        namespace = self._trusted_namespace()
+        tests = compile_tests(self._tests["test"], TEST_FILE)
+        modules = self._tests["modules"]
+        sys.meta_path.append(_ProgramFinder(self._session, self._report, modules, tests.classes))
+        namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
+        sys.modules["tests"] = types.ModuleType("tests")
+        self._run_test_code(tests.code, namespace)
         try:
-            exec(compile(self._tests["test"], "test.py", "exec", dont_inherit=True), namespace)
-        except BaseException as error:
-            if "candidate_error" in error.__dict__:
-                self._report.end(**finding(error))
-            raise
-        cases = {name: value for name, value in namespace.items() if name.startswith("test_") and callable(value)}
-        self._report.write(total=len(cases))
-        for name, function in cases.items():
-            self._case(function, name)
+            cases = collect(namespace)
+        except UnsupportedTestError as error:
+            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+        total = len(cases)
+        self._report.write(total=total)
+        for case in cases:
+            if not self._case(case.run, case.name):
+                total -= 1
+                self._report.write(total=total)
 
     def _asserts(self) -> None:
-        namespace = self._trusted_namespace()
         setup, statements = self._tests["setup"], self._tests["asserts"]
-        sources = [ast.parse(source.replace("\r\n", "\n").strip()) for source in (setup, *statements)]
+        texts = [tidied(source) for source in (setup, *statements)]
+        sources = [ast.parse(text) for text in texts]
+        codes = [compile_tests(text, TEST_FILE).code for text in texts]
         self._report.write(total=len(statements))
+        namespace = self._trusted_namespace(drop=self._tests["entry_points"])
         self._provide(namespace, sources)
         if setup.strip():
-            self._run_setup(sources[0], namespace)
-        for statement, tree in zip(statements, sources[1:], strict=True):
-            code = compile(tree, "test.py", "exec", dont_inherit=True)
-            self._case(functools.partial(exec, code, namespace), statement.strip()[:_TEXT])
-
-    def _run_setup(self, tree: ast.Module, namespace: dict[str, Any]) -> None:
-        try:
-            exec(compile(tree, "setup.py", "exec", dont_inherit=True), namespace)
-        except Exception as error:  # noqa: BLE001 - recorded in the report
-            self._report.end(**finding(error))
+            self._run_test_code(codes[0], namespace)
+        for statement, code in zip(statements, codes[1:], strict=True):
+            self._case(functools.partial(exec, code, namespace), statement.strip()[:MAX_TEXT])
 
     def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
-        """Put what the tests name and don't define into their namespace, from the program."""
-        names = _free_names(trees) - namespace.keys()
-        entries = self._tests["entry_points"] or _shadowed_builtins(trees, names)
-        wanted = sorted((names - vars(builtins).keys()) | set(entries))
-        for name, answer in self._session.resolve(wanted).items():
+        """Put what the tests name and don't define into their namespace, from the program or the standard library."""
+        names = free_names(trees) - namespace.keys()
+        standard = standard_names(trees, names) - set(self._tests["entry_points"])
+        classes = names_of_classes(trees)
+        for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
-                namespace[name] = _standard_module(str(answer[1]))
+                # What the tests do with the name was judged without knowing which module the program gives to it.
+                self.leaves_no_trace = False
+                namespace[name] = self._session.module_of(answer)
             elif answer[0] != "missing":
-                namespace[name] = self._session.value_of(answer)
+                namespace[name] = self._session.value_of(answer, class_tested=name in classes)
+        for name in standard:
+            if not hasattr(builtins, name):
+                namespace[name] = importlib.import_module(name) if name in sys.stdlib_module_names else helper(name)
+
+
+_SOLUTION_CLASS = "Solution"
+_TEST_MODULES = (
+    "tests import from the standard library, this library's subset of pytest, the files that the problem gives, and the "
+    "program's modules, whose names are given in FunctionTests.module and FunctionTests.modules"
+)
+
+
+class _ProgramFinder(Loader):
+    """Lets tests import the program's modules, as proxies; nothing else of the program is found under any name."""
+
+    def __init__(self, session: Session, report: Report, modules: Collection[str], classes: Collection[str]) -> None:
+        self._session = session
+        self._report = report
+        session.program_modules = {name.partition(".")[0] for name in modules}
+        self._classes = classes
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        """Find a module of the program by its name."""
+        own = name.partition(".")[0] in self._session.program_modules
+        return ModuleSpec(name, self, is_package=True) if own else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Make the proxy of a module."""
+        return _ProgramModule(spec.name, self._session, self._report, self._classes)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Have the candidate import the module."""
+        self._session.request("import", None, module.__name__)
 
 
 class _ProgramModule(types.ModuleType):
-    """The program as a module of the tests: what they import from it is a proxy."""
+    """A module of the program, as the tests see it: what they import from it is a proxy."""
 
-    def __init__(self, name: str, session: Session, report: Report) -> None:
+    def __init__(self, name: str, session: Session, report: Report, classes: Collection[str]) -> None:
         super().__init__(name)
-        self._session = session
-        self._report = report
+        # Underscores keep these apart from the program's names, which come through __getattr__.
+        self.__dict__["__remote__"] = (session, report, classes)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        answer = self._session.resolve([name])[name]
+        session, report, classes = self.__dict__["__remote__"]
+        answer = session.resolve([name], self.__name__)[name]
         if answer[0] == "missing":
-            self._report.end(failure="exception", exception={"type": "ImportError", "message": f"no name {name!r}"})
+            return self._submodule(name, report)
         if answer[0] == "module":
-            return _standard_module(str(answer[1]))
-        return self._session.value_of(answer)
+            return session.module_of(answer)
+        return session.value_of(answer, class_tested=name in classes)
+
+    def _submodule(self, name: str, report: Report) -> types.ModuleType:
+        try:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        except ImportError:
+            message = f"{self.__name__} has no name {name!r}"
+            report.end(
+                failure="exception", exception={"type": "ImportError", "message": message, "file": None, "line": None}
+            )
+
+
+class _Comparison:
+    """Equality of a result with what was expected."""
+
+    def __init__(self, tolerance: float | None, *, tuples_as_lists: bool) -> None:
+        self._tolerance = tolerance
+        self._tuples_as_lists = tuples_as_lists
+
+    def __call__(self, result: object, expected: object) -> bool:
+        """Whether they are equal, by `==` or by what was asked for."""
+        if self._tuples_as_lists:
+            result, expected = _with_lists(result), _with_lists(expected)
+        if self._tolerance is None:
+            return bool(result == expected)
+        return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance))
+
+
+class _CloseFloats(pytest_subset.approx):
+    """Closeness of floats; two integers are equal or not."""
+
+    def _close_number(self, actual: Any, expected: Any) -> bool:
+        both_whole = isinstance(actual, int) and isinstance(expected, int)
+        return bool(actual == expected) if both_whole else super()._close_number(actual, expected)
+
+
+def _with_lists(value: object) -> object:
+    """The value with every tuple in it as a list, as JSON would have it."""
+    if isinstance(value, list | tuple):
+        return [_with_lists(item) for item in value]
+    return {key: _with_lists(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _call_and_compare(
-    function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], expected: object
+    find: Callable[[], Callable[..., object]],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, Any],
+    expected: object,
+    equal: Callable[[object, object], bool],
 ) -> None:
-    result = function(*args, **kwargs)
-    if not result == expected:
+    result = find()(*args, **kwargs)
+    if not equal(result, expected):
         raise AssertionError(f"got {_short(result)}, expected {_short(expected)}")
 
 
@@ -506,52 +337,6 @@ def _short(value: object) -> str:
         return repr(value)[:200]
     except ValueError:  # an int of more digits than Python will print
         return f"a {type(value).__name__} too long to print"
-
-
-def _standard_module(name: str) -> types.ModuleType:
-    """Import the tester's own copy of a module that the program imported; only of the standard library."""
-    if name.partition(".")[0] not in sys.stdlib_module_names:
-        raise ImportError(f"the tests use the module {name!r}, which the tester does not have")
-    return importlib.import_module(name)
-
-
-def _free_names(trees: list[ast.Module]) -> set[str]:
-    """Names that the trees load and nowhere bind."""
-    loaded: set[str] = set()
-    bound: set[str] = set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.Name):
-            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            bound.add(node.name)
-    return loaded - bound
-
-
-def _shadowed_builtins(trees: list[ast.Module], names: set[str]) -> set[str]:
-    """The function under test where it has the name of a builtin.
-
-    Tests may use builtins around the call (`set(f(x)) == ...`), and a program must not replace those. So a builtin's
-    name is the program's only where no other name can be the function under test.
-    """
-    if names - vars(builtins).keys() - sys.stdlib_module_names:
-        return set()
-    called = [_innermost_calls(tree) for tree in trees if tree.body]
-    return set.intersection(*called) if called else set()
-
-
-def _innermost_calls(tree: ast.Module) -> set[str]:
-    """Names of functions that are called with no call of another named function among their arguments."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    return {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _has_inner_call(call)}
-
-
-def _has_inner_call(call: ast.Call) -> bool:
-    inner = (node for argument in call.args for node in ast.walk(argument))
-    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) for node in inner)
 
 
 class _SplitAsserts(ast.NodeTransformer):
@@ -565,7 +350,7 @@ class _SplitAsserts(ast.NodeTransformer):
             orelse=_raise_assertion(node.msg or ast.Constant("")),
         )
         thunk = ast.Lambda(args=ast.arguments([], [], None, [], [], None, []), body=test)
-        name = ast.Constant(ast.unparse(node)[:_TEXT])
+        name = ast.Constant(ast.unparse(node)[:MAX_TEXT])
         call = ast.Call(func=ast.Name("__case__", ast.Load()), args=[thunk, name], keywords=[])
         return ast.copy_location(ast.Expr(call), node)
 
@@ -581,10 +366,49 @@ def _raise_assertion(message: ast.expr) -> ast.expr:
     return expression
 
 
-def run_tests() -> None:
+def run_alone() -> NoReturn:
     """Be the tester of one job."""
-    report = Report(REPORT)
-    try:
-        Tester(json.loads(read_all(TESTS)), Channel(CHANNEL), report).run()
-    except BaseException as error:  # noqa: BLE001 - recorded in the report
-        report.end(failure="broken_test", exception={"type": type(error).__name__, "message": str(error)[:_TEXT]})
+    report = Report(REPORT, ends_process=True)
+    _run(json.loads(read_all(TESTS)), Channel(REPLIES, REQUESTS), report)
+    raise AssertionError("a report ends the process")
+
+
+def serve() -> NoReturn:
+    """Be the tester of job after job, of those whose tests leave no trace in this process.
+
+    Each job comes as four descriptors, as `run_alone` has them, and is answered with a byte.
+    """
+    gc.enable()
+    control = socket.socket(fileno=CONTROL)
+    while True:
+        _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)
+        if len(descriptors) != _JOB_DESCRIPTORS:
+            os._exit(0)
+        answer = _serve_job(*descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(answer)
+
+
+def _serve_job(replies: int, requests: int, tests: int, report: int) -> bytes:
+    content = json.loads(read_all(tests))
+    if not leave_no_trace(content):
+        return NEEDS_OWN_PROCESS
+    stays = _run(content, Channel(replies, requests), Report(report, ends_process=False))
+    if not stays or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MAX_MEMORY_KIB:
+        os._exit(0)
+    return DONE
+
+
+def _run(tests: dict[str, Any], channel: Channel, report: Report) -> bool:
+    """Run tests and write the report; return whether the process is as before."""
+    tester = Tester(tests, channel, report)
+    with contextlib.suppress(JobEndedError):
+        try:
+            tester.run()
+        except JobEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            exception = {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}
+            report.end(failure="broken_test", exception=exception)
+    return tester.leaves_no_trace

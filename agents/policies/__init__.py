@@ -1,0 +1,1 @@
+"""Policies that sample somewhere else than in the model that learns."""

@@ -1,0 +1,478 @@
+"""`VLLMPolicy`: completions sampled by vLLM, with the weights of the policy that learns.
+
+vLLM gives whole completions: one `act` is as many tokens as the engine wrote, which `step_many` takes at once; the
+environment drops what follows its own end of an episode, such as a stop string, which the engine knows nothing of.
+The engine's log-probabilities are those of the distribution it sampled from, at the learner's temperature and of the learner's
+vocabulary; kernels and precision differ from the learner's, so an agent weighs its samples by truncated importance sampling.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.lora import merged
+from agents.policies.engine import Completion, Engine, Request, Sampling
+from agents.policies.vllm_process import ProcessEngine
+from agents.policies.vllm_server import ServerEngine
+from agents.policies.weights import SharedMemoryTransfer, checkpoint_weights, fitted
+from agents.policy import CausalLMPolicy
+from agents.sampling import mix
+from agents.types import Action
+from rlvr_envs import FixedActions, Observation, TokenVectorEnv
+from verifiers import EngineError, InvalidArgumentError, unknown_name
+
+WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
+_PROBED_ROWS, _PROBED_TOKENS = 4, 8
+_FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
+
+
+@dataclass(frozen=True)
+class VLLMConfig:
+    """How vLLM runs.
+
+    Raises:
+        InvalidArgumentError: If settings contradict each other.
+    """
+
+    server: str | None = None
+    """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a process of its own. See
+    docs/vllm.md for the options that the server needs."""
+    python: str | None = None
+    """The interpreter of that process, where vLLM is in another virtual environment."""
+    dtype: str | None = None
+    """In which the engine computes, such as "bfloat16"; None: as the learner does."""
+    weight_transfer: WeightTransfer = "auto"
+    """How new weights get to the engine: in a file in shared memory, which a CPU needs and any engine on this machine can take;
+    by CUDA IPC, to an engine on the learner's own GPU; by NCCL, to one on other GPUs. "auto" is IPC where the learner is on a
+    GPU, and else shared memory. IPC and NCCL need vLLM in the learner's environment too."""
+    sleep: bool = False
+    """Give the engine's GPU memory to the learner while no episodes are played."""
+    probe_tolerance: float | None = None
+    """How far the engine's log-probabilities may be from the learner's after new weights, as a mean over tokens in nats; None:
+    0.001 where both compute in float32, else 0.1."""
+    engine_args: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of `vllm.LLM`, such as max_model_len, gpu_memory_utilization, tensor_parallel_size, enforce_eager."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables of the process, such as VLLM_CPU_KVCACHE_SPACE (GiB)."""
+
+    def __post_init__(self) -> None:
+        kinds = ["auto", "shared-memory", "ipc", "nccl"]
+        if self.weight_transfer not in kinds:
+            raise unknown_name("weight_transfer", self.weight_transfer, kinds)
+        if self.server is not None and (self.python or self.engine_args or self.environment or self.dtype):
+            raise InvalidArgumentError(
+                "python, dtype, engine_args and environment are of an engine that is started here; give a server its own "
+                "options when you start it"
+            )
+        if self.probe_tolerance is not None and not self.probe_tolerance > 0:
+            raise InvalidArgumentError(f"probe_tolerance is greater than 0, got {self.probe_tolerance}")
+
+
+class _Transfer(Protocol):
+    def push(self, weights: Mapping[str, Tensor]) -> None: ...
+
+
+@dataclass
+class _Served:
+    """What the engine has of the learner; shared by the policies of all temperatures."""
+
+    version: int = 0
+    state: object = None
+    """Changes with every change of the learner's weights; None: the engine has to be given them."""
+    prompts: list[list[int]] = field(default_factory=list)
+    """What was asked last: the cache holds these for sure."""
+    readings: int = 0
+
+
+class VLLMPolicy:
+    """Samples whole completions with an engine that gets the learner's weights.
+
+    Give it to an agent as `sampler`, and close it in the end, or use it as a context manager.
+
+    A row's sampling depends on its episode's seed and its number of tokens, on the weights, and through rounding on what
+    the engine computes beside it.
+
+    Args:
+        policy: Whose weights, temperature, vocabulary, top-k, top-p and min-p these are. Top-k and the like need an engine that
+            says which tokens it kept: vLLM on a GPU.
+        config: How vLLM runs.
+        stop_tokens: The tokens that end a turn in the environment; see `for_env`.
+        max_new_tokens: The longest completion; None: as long as the observation's buffer.
+        legal_tokens: i8[v], the only tokens that the environment allows, 1 where legal; None: all.
+        engine: Takes the place of the one that `config` describes.
+
+    Raises:
+        EngineError: If the engine does not start.
+        InvalidArgumentError: If the engine has another model than the policy.
+    """
+
+    def __init__(
+        self,
+        policy: CausalLMPolicy,
+        config: VLLMConfig | None = None,
+        *,
+        stop_tokens: Sequence[int],
+        max_new_tokens: int | None = None,
+        legal_tokens: NDArray[np.int8] | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.policy = policy
+        self.temperature = policy.temperature
+        self.config = config or VLLMConfig()
+        self.stop_tokens = tuple(int(token) for token in stop_tokens)
+        self.max_new_tokens = max_new_tokens
+        self.legal_tokens = legal_tokens
+        if legal_tokens is not None and legal_tokens.shape != (policy.vocab_size,):
+            raise InvalidArgumentError(
+                f"legal_tokens has one entry for each of the policy's {policy.vocab_size} tokens, got {legal_tokens.shape}"
+            )
+        if any(not 0 <= token < policy.vocab_size for token in self.stop_tokens):
+            raise InvalidArgumentError(f"stop tokens are below {policy.vocab_size}, got {self.stop_tokens}")
+        self._allowed = self._allowed_tokens()
+        self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
+        self._seeds = np.zeros(0, dtype=np.uint64)
+        self._length = np.zeros(0, dtype=np.int64)
+        self._served = _Served()
+        with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
+            self.engine = engine or self._start(Path(folder))
+            try:
+                self._shapes: dict[str, list[int]] = self.engine.rpc("checkpoint_shapes")[0]
+                fitted(checkpoint_weights(policy.model), self._shapes)
+                self._transfer = self._make_transfer(self.engine, self._shapes)
+            except BaseException:
+                self.engine.close()
+                raise
+
+    @classmethod
+    def for_env(
+        cls,
+        policy: CausalLMPolicy,
+        env: TokenVectorEnv,
+        config: VLLMConfig | None = None,
+        *,
+        engine: Engine | None = None,
+    ) -> VLLMPolicy:
+        """Make a policy with an environment's stop tokens, budget and legal tokens.
+
+        Raises:
+            InvalidArgumentError: If which tokens are legal depends on those before, which an engine does not know.
+        """
+        rules = env.streams.rules
+        legal = rules.legal_actions
+        if legal is not None and not isinstance(legal, FixedActions):
+            raise InvalidArgumentError(
+                "which tokens this environment allows changes within a completion, and vLLM writes one in a single act: let "
+                "the policy sample by itself, one token at a time"
+            )
+        return cls(
+            policy,
+            config,
+            stop_tokens=np.flatnonzero(rules.stop_tokens()).tolist(),
+            max_new_tokens=rules.max_new_tokens,
+            legal_tokens=None if legal is None else legal.mask,
+            engine=engine,
+        )
+
+    @property
+    def version(self) -> int:
+        """The learner's version that the engine has."""
+        return self._served.version
+
+    def at_temperature(self, temperature: float) -> VLLMPolicy:
+        """Give a policy on the same engine at another temperature, such as 0 for greedy evaluation."""
+        other = copy.copy(self)
+        other.temperature = temperature
+        other._seeds, other._length = self._seeds[:0], self._length[:0]
+        return other
+
+    def close(self) -> None:
+        """End the engine that was started here, or the connection to a server."""
+        self.engine.close()
+
+    def __enter__(self) -> VLLMPolicy:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Acting
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes and the seeds u64[r] of their sampling."""
+        self._fit(int(rows.max(initial=-1)) + 1)
+        self._seeds[rows] = seeds
+        self._length[rows] = 0
+
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Write each row's completion; see `Policy.act`.
+
+        Raises:
+            EngineError: If the engine died.
+            InvalidArgumentError: If the mask is not the one of `legal_tokens`, or an observation is too long for the model.
+        """
+        single = observation["tokens"].ndim == 1
+        tokens = np.atleast_2d(observation["tokens"])
+        length = np.atleast_1d(observation["length"]).astype(np.int64)
+        count, width = tokens.shape
+        self._check_width(width)
+        self._fit(count)
+        room = width - length
+        wanted = (length > 0) & (room > 0) & (True if rows is None else rows)
+        asked = np.flatnonzero(wanted)
+        self._check_mask(action_mask, asked)
+        self._seed_unannounced(asked, length)
+        limit = np.minimum(room, self.max_new_tokens or width)
+        requests = [
+            Request(tokens[row, : length[row]].tolist(), seed, int(limit[row]))
+            for row, seed in zip(asked.tolist(), self._request_seeds(asked, length), strict=True)
+        ]
+        self._length[asked] = length[asked]
+        self._served.prompts = [request.prompt for request in requests[:_PROBED_ROWS]] or self._served.prompts
+        completions = self.engine.generate(requests, self._sampling()) if requests else []
+        action = self._action(count, asked, completions, action_mask is not None)
+        return _first_row(action) if single else action
+
+    def _sampling(self) -> Sampling:
+        policy = self.policy
+        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, self._allowed)
+
+    def _allowed_tokens(self) -> tuple[int, ...] | None:
+        """The tokens that the engine may choose, where those are not all of the model's."""
+        size = self.policy.vocab_size
+        if self.legal_tokens is not None:
+            return tuple(np.flatnonzero(self.legal_tokens).tolist())
+        has = int(self.policy.model.get_output_embeddings().weight.shape[0])
+        return tuple(range(size)) if size < has else None
+
+    def _check_width(self, width: int) -> None:
+        context = self._context_tokens()
+        if width > context:
+            raise InvalidArgumentError(
+                f"the environment's episodes have up to {width} tokens, prompt included, and the engine's context holds "
+                f"{context}: lower max_new_tokens or max_prompt_tokens, raise max_model_len, or use another model"
+            )
+
+    def _check_mask(self, mask: NDArray[np.int8] | None, asked: NDArray[np.int64]) -> None:
+        if mask is None:
+            return
+        legal = self.legal_tokens
+        if legal is None or (np.atleast_2d(mask)[asked].astype(bool) != legal.astype(bool)).any():
+            raise InvalidArgumentError(
+                "the environment limits tokens, and vLLM is told once which: give a VLLMPolicy the mask of a FixedActions as "
+                "legal_tokens (`for_env` does), and let the policy sample by itself where the legal tokens change"
+            )
+
+    def _fit(self, num_rows: int) -> None:
+        missing = max(0, num_rows - len(self._length))
+        self._seeds = np.pad(self._seeds, (0, missing))
+        self._length = np.pad(self._length, (0, missing), constant_values=np.iinfo(np.int64).max)
+
+    def _seed_unannounced(self, asked: NDArray[np.int64], length: NDArray[np.int64]) -> None:
+        """Seed the rows that began another episode without an announcement: their tokens are fewer than they were."""
+        rows = asked[length[asked] < self._length[asked]]
+        if len(rows):
+            self._served.readings += 1
+            origin = np.array([self.policy.seed % 2**64, self._served.readings], dtype=np.uint64)
+            base = mix(mix(origin[:1]) ^ origin[1:])
+            self._seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
+
+    def _request_seeds(self, rows: NDArray[np.int64], length: NDArray[np.int64]) -> list[int]:
+        """A seed for each turn of an episode, as vLLM takes them: below 2^63."""
+        words = mix(mix(self._seeds[rows]) ^ length[rows].astype(np.uint64))
+        return [int(word) for word in words >> np.uint64(1)]
+
+    def _action(self, count: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool) -> Action:
+        lengths = [len(completion.tokens) for completion in completions]
+        width = max(lengths, default=1)
+        action = Action(
+            np.zeros((count, width), dtype=np.int64),
+            np.zeros(count, dtype=np.int64),
+            np.zeros((count, width), dtype=np.float32),
+            self._kept(count, width, asked, completions, masked),
+        )
+        for row, completion in zip(asked.tolist(), completions, strict=True):
+            size = len(completion.tokens)
+            action.tokens[row, :size] = completion.tokens
+            action.logprobs[row, :size] = np.nan if self.temperature == 0 else completion.logprobs
+            action.counts[row] = size
+        return action
+
+    def _kept(
+        self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool
+    ) -> NDArray[np.uint8] | None:
+        """Which tokens each was chosen from; None where those are all."""
+        size = self.policy.vocab_size
+        if self._sampling().leaves_out:
+            kept = np.zeros((count, width, size), dtype=bool)
+            for row, completion in zip(asked.tolist(), completions, strict=True):
+                if completion.kept is None or len(completion.kept) != len(completion.tokens):
+                    raise EngineError(
+                        "the engine does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them "
+                        "out, or start a server with --return-sampling-mask on a GPU"
+                    )
+                for place, tokens in enumerate(completion.kept):
+                    kept[row, place, tokens] = True
+            return np.packbits(kept, axis=-1)
+        if not masked:
+            return None
+        assert self.legal_tokens is not None
+        packed = np.packbits(self.legal_tokens.astype(bool))
+        return np.broadcast_to(packed, (count, width, len(packed)))
+
+    # Weights
+
+    @contextlib.contextmanager
+    def sampling(self) -> Iterator[dict[str, float]]:
+        """Inside, the engine has the learner's weights as they are on entering; gives metrics of getting them there."""
+        metrics = self.sync()
+        try:
+            yield metrics
+        finally:
+            if self.config.sleep:
+                self.engine.sleep()
+                self._served.state = None
+
+    def sync(self) -> dict[str, float]:
+        """Give the engine the learner's weights, unless it has them, and compare log-probabilities of a few tokens.
+
+        Returns:
+            Nothing, or `sync_s`, and `sampling/probe_difference`: the mean absolute difference of engine and learner, in nats.
+
+        Raises:
+            InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
+            EngineError: If the engine died, or its log-probabilities are not the learner's.
+        """
+        state = (self.policy.version, sum(parameter._version for parameter in self.policy.model.parameters()))
+        if self._served.state == state:
+            return {}
+        started = time.perf_counter()
+        weights = fitted(checkpoint_weights(self.policy.model), self._shapes)
+        if self.config.sleep:
+            self.engine.wake("weights")
+        self._transfer.push(weights)
+        if self.config.sleep:
+            self.engine.wake("kv_cache")
+        self.engine.reset_prefix_cache()
+        difference = self.probe()
+        self._served.version, self._served.state = self.policy.version, state
+        return {"sync_s": time.perf_counter() - started, "sampling/probe_difference": difference}
+
+    def probe(self) -> float:
+        """The mean absolute difference between the engine's log-probabilities and the learner's, in nats.
+
+        The engine answers the prompts that it answered last, whose keys and values a stale cache would still hold.
+
+        Raises:
+            EngineError: If the difference is more than the tolerance.
+        """
+        prompts = self._served.prompts or [[token % self.policy.vocab_size] for token in range(_PROBED_ROWS)]
+        count = min(_PROBED_TOKENS, self.max_new_tokens or _PROBED_TOKENS)
+        requests = [
+            Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
+            for seed, prompt in enumerate(prompts)
+        ]
+        # Without top-k and the like, which both sides apply to the distribution that is compared here.
+        sampling = Sampling(self.policy.temperature, (), allowed_tokens=self._allowed)
+        completions = self.engine.generate(requests, sampling)
+        differences = [self._difference(*each) for each in zip(prompts, completions, strict=True)]
+        difference = float(np.concatenate(differences).mean())
+        if not difference <= self._tolerance():
+            raise EngineError(
+                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, and at most "
+                f"{self._tolerance():.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the learner's, its "
+                "vocabulary the same? Raise probe_tolerance if the difference is of precision only"
+            )
+        return difference
+
+    @torch.no_grad()
+    def _difference(self, prompt: list[int], completion: Completion) -> NDArray[np.float64]:
+        """The absolute difference f64[t] at each token of one completion."""
+        policy = self.policy
+        tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
+        legal = None
+        if self.legal_tokens is not None:
+            mask = torch.from_numpy(self.legal_tokens.astype(bool)).to(tokens.device)
+            legal = mask.expand(1, len(completion.tokens), -1)
+        found = policy.forward(tokens, len(prompt), legal).logprobs[0].double().cpu().numpy()
+        difference: NDArray[np.float64] = np.abs(found - np.array(completion.logprobs))
+        return difference
+
+    def _tolerance(self) -> float:
+        if self.config.probe_tolerance is not None:
+            return self.config.probe_tolerance
+        full = self.config.server is None and self._dtype() == "float32" and _dtype_of(self.policy) == "float32"
+        return _FULL_PRECISION_TOLERANCE if full else _HALF_PRECISION_TOLERANCE
+
+    # The engine
+
+    def _context_tokens(self) -> int:
+        """The longest sequence that the engine takes, as far as is known here."""
+        most = self.config.engine_args.get("max_model_len", self._context)
+        return np.iinfo(np.int64).max if most is None else int(most)
+
+    def _dtype(self) -> str:
+        return self.config.dtype or _dtype_of(self.policy)
+
+    def _weight_transfer(self) -> str:
+        kind = self.config.weight_transfer
+        if kind != "auto":
+            return kind
+        return "ipc" if self.policy.model.device.type == "cuda" else "shared-memory"
+
+    def _start(self, folder: Path) -> Engine:
+        """Start vLLM with the learner's model as it is, or connect to the server."""
+        if self.config.server is not None:
+            return ServerEngine(self.config.server)
+        merged(self.policy.model).save_pretrained(folder)
+        kind = self._weight_transfer()
+        settings = {
+            "dtype": self._dtype(),
+            "logprobs_mode": "processed_logprobs",
+            "skip_tokenizer_init": True,
+            "enable_prefix_caching": True,
+            "enable_sleep_mode": self.config.sleep,
+            "return_sampling_mask": self._sampling().leaves_out,
+            "weight_transfer_config": None if kind == "shared-memory" else {"backend": kind},
+            **self.config.engine_args,
+        }
+        return ProcessEngine(folder, settings, python=self.config.python, environment=self.config.environment)
+
+    def _make_transfer(self, engine: Engine, shapes: Mapping[str, Sequence[int]]) -> _Transfer:
+        kind = self._weight_transfer()
+        if kind == "shared-memory":
+            return SharedMemoryTransfer(engine)
+        from agents.policies.vllm_gpu import DeviceTransfer
+
+        return DeviceTransfer(engine, kind, fitted(checkpoint_weights(self.policy.model), shapes))
+
+
+def _dtype_of(policy: CausalLMPolicy) -> str:
+    """The precision that a policy computes in."""
+    return "bfloat16" if policy.precision == "bfloat16" else str(policy.model.dtype).removeprefix("torch.")
+
+
+def _first_row(action: Action) -> Action:
+    return Action(
+        action.tokens[0], action.counts[0], action.logprobs[0], None if action.kept is None else action.kept[0]
+    )

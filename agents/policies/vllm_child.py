@@ -1,0 +1,121 @@
+"""The process that holds vLLM: started by `agents.policies.vllm_process`, it answers one call after the other.
+
+`python -m agents.policies.vllm_child FD`, FD being the number of an open socket. The first message holds the arguments of
+`vllm.LLM`; each later one is (method, arguments). Each is answered by ("done", result) or ("failed", what went wrong).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from agents.policies.engine import Completion, Request, Sampling
+
+_POLL_S = 5.0
+"""How often the process looks whether the one that started it is still there."""
+
+
+class EngineInProcess:
+    """The calls that are answered, on a `vllm.LLM`.
+
+    Args:
+        settings: The arguments of `vllm.LLM`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        import vllm
+        from vllm.platforms import current_platform
+
+        if settings.get("return_sampling_mask") and current_platform.is_cpu():
+            raise NotImplementedError(
+                "vLLM on CPU does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them out"
+            )
+        self._vllm = vllm
+        self._llm = vllm.LLM(**settings)
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+        """Sample one completion for each request."""
+        prompts = [{"prompt_token_ids": request.prompt} for request in requests]
+        parameters = [self._parameters(request, sampling) for request in requests]
+        outputs = self._llm.generate(prompts, parameters, use_tqdm=False)
+        return [_completion(output.outputs[0], sampling) for output in outputs]
+
+    def _parameters(self, request: Request, sampling: Sampling) -> Any:
+        return self._vllm.SamplingParams(
+            seed=request.seed, max_tokens=request.max_tokens, **sampling_parameters(sampling)
+        )
+
+    def rpc(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every worker."""
+        return list(self._llm.collective_rpc(method, args=arguments))
+
+    def reset_prefix_cache(self) -> None:
+        """Forget the keys and values of earlier prompts."""
+        if not self._llm.reset_prefix_cache():
+            raise RuntimeError("vLLM could not reset its prefix cache: blocks of it are in use")
+
+    def sleep(self) -> None:
+        """Give the memory of weights and cache back."""
+        self._llm.sleep(level=2)
+
+    def wake(self, part: str) -> None:
+        """Take the memory of one part again."""
+        self._llm.wake_up(tags=[part])
+
+
+def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
+    """What vLLM's `SamplingParams` are told of a distribution, for any request."""
+    parameters: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "logprobs": 0,  # of the token that was sampled, and of no other
+        "detokenize": False,
+        "ignore_eos": True,  # what ends a completion is said by the environment alone
+        "stop_token_ids": list(sampling.stop_tokens),
+    }
+    if sampling.allowed_tokens is not None:
+        parameters["allowed_token_ids"] = list(sampling.allowed_tokens)
+    if sampling.leaves_out:
+        parameters |= {"top_k": sampling.top_k or 0, "top_p": sampling.top_p, "min_p": sampling.min_p}
+    return parameters
+
+
+def _completion(output: Any, sampling: Sampling) -> Completion:
+    tokens = list(output.token_ids)
+    logprobs = [said[token].logprob for token, said in zip(tokens, output.logprobs, strict=True)]
+    return Completion(tokens, logprobs, output.sampling_mask.token_ids if sampling.leaves_out else None)
+
+
+def main(descriptor: int) -> None:
+    """Answer calls until the other side goes away."""
+    os.set_inheritable(descriptor, False)  # vLLM's own processes must not keep the socket open
+    connection = Connection(descriptor)
+    parent = os.getppid()
+    engine = _answer(connection, EngineInProcess, connection.recv())
+    while engine is not None and os.getppid() == parent:
+        if not connection.poll(_POLL_S):
+            continue
+        try:
+            method, arguments = connection.recv()
+        except EOFError:
+            return
+        _answer(connection, getattr(engine, method), *arguments)
+
+
+def _answer(connection: Connection, call: Any, *arguments: Any) -> Any:
+    """Answer one call, and give its result; None if it failed."""
+    try:
+        result = call(*arguments)
+    except Exception as error:  # noqa: BLE001 - the other side raises it
+        traceback.print_exc()
+        connection.send(("failed", f"{type(error).__name__}: {error}"))
+        return None
+    connection.send(("done", None if call is EngineInProcess else result))
+    return result
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

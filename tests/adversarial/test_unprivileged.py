@@ -1,0 +1,145 @@
+"""A part of the hostile programs, run by a user without privileges and by root, with and without namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.adversarial.programs import programs
+
+NOBODY = 65534
+ROOT = Path(__file__).parents[2]
+EVERY = 4
+"""Of how many programs of the suite one is run here."""
+
+BECOME = """
+import ctypes, json, os, sys
+from verifiers.unit_tests.runtime import namespaces, syscalls
+hidden, uid, command = json.loads(sys.argv[1])
+if hidden:
+    # The interpreter lies in a folder of root's: in a mount namespace of our own, show it alone at the same place.
+    syscalls.check(syscalls.libc.unshare(ctypes.c_int(0x00020000)), "unshare")
+    handle = os.open(hidden, os.O_PATH)
+    namespaces._mount("none", "/", None, 0x44000)
+    namespaces._mount("tmpfs", "/" + hidden.split("/")[1], "tmpfs", 0)
+    namespaces._bind(handle, hidden)
+os.setgroups([])
+os.setresgid(uid, uid, uid)
+os.setresuid(uid, uid, uid)
+os.execv(command[0], command)
+"""
+
+RUN = """
+import ctypes, json, os, struct, sys
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests.runtime import seccomp, syscalls
+denied, sources = json.load(sys.stdin)
+if denied:
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    numbers = syscalls.NUMBERS[syscalls.MACHINE]
+    program = [(0x20, 0, 0, 0), (0x15, 0, 1, numbers[denied]), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7FFF0000)]
+    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    filtered = seccomp._Program(len(program), packed)
+    syscalls.check(syscalls.libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filtered), 0, 0), "prctl")
+problem = Problem("p", "", CallTests("solve", tuple(CallCase((n,), n * n + 7) for n in range(3, 6))))
+verifier = UnitTestVerifier(timeout_s=0.4, wall_s=6, memory_mib=300, output_mib=2, workers=2)
+verdicts = verifier.verify_batch(sources, [problem] * len(sources))
+children = [
+    child for pid in verifier.idle_servers for child in open(f"/proc/{pid}/task/{pid}/children").read().split()
+]
+found = [[v.score, *map(v.detail.get, ("isolation", "failure", "exception"))] for v in verdicts]
+print(json.dumps([os.getuid(), len(children), found]))
+verifier.close()
+"""
+
+
+def is_open_to_all(path: str) -> bool:
+    """Whether any user can reach a file."""
+    return all(os.stat(parent).st_mode & stat.S_IXOTH for parent in Path(path).resolve().parents)
+
+
+def run_as(uid: int, denied: str, sources: list[str]) -> tuple[int, int, list[tuple[float, str, str | None, object]]]:
+    """Run programs as a user to whom a system call is denied.
+
+    Returns:
+        The user's id, how many children the fork servers have in the end, and of each verdict score, isolation, failure
+        and exception.
+    """
+    command = [sys.executable, "-B", "-c", RUN]
+    if os.getuid() == 0:
+        if not is_open_to_all(str(ROOT / "verifiers" / "__init__.py")):
+            pytest.skip("the checkout lies where only root can read it")
+        hidden = "" if is_open_to_all(f"{sys.base_prefix}/bin/python") else sys.base_prefix
+        command = [sys.executable, "-B", "-c", BECOME, json.dumps([hidden, uid, command])]
+    done = subprocess.run(
+        command,
+        input=json.dumps([denied, sources]),
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if "unshare: Operation not permitted" in done.stderr:
+        pytest.skip("the interpreter lies where only root can read it, and root may not mount here")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return found[0], found[1], found[2]
+
+
+HONEST = "def solve(n): return n * n + 7"
+
+
+@pytest.mark.parametrize(
+    ("denied", "isolation"), [("", "namespaces+landlock+seccomp"), ("pivot_root", "landlock+seccomp")]
+)
+def test_hostile_programs_of_an_unprivileged_user(denied: str, isolation: str, tmp_path: Path) -> None:
+    hostile = [source for _, source in programs()][::EVERY]
+    canary = tmp_path / "canary"
+    canary.write_text("alive")
+    hostile = [source.replace("CANARY", str(canary)).replace("TARGET", str(tmp_path)) for source in hostile]
+    sources = [each for source in hostile for each in (source, HONEST)]
+    uid, children, verdicts = run_as(NOBODY, denied, sources)
+    assert uid != 0
+    assert children <= 2, "a tester for each server at most"
+    assert {verdict[1] for verdict in verdicts} <= {isolation, "landlock+seccomp"}, (
+        "some systems give users no namespaces"
+    )
+    assert [source for source, verdict in zip(sources, verdicts, strict=True) if verdict[0] != (source == HONEST)] == []
+    assert canary.read_text() == "alive"
+    assert os.listdir(tmp_path) == ["canary"]
+
+
+THREADS = """
+import threading
+def solve(n):
+    started, go = 0, threading.Event()
+    threading.stack_size(32768)
+    try:
+        while started < 1000:
+            threading.Thread(target=go.wait).start()
+            started += 1
+    except RuntimeError: pass
+    go.set()
+    return started
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="asks what becomes of root, and this is another user")
+@pytest.mark.parametrize("denied", ["", "pivot_root"])
+def test_root_becomes_a_user_whose_threads_are_limited(denied: str) -> None:
+    uid, _, verdicts = run_as(0, denied, [HONEST, "import os\ndef solve(n): return [os.getuid()]", THREADS])
+    assert uid == 0
+    assert verdicts[0][0] == 1
+    assert "got [0]" not in str(verdicts[1][3])
+    found = re.search(r"got (\d+)", str(verdicts[2][3]))
+    assert found is not None
+    assert 10 < int(found[1]) <= 128

@@ -1,0 +1,636 @@
+"""What must hold of every agent, whatever its advantages and loss are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents import (
+    AGENTS,
+    PPO,
+    A2CConfig,
+    Agent,
+    AgentConfig,
+    Batch,
+    CausalLMPolicy,
+    Correction,
+    CriticConfig,
+    DAPOConfig,
+    DrGRPOConfig,
+    Episode,
+    GDPOConfig,
+    GRPOConfig,
+    LearnerConfig,
+    MaxRLConfig,
+    NPGConfig,
+    OPOConfig,
+    PassAtKConfig,
+    PPOConfig,
+    ReinforceConfig,
+    ReinforcePlusPlusConfig,
+    ReMax,
+    ReMaxConfig,
+    RLOOConfig,
+    Trajectory,
+    TRPOConfig,
+    agent_classes,
+    make_batch,
+    rollout,
+    tiny_model,
+)
+from agents.losses import policy_gradient
+from tests.agents.agent_cases import (
+    CASES,
+    GROUP,
+    all_weights,
+    broken_rows,
+    gradient,
+    make_agent,
+    playing_policy,
+    prepared,
+    some_batch,
+    sort_env,
+    timeless,
+)
+from tests.agents.trajectories import scored, tiny_policy
+from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
+
+EVERY_CASE = pytest.mark.parametrize("case", CASES)
+EVERY_AGENT = pytest.mark.parametrize("name", AGENTS)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums split over threads round differently; one thread also suits models this small."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    """Equal but for float32 rounding, relative to the largest entry."""
+    scale = float(expected.abs().max())
+    assert scale > 1e-4, "nothing was learned, so nothing was compared"
+    assert float((found - expected).abs().max()) < 3e-6 * max(scale, 1.0)
+
+
+# Broken verifiers
+
+
+@EVERY_CASE
+def test_rows_of_a_broken_verifier_change_not_a_bit(case: str) -> None:
+    """Not the weights, nor a metric: in baselines, advantages, denominators and critics they do not exist."""
+    epochs = {} if case.split("/")[0] in ("trpo", "npg", "opo") else {"epochs": 2}
+    found: list[tuple[dict[str, float], Tensor]] = []
+    for rows in ([], broken_rows(1, [0, 1, 9, 9, 9]), broken_rows(2, [0, 1, 9, 9, 9])):
+        agent = make_agent(case, **epochs)
+        good = some_batch(agent.policy)
+        mixed = [*rows[:1], *good[:5], *rows[1:3], *good[5:], *rows[3:]]
+        metrics = agent.update(mixed)
+        metrics |= agent.update(mixed[::-1])
+        found.append((metrics | {"kl_coefficient": agent.kl_coefficient()}, all_weights(agent)))
+    (metrics, expected), *others = found
+    for other, weights in others:
+        assert torch.equal(weights, expected)
+        assert other == pytest.approx(metrics, rel=1e-12, nan_ok=True)
+
+
+@EVERY_CASE
+def test_a_batch_in_which_every_verifier_broke_changes_nothing(case: str) -> None:
+    agent = make_agent(case)
+    agent.update(some_batch(agent.policy))
+    before, state = all_weights(agent), agent.own_state()
+    metrics = agent.update(broken_rows(0, [0, 0, 0, 1, 1, 1]))
+    assert metrics["skipped"] == 1
+    assert torch.equal(all_weights(agent), before)
+    assert agent.own_state() == state
+    assert agent.steps == 2
+
+
+# What a gradient must not depend on
+
+
+@EVERY_CASE
+def test_the_gradient_does_not_depend_on_order_micro_batches_or_padding(case: str) -> None:
+    agent = make_agent(case)
+    rows = some_batch(agent.policy)
+    expected = gradient(agent, make_batch(rows))
+    turned = [rows[index] for index in np.random.default_rng(0).permutation(len(rows))]
+    assert_close(gradient(agent, make_batch(turned)), expected)
+    for size in (1, 64):
+        other = make_agent(case, learner={"micro_batch_size": size})
+        assert_close(gradient(other, make_batch(rows)), expected)
+    assert_close(gradient(agent, widened(make_batch(rows), 7)), expected)
+
+
+def widened(batch: Batch, columns: int) -> Batch:
+    """The same batch with more padding, of arbitrary tokens."""
+    pad = torch.nn.functional.pad
+    return dataclasses.replace(
+        batch,
+        tokens=pad(batch.tokens, (0, columns), value=3),
+        loss_mask=pad(batch.loss_mask, (0, columns)),
+        logprobs=pad(batch.logprobs, (0, columns)),
+        rewards=pad(batch.rewards, (0, columns)),
+    )
+
+
+@EVERY_CASE
+def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(case: str) -> None:
+    """The last token is 0, as padding is: lengths decide what is padding, so a stop token that is 0 is learned from."""
+    agent = make_agent(case)
+    rows = [ending_in_zero(one) for one in some_batch(agent.policy)]
+    batch, advantages = prepared(agent, make_batch(rows))
+    assert batch.loss_mask.gather(1, (batch.lengths - 1)[:, None]).all() or "mask" in case
+    together = torch.zeros_like(gradient(agent, make_batch(rows)))
+    weights = batch.valid.sum()
+    for row in range(len(rows)):
+        alone = batch.rows(torch.tensor([row]))
+        if alone.loss_mask.any():
+            agent.learner.backward(
+                alone,
+                advantages[row : row + 1, : alone.tokens.shape[1]],
+                agent.terms,
+                aggregation="sequence-mean-token-sum",  # type: ignore[arg-type] # a name will do
+            )
+            together += _gradients_so_far(agent) / weights
+    agent.learner.backward(batch, advantages, agent.terms, aggregation="sequence-mean-token-sum")  # type: ignore[arg-type]
+    found = _gradients_so_far(agent)
+    policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
+    if agent.critic is None or not agent.critic.reads_policy:  # the critic's error is a mean over tokens
+        assert_close(together[:policy_weights], found[:policy_weights])
+
+
+def ending_in_zero(one: Trajectory) -> Trajectory:
+    tokens, mask = one.tokens.copy(), one.policy_mask.copy()
+    tokens[-1], mask[-1] = 0, True
+    return dataclasses.replace(one, tokens=tokens, policy_mask=mask)
+
+
+def _gradients_so_far(agent: Agent) -> Tensor:
+    critic = [] if agent.critic is None else list(agent.critic.parameters())
+    parameters = [*agent.policy.parameters(), *critic]
+    return torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1) for p in parameters])
+
+
+def test_a_stop_token_that_is_also_padding_is_learned_from_and_padding_is_not() -> None:
+    """The character tokenizer's stop token is 0, the number that batches are padded with."""
+    env = sort_env("grpo")
+    assert env.unwrapped.tokenizer.eos_token == 0
+    agent = make_agent("grpo", playing_policy(env), problems_per_step=20)
+    trajectories, _ = agent.collect(env, 0)
+    ended = [one.terminated for one in trajectories]
+    assert 0 < sum(ended) < len(ended)
+    batch = make_batch(trajectories)
+    last = (batch.lengths - 1)[:, None]
+    assert batch.loss_mask.gather(1, last).all()
+    assert (batch.tokens.gather(1, last)[torch.tensor(ended)] == 0).all()
+    assert batch.loss_mask.sum(1).tolist() == [len(one.tokens) - one.prompt_length for one in trajectories]
+    assert agent.update(trajectories)["tokens"] == int(batch.loss_mask.sum())
+
+
+@EVERY_CASE
+def test_on_its_own_samples_every_ratio_is_1(case: str) -> None:
+    agent = make_agent(case)
+    metrics = agent.update(some_batch(agent.policy))
+    for name in ("ratio/min", "ratio/mean", "ratio/max"):
+        assert metrics[name] == pytest.approx(1, abs=1e-5)
+    assert metrics["sampling/sampling_logp_difference/max"] < 1e-5
+
+
+@pytest.mark.parametrize("case", ["reinforce", "rloo", "grpo", "dr-grpo", "dapo", "gspo", "cispo", "maxrl", "remax"])
+def test_leaving_out_completions_of_advantage_0_changes_no_gradient(case: str) -> None:
+    found = []
+    for skip in (True, False):
+        agent = make_agent(case, learner={"skip_zero_advantages": skip})
+        rows = with_a_flat_group(some_batch(agent.policy), baseline="reinforce" in case)
+        agent.update(rows)
+        found.append((torch.cat([p.grad.reshape(-1) for p in agent.policy.parameters()]), all_weights(agent)))
+    assert_close(found[0][0], found[1][0])
+    # Adam's first step is the gradient's sign: compare where it is more than rounding.
+    clear = found[1][0].abs() > 1e-4
+    assert torch.allclose(found[0][1][clear], found[1][1][clear], atol=1e-5)
+
+
+def with_a_flat_group(rows: list[Trajectory], *, baseline: bool) -> list[Trajectory]:
+    """The first group's scores become those that give advantage 0: all equal, or equal to the batch's mean."""
+    mean = float(np.mean([one.score for one in rows[GROUP:]])) if baseline else 0.25
+
+    def flat(one: Trajectory) -> Trajectory:
+        rewards = np.zeros(len(one.tokens))
+        rewards[-1] = mean
+        return dataclasses.replace(one, rewards=rewards)
+
+    return [*map(flat, rows[:GROUP]), *rows[GROUP:]]
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_batch_without_any_signal_moves_nothing_although_adam_has_momentum(skip: bool) -> None:
+    agent = make_agent("grpo", learner={"skip_zero_advantages": skip, "weight_decay": 0.1})
+    rows = some_batch(agent.policy)
+    agent.update(rows)
+    before = all_weights(agent)
+    metrics = agent.update([scored(1.0, group=index // GROUP) for index in range(6)])
+    assert metrics["skipped"] == 1
+    assert torch.equal(all_weights(agent), before)
+
+
+# Saving, loading, going on
+
+
+RESUMED: dict[str, dict[str, Any]] = {
+    **{case: {} for case in CASES if case in AGENTS},
+    "reinforce/moving-average": {},
+    "reinforce/value": {},
+    "ppo/separate": {},
+    "grpo/kl": {"kl_coefficient": 0.2, "kl_target": 0.05, "kl_horizon": 50, "reference_sync_every": 3},
+    "ppo": {"epochs": 2, "minibatches": 2, "critic": CriticConfig("separate", value_clip=0.2)},
+    "rloo/kl": {"kl_coefficient_end": 0.5, "learner": {"schedule_steps": 5, "schedule": "linear"}},
+    "dapo": {"max_rounds": 3},
+}
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_an_agent_that_was_saved_and_loaded_goes_on_to_the_bit(case: str, tmp_path: Path) -> None:
+    name = CASES[case][0]
+    env = sort_env(name)
+    straight: list[dict[str, float]] = []
+    first = make_agent(case, playing_policy(env), **RESUMED[case])
+    start = all_weights(first)
+    first.learn(env, steps=2)
+    assert not torch.equal(all_weights(first), start)
+    first.save(tmp_path / "saved")
+    first.learn(env, steps=3, callbacks=[lambda _, metrics: straight.append(timeless(metrics))])
+
+    resumed: list[dict[str, float]] = []
+    second = make_agent(case, playing_policy(env, seed=1), **RESUMED[case])
+    second.load(tmp_path / "saved")
+    assert second.steps == 2
+    second.learn(sort_env(name), steps=3, callbacks=[lambda _, metrics: resumed.append(timeless(metrics))])
+    assert torch.equal(all_weights(second), all_weights(first))
+    assert len(straight) == 1
+    for one, other in zip(straight, resumed, strict=True):
+        assert one.keys() == other.keys()
+        assert all(one[key] == other[key] or math.isnan(one[key]) for key in one), (one, other)
+    assert (second.steps, second.rounds, second.tokens) == (first.steps, first.rounds, first.tokens)
+    assert second.policy.version == first.policy.version
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused_and_leaves_the_agent_as_it_is(tmp_path: Path) -> None:
+    make_agent("reinforce").save(tmp_path / "plain")
+    make_agent("reinforce/value").save(tmp_path / "critic")
+    make_agent("grpo/kl").save(tmp_path / "reference")
+
+    def refused(agent: Agent, saved: str, message: str) -> None:
+        before = all_weights(agent)
+        with pytest.raises(CheckpointError, match=message):
+            agent.load(tmp_path / saved)
+        assert torch.equal(all_weights(agent), before)
+
+    noise = tiny_policy()
+    with torch.no_grad():
+        noise.parameters()[0].add_(1.0)
+    refused(make_agent("rloo", noise), "plain", "is of agent 'reinforce', not of 'rloo'")
+    refused(make_agent("reinforce/value", noise), "plain", "has no critic, and this agent has a critic")
+    refused(make_agent("reinforce", noise), "critic", "has a critic, and this agent has no critic")
+    separate = make_agent("reinforce/value", noise, critic=CriticConfig("separate"))
+    refused(separate, "critic", "has one kind of critic, and this agent has another")
+    refused(make_agent("grpo", noise), "reference", "has a reference, and this agent has no reference")
+    steered = make_agent("grpo/kl", noise, kl_target=0.1)
+    refused(steered, "reference", "has no KL controller, and this agent has a KL controller")
+    larger = CausalLMPolicy(tiny_model(16, layers=2, hidden_size=16, heads=2, intermediate_size=32))
+    refused(make_agent("reinforce", larger), "plain", "is of another model")
+    refused(make_agent("reinforce", gpt2()), "plain", "is of another model: a qwen2, and this is a gpt2")
+    (tmp_path / "plain" / "state.pt").write_bytes(b"nothing")
+    refused(make_agent("reinforce", noise), "plain", "is damaged: state.pt can't be read")
+
+
+def gpt2() -> CausalLMPolicy:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return CausalLMPolicy(GPT2LMHeadModel(GPT2Config(vocab_size=16, n_positions=32, n_embd=16, n_layer=1, n_head=2)))
+
+
+# The whole loop
+
+
+@EVERY_AGENT
+def test_legal_actions_are_the_same_distribution_in_sampling_and_in_learning(name: str) -> None:
+    """Moves on a grid are 4 tokens of 13: without the masks, the ratios would be far from 1."""
+    if name in ("gdpo", "maxrl"):
+        pytest.skip("moves cost something and scores are in one piece there: neither is for this agent")
+    env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=8, n=2, copy=False)
+    agent = make_agent(name, playing_policy(env))
+    found: list[dict[str, Any]] = []
+    agent.learn(env, steps=1, callbacks=[lambda _, metrics: found.append(dict(metrics))])
+    assert found[0]["sampling/sampling_logp_difference/max"] < 1e-5
+    assert found[0]["ratio/max"] == pytest.approx(1, abs=1e-5)
+    assert 0 < found[0]["entropy"] < math.log(4)
+
+
+def test_generated_tokens_are_counted_that_are_not_learned_from() -> None:
+    env = sort_env("remax")
+    agent = make_agent("remax", playing_policy(env))
+    trajectories, _ = agent.collect(env, 0)
+    sampled = sum(int(one.policy_mask.sum()) for one in trajectories)
+    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.episodes(env, 0))
+    again = make_agent("remax", playing_policy(env))
+    again.learn(env, steps=1)
+    assert again.tokens == sampled + sum(int(one.policy_mask.sum()) for one in greedy)
+
+
+def test_remax_compares_with_the_greedy_completion_of_the_same_problem() -> None:
+    env = sort_env("remax")
+    agent = make_agent("remax", playing_policy(env), group_size=2)
+    trajectories, rounds = agent.collect(env, 0)
+    once = agent.episodes(env, 0)[::2]
+    greedy = {one.problem_id: one.score for one in rollout(env, agent.policy.at_temperature(0.0), once)}
+    assert rounds == 1
+    assert [one.baseline for one in trajectories] == [greedy[one.problem_id] for one in trajectories]
+
+
+def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_verifier_broke() -> None:
+    agent = make_agent("remax")
+    batch = make_batch([scored(1.0, baseline=math.nan), scored(1.0, baseline=0.25)])
+    assert torch.where(batch.loss_mask, agent.advantages(batch), 0.0).tolist() == [[0, 0, 0], [0, 0.75, 0.75]]
+    assert not agent.advantages(make_batch([scored(1.0, baseline=math.nan)])).any()
+    with pytest.raises(InvalidArgumentError, match=r"no trajectory carries the score .* use ReMax.collect"):
+        agent.update([scored(1.0)])
+
+
+# By hand, as in a notebook
+
+
+@dataclasses.dataclass(frozen=True)
+class MineConfig(AgentConfig):
+    """What a user writes: nothing of its own."""
+
+
+class BestOfGroup(Agent):
+    """A user's agent: only the best completions of each group are learned from."""
+
+    name = "best-of-group"
+
+    def advantages(self, batch: Batch) -> Tensor:
+        best = torch.zeros(len(batch), dtype=torch.float64)
+        for group in batch.groups.unique():
+            rows = (batch.groups == group) & batch.valid
+            best[rows] = (batch.scores[rows] == batch.scores[rows].max()).double()
+        return best[:, None].expand(batch.tokens.shape)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        return policy_gradient(logprobs, advantages)
+
+
+def test_a_users_agent_of_ten_lines_learns_saves_and_goes_on(tmp_path: Path) -> None:
+    env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=16, n=2, copy=False)
+    config = MineConfig(problems_per_step=8, group_size=8, learner=LearnerConfig(learning_rate=0.02))
+    agent = BestOfGroup(playing_policy(env), config)
+    rewards: list[float] = []
+    agent.learn(env, steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
+    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.1
+    agent.save(tmp_path / "saved")
+    other = BestOfGroup(playing_policy(env, seed=1), config)
+    other.load(tmp_path / "saved")
+    assert torch.equal(all_weights(other), all_weights(agent))
+
+
+def test_the_parts_of_a_step_by_hand_are_the_step() -> None:
+    env = sort_env("grpo")
+    whole, parts = make_agent("grpo", playing_policy(env)), make_agent("grpo", playing_policy(env))
+    whole.learn(env, steps=2)
+    for number in range(2):
+        trajectories = rollout(env, parts.policy, parts.episodes(env, number))
+        batch = parts.prepare(make_batch(trajectories))
+        parts.optimize(batch, parts.advantages(batch))
+    assert torch.equal(all_weights(parts), all_weights(whole))
+
+
+def test_update_by_hand_counts_the_step() -> None:
+    agent = make_agent("ppo", minibatches=2)
+    rows = some_batch(agent.policy)
+    agent.update(rows)
+    assert (agent.steps, agent.learner.steps) == (1, 2)
+
+
+def test_a_policy_acts_in_a_plain_gymnasium_loop() -> None:
+    env = gymnasium.make("rlvr/GridWorld-v0", n=2)
+    agent = make_agent("ppo", playing_policy(gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=1, n=2)))
+    observation, info = env.reset(seed=3)
+    ended = False
+    while not ended:
+        action = agent.policy.act(observation, action_mask=info["action_mask"])
+        observation, _, terminated, truncated, info = env.step(int(action.tokens[0]))
+        ended = terminated or truncated
+    assert info["verdict"] is not None
+
+
+# Mistakes are named before anything is played
+
+
+GROUPED = {
+    "rloo": RLOOConfig,
+    "grpo": GRPOConfig,
+    "dr-grpo": DrGRPOConfig,
+    "dapo": DAPOConfig,
+    "gspo": agent_classes("gspo")[1],
+    "cispo": agent_classes("cispo")[1],
+    "gdpo": GDPOConfig,
+    "maxrl": MaxRLConfig,
+    "opo": OPOConfig,
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
+    settings = {"max_tokens": 9} if name == "dr-grpo" else {}
+    with pytest.raises(
+        InvalidArgumentError, match="group_size is at least 2, since scores are compared in groups; got 1"
+    ):
+        GROUPED[name](group_size=1, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"aggregation": "token-meen"}, "'token-meen'.*Did you mean 'token-mean'"),
+        ({"kl_estimator": "k4"}, "'k4'.*Did you mean 'k"),
+        ({"kl_placement": "los"}, "'los'.*Did you mean 'loss'"),
+        ({"truncation": "scores"}, "'scores'.*Did you mean 'score'"),
+        ({"importance_correction": "token-truncated"}, "Did you mean 'token-truncate'"),
+        ({"problems_per_step": 0}, "problems_per_step is at least 1, got 0"),
+        ({"epochs": 0}, "epochs is at least 1, got 0"),
+        ({"kl_coefficient": -0.1}, "kl_coefficient is a number from 0 on, got -0.1"),
+        ({"kl_coefficient_end": -0.1}, "kl_coefficient_end is a number from 0 on"),
+        ({"kl_coefficient": math.nan}, "kl_coefficient is a number from 0 on, got nan"),
+        ({"entropy_coefficient": math.inf}, "entropy_coefficient is a number from 0 on, got inf"),
+        ({"entropy_coefficient_end": 0.1}, "needs schedule_steps"),
+        ({"importance_cap": 0.5}, "importance_cap is at least 1"),
+        ({"max_tokens": 0}, "max_tokens is at least 1, got 0"),
+        ({"truncation_reward": math.nan}, "truncation_reward is a number, got nan"),
+        ({"reference_sync_every": 0}, "reference_sync_every is at least 1, or None, got 0"),
+        ({"reference_sync_mix": 0.0}, r"reference_sync_mix is in \(0, 1\], got 0.0"),
+        ({"kl_target": 0.1}, "steers a kl_coefficient that starts above 0"),
+        ({"kl_target": 0.1, "kl_coefficient": 0.1, "kl_horizon": 2}, "kl_horizon is more than a fifth"),
+        ({"kl_coefficient": 0.1, "kl_placement": "loss", "kl_estimator": "k1"}, "holds nothing back"),
+        ({"aggregation": "sequence-mean-token-sum-norm", "max_tokens": None}, "needs max_tokens, its constant length"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], message: str) -> None:
+    for name in AGENTS:
+        needed = {"max_tokens": 9} if name == "dr-grpo" else {}
+        with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+            agent_classes(name)[1](**{**needed, **settings})
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (
+            GRPOConfig,
+            {"problems_per_step": 5, "group_size": 3, "minibatches": 4},
+            "can't be divided into minibatches=4",
+        ),
+        (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of one size"),
+        (GRPOConfig, {"scale": "group-sdt"}, "Did you mean 'group-std'"),
+        (GRPOConfig, {"clip_high": -1.0}, "clip_high at least 0"),
+        (GRPOConfig, {"truncation": "bootstrap"}, "goes on from a critic's value: set critic="),
+        (GRPOConfig, {"truncation": "soft-overlong"}, "needs max_tokens and overlong_margin"),
+        (GRPOConfig, {"truncation": "soft-overlong", "max_tokens": 5, "overlong_margin": 6}, "from 1 to max_tokens=5"),
+        (GRPOConfig, {"kl_target": 0.1, "kl_coefficient": 0.1, "kl_coefficient_end": 0.0}, "either steered"),
+        (DrGRPOConfig, {}, "needs max_tokens, its constant length"),
+        (DAPOConfig, {"max_rounds": 0}, "max_rounds is at least 1, got 0"),
+        (PassAtKConfig, {"group_size": 4, "k": 4}, "less than group_size, got k=4 and group_size=4"),
+        (PassAtKConfig, {"k": 0}, "k is at least 1"),
+        (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "has to be positive: set kl_placement='loss'"),
+        (GDPOConfig, {"truncation": "fixed-reward"}, "compares the parts of a score"),
+        (OPOConfig, {"epochs": 2}, "exactly on-policy"),
+        (A2CConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
+        (A2CConfig, {"steps_ahead": 0}, "steps_ahead is at least 1"),
+        (A2CConfig, {"trace_decay": 1.1}, r"trace_decay is in \[0, 1\]"),
+        (PPOConfig, {"critic": None}, "without one, see GRPO"),
+        (PPOConfig, {"dual_clip": 1.0}, "dual_clip is greater than 1"),
+        (TRPOConfig, {"critic": None}, "TRPOConfig needs a critic"),
+        (TRPOConfig, {"max_kl": 0.0}, "max_kl is greater than 0"),
+        (TRPOConfig, {"minibatches": 2}, "epochs and minibatches are 1"),
+        (NPGConfig, {"damping": -1.0}, "damping is at least 0"),
+        (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
+        (ReinforceConfig, {"critic": CriticConfig()}, "uses no critic: leave it out, or set baseline='value'"),
+        (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size is at least 2"),
+        (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
+        (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
+        (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip is greater than 0"),
+    ],
+)
+def test_settings_of_one_agent_that_cannot_be_meant_are_named(
+    kind: Any, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        kind(**settings)
+
+
+def test_an_unknown_agent_is_told_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'grpo'"):
+        agent_classes("grpoo")
+
+
+@pytest.mark.parametrize("name", ["rloo", "remax", "grpo", "opo", "reinforce++"])
+def test_a_critic_that_nobody_would_listen_to_is_refused(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="has no use for a critic"):
+        make_agent(name, critic=CriticConfig())
+
+
+class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # whatever it wraps
+    """Counts the steps that were made, and may spoil rewards."""
+
+    steps = 0
+    spoil: float | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "step_many":
+            return self._step_many
+        return super().__getattr__(name)
+
+    def _step_many(self, tokens: Any, counts: Any) -> Any:
+        self.steps += 1
+        observation, reward, terminated, truncated, info = self.env.step_many(tokens, counts)  # type: ignore[attr-defined]
+        if self.spoil is not None:
+            info = {**info, "rewards": info["rewards"] + self.spoil}
+        return observation, reward, terminated, truncated, info
+
+
+def test_gdpo_finds_out_at_the_first_episode_that_scores_have_no_parts() -> None:
+    env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", max_new_tokens=4, copy=False)
+    counted = CountsSteps(env)
+    agent = make_agent("gdpo", playing_policy(env))
+    with pytest.raises(InvalidArgumentError, match=r'GDPO needs a score of several parts.*"weighted_sum"'):
+        agent.learn(counted, steps=5)
+    assert counted.steps <= 4  # one episode of 4 tokens
+    assert agent.steps == 0
+
+
+def test_maxrl_finds_out_at_the_first_episode_that_scores_are_negative() -> None:
+    env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=1, n=4, max_new_tokens=1, copy=False)
+    counted = CountsSteps(env)
+    agent = make_agent("maxrl", playing_policy(env))
+    with pytest.raises(InvalidArgumentError, match=r"MaxRL needs scores of at least 0 .* is -0.01"):
+        agent.learn(counted, steps=5)
+    assert counted.steps <= 3
+
+
+@pytest.mark.parametrize("spoil", [math.nan, math.inf])
+def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil: float, tmp_path: Path) -> None:
+    from agents import Run
+    from agents.run import latest_checkpoint
+
+    env = sort_env("grpo")
+    counted = CountsSteps(env)
+    agent = make_agent("grpo", playing_policy(env))
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    agent.learn(counted, steps=1)
+
+    def break_it(step: int, _: Any) -> None:
+        counted.spoil = spoil if step == 2 else None
+
+    before = all_weights(agent)
+    with pytest.raises(
+        InvalidArgumentError, match=r"the reward of token \d+ is (nan|inf) in an episode of problem 'sort/"
+    ):
+        agent.learn(counted, steps=5, run=run, callbacks=[break_it])
+    run.close()
+    assert agent.steps == 2
+    assert not torch.equal(all_weights(agent), before)
+    kept = latest_checkpoint(tmp_path / "run")
+    assert kept is not None
+    assert kept.name == "step-000002"
+
+
+def test_groups_and_greedy_baselines_need_problems_that_can_be_chosen() -> None:
+    from tests.agents.test_adapter import foreign
+
+    with pytest.raises(InvalidArgumentError, match="needs an environment with num_problems"):
+        make_agent("grpo").learn(foreign(2), steps=1)
+    with pytest.raises(InvalidArgumentError, match="answers each problem twice"):
+        make_agent("remax").learn(foreign(2), steps=1)
+
+
+def test_a_policy_that_is_greedy_cannot_learn() -> None:
+    with pytest.raises(InvalidArgumentError, match="temperature 0"):
+        PPO(tiny_policy(0.0), PPOConfig())
+
+
+def test_choices_may_be_given_as_text_or_as_members() -> None:
+    assert GRPOConfig(importance_correction="token-mask").importance_correction is Correction.TOKEN_MASK  # type: ignore[arg-type]
+    assert ReMax.name == "remax"
+    assert Episode(1, 2, 3).group == 2

@@ -1,0 +1,251 @@
+"""Critics: whose state a value belongs to, what it is fitted to, and what its gradient reaches."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents import CausalLMPolicy, Critic, CriticConfig, make_batch
+from agents.critic import make_critic
+from agents.metrics import explained_variance
+from agents.passes import state_values
+from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch
+from tests.agents.test_trust_region import gpt2
+from tests.agents.trajectories import random_trajectory, tiny_policy, trajectory
+from verifiers import InvalidArgumentError
+
+KINDS = ["head", "separate"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small are slower on several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def opinionated(policy: CausalLMPolicy, kind: Any) -> Critic:
+    """A critic whose layer is not 0."""
+    critic = make_critic(policy, CriticConfig(kind))
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        critic.layer.weight.copy_(torch.randn(critic.layer.weight.shape, generator=generator))
+        critic.layer.bias.fill_(0.3)
+    return critic
+
+
+def values_of_prefixes(policy: CausalLMPolicy, critic: Critic, tokens: np.ndarray) -> list[float]:
+    """The value of each prefix, the empty one left out: each read alone, its last state through the layer."""
+    body = policy.model.base_model
+    found = []
+    for end in range(1, len(tokens) + 1):
+        with torch.no_grad():
+            state = body(input_ids=torch.from_numpy(tokens[:end].astype(np.int64))[None]).last_hidden_state[0, -1]
+            found.append(float(critic.layer(state)))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", ["qwen2", "gpt2"])
+@pytest.mark.parametrize("size", [1, 2, 64])
+def test_a_value_belongs_to_the_prefix_before_its_token_and_the_last_to_the_whole(
+    kind: str, model: str, size: int
+) -> None:
+    policy = tiny_policy() if model == "qwen2" else CausalLMPolicy(gpt2())
+    critic = opinionated(policy, kind)
+    generator = np.random.default_rng(0)
+    rows = [random_trajectory(generator, score=1.0) for _ in range(5)]
+    rows = [dataclasses.replace(one, tokens=one.tokens % policy.vocab_size) for one in rows]
+    batch = make_batch(rows)
+    values, last = state_values(policy, critic, batch, size)
+    assert values.dtype == last.dtype == torch.float64
+    for row, one in enumerate(rows):
+        prefixes = values_of_prefixes(policy, critic, one.tokens)
+        for t in range(values.shape[1]):
+            expected = prefixes[t - 1] if t < len(one.tokens) and one.policy_mask[t] else 0.0
+            assert float(values[row, t]) == pytest.approx(expected, abs=2e-5)
+        assert float(last[row]) == pytest.approx(prefixes[-1], abs=2e-5)
+
+
+def test_values_begin_at_0() -> None:
+    policy = tiny_policy()
+    for kind in KINDS:
+        values, last = state_values(
+            policy, make_agent("a2c", policy, critic=CriticConfig(kind)).critic, make_batch(some_batch(policy)), 4
+        )  # type: ignore[arg-type]
+        assert not values.any()
+        assert not last.any()
+
+
+def test_a_head_needs_the_policys_states() -> None:
+    with pytest.raises(InvalidArgumentError, match="with_states=True"):
+        make_critic(tiny_policy(), CriticConfig("head")).values(torch.zeros(1, 3, dtype=torch.long), 1, None)
+
+
+# What it is fitted to
+
+
+def prepare_with(kind: str, rows: list[Any], **settings: Any) -> tuple[Any, Any, Tensor, Tensor, Tensor]:
+    agent = make_agent("a2c", critic=CriticConfig(kind), trace_decay=1.0, **settings)  # type: ignore[arg-type]
+    agent.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
+    batch, advantages = prepared(agent, make_batch(rows))
+    assert batch.values is not None
+    assert batch.value_targets is not None
+    return agent, batch, advantages, batch.values, batch.value_targets
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
+    def target(rule: str, **fields: Any) -> tuple[float, float]:
+        """What the last token's value is fitted to, and V of the state after it; the reward there is 2."""
+        rows = [trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], **fields)]
+        agent, batch, advantages, values, targets = prepare_with(kind, rows, truncation=rule, discount=0.5)
+        last = state_values(agent.policy, agent.critic, batch, 4)[1]
+        assert float(advantages[0, 2]) == pytest.approx(float(targets[0, 2] - values[0, 2]))
+        assert float(targets[0, 1]) == pytest.approx(0.5 * float(targets[0, 2]))
+        return float(targets[0, 2]), float(last[0])
+
+    cut = {"terminated": False, "truncated": True}
+    found, after = target("bootstrap", **cut)
+    assert abs(after) > 0.1
+    assert found == pytest.approx(2 + 0.5 * after)
+    assert target("score", **cut)[0] == 2
+    assert target("bootstrap")[0] == 2
+
+
+def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
+    rows = [
+        trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], truncated=cut)
+        for cut in (True, False)
+    ]
+    agent = make_agent("reinforce/value", discount=0.5)
+    agent.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
+    batch, advantages = prepared(agent, make_batch(rows))
+    assert batch.values is not None
+    assert batch.value_targets is not None
+    after = float(state_values(agent.policy, agent.critic, batch, 4)[1][0])  # type: ignore[arg-type]
+    assert batch.value_targets[:, 2].tolist() == pytest.approx([2 + 0.5 * after, 2])
+    assert batch.value_targets[:, 1].tolist() == pytest.approx([1 + 0.25 * after, 1])
+    torch.testing.assert_close(advantages[:, 1:], (batch.value_targets - batch.values)[:, 1:])
+
+
+@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
+    """0.5 mean max((V - G)^2, (clipped V - G)^2), after the values have moved from those before the update."""
+    agent = make_agent("ppo", critic=CriticConfig(kind, value_clip=clip, value_coefficient=0.7))  # type: ignore[arg-type]
+    agent.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
+    batch, advantages = prepared(agent, make_batch(some_batch(agent.policy)))
+    with torch.no_grad():
+        agent.critic.layer.bias.add_(0.2)  # type: ignore[union-attr]
+    settings: dict[str, Any] = {"aggregation": agent.config.aggregation}
+    metrics = agent.learner.step(batch, advantages, agent.terms, **settings)
+    assert batch.values is not None
+    assert batch.value_targets is not None
+    errors = []
+    for old, goal in zip(
+        batch.values[batch.loss_mask].tolist(), batch.value_targets[batch.loss_mask].tolist(), strict=True
+    ):
+        new = old + 0.2
+        kept = new if clip is None else min(max(new, old - clip), old + clip)
+        errors.append(0.5 * max((new - goal) ** 2, (kept - goal) ** 2))
+    assert metrics["loss/value"] == pytest.approx(np.mean(errors), rel=1e-4)
+    assert metrics["loss"] == pytest.approx(metrics["loss/policy"] + 0.7 * metrics["loss/value"], rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(("kind", "rate"), [("head", 0.05), ("separate", 0.01)])
+def test_a_critic_learns_the_returns_of_a_batch(kind: str, rate: float) -> None:
+    """One return for each prompt: 40 fits explain nearly all of it, and the policy stays as it is."""
+    rows = [
+        trajectory([0, 0, 1, 1], tokens=[prompt, 3, token, 5], rewards=[0, 0, 0, prompt], logprobs=[0, 0, -1, -1])
+        for prompt in range(4)
+        for token in range(3)
+    ]
+    agent = make_agent("a2c", trace_decay=1.0, critic=CriticConfig(kind, critic_learning_rate=rate))  # type: ignore[arg-type]
+    before = [parameter.detach().clone() for parameter in agent.policy.parameters()]
+    batch, _ = prepared(agent, make_batch(rows))
+    errors = [agent.learner.fit_critic(batch) for _ in range(40)]
+    assert errors[0] == pytest.approx(0.5 * np.mean([prompt**2 for prompt in range(4)]))
+    assert errors[-1] < 0.1 * errors[0]
+    after, _ = prepared(agent, make_batch(rows))
+    assert after.values is not None
+    assert batch.value_targets is not None
+    assert explained_variance(after.values, batch.value_targets, batch.loss_mask) > 0.8
+    assert all(torch.equal(one, other) for one, other in zip(before, agent.policy.parameters(), strict=True))
+
+
+def test_explained_variance_by_hand() -> None:
+    targets = torch.tensor([[1.0, 2.0, 3.0, 99.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    assert explained_variance(targets + 5, targets, mask) == 1  # a constant error is bias, not variance
+    assert explained_variance(torch.zeros(1, 4), targets, mask) == 0
+    assert explained_variance(-targets, targets, mask) == pytest.approx(-3)
+    assert explained_variance(torch.tensor([[1.0, 1.0, 1.0, 0.0]]), targets, mask) == 0
+    assert explained_variance(torch.tensor([[1.0, 2.0, 2.0, 0.0]]), targets, mask) == pytest.approx(2 / 3)
+    assert math.isnan(explained_variance(targets, torch.ones(1, 4), mask))
+    assert math.isnan(explained_variance(targets, targets, mask & False))
+
+
+# What its gradient reaches
+
+
+def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> None:
+    def policy_part(critic: CriticConfig) -> Tensor:
+        agent = make_agent("ppo", critic=critic)
+        agent.critic.load_state_dict(opinionated(agent.policy, critic.critic).state_dict())  # type: ignore[union-attr]
+        found = gradient(agent, make_batch(some_batch(agent.policy)))
+        return found[: sum(parameter.numel() for parameter in agent.policy.parameters())]
+
+    def difference(kind: Any) -> float:
+        small, large = (policy_part(CriticConfig(kind, value_coefficient=c)) for c in (1e-9, 1.0))
+        return float((small - large).abs().max())
+
+    assert difference("separate") < 1e-6
+    assert difference("head") > 1e-2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_policy_and_critic_are_clipped_apart(kind: str) -> None:
+    agent = make_agent("a2c", critic=CriticConfig(kind), learner={"max_grad_norm": 1e-3})  # type: ignore[arg-type]
+    metrics = agent.update(some_batch(agent.policy))
+    assert metrics["grad_norm"] > 1e-2
+    assert metrics["grad_norm/critic"] > 1e-2
+    for parameters in (agent.policy.parameters(), list(agent.critic.parameters())):  # type: ignore[union-attr]
+        norm = math.sqrt(
+            sum(float((parameter.grad**2).sum()) for parameter in parameters if parameter.grad is not None)
+        )
+        assert norm == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_a_separate_critic_begins_as_the_policy_and_then_goes_its_own_way() -> None:
+    agent = make_agent("ppo/separate")
+    assert agent.critic is not None
+    mine, theirs = (list(body.parameters()) for body in (agent.critic.body, agent.policy.model.base_model))  # type: ignore[union-attr, arg-type]
+    assert all(torch.equal(one, other) for one, other in zip(mine, theirs, strict=True))
+    before = all_weights(agent)
+    agent.update(some_batch(agent.policy))
+    agent.update(some_batch(agent.policy, seed=1))
+    assert not torch.equal(all_weights(agent), before)
+    assert any(not torch.equal(one, other) for one, other in zip(mine, theirs, strict=True))
+
+
+def test_both_rates_follow_the_schedule() -> None:
+    agent = make_agent(
+        "a2c",
+        critic=CriticConfig(critic_learning_rate=0.5),
+        learner={"schedule": "linear", "schedule_steps": 2, "learning_rate": 0.1},
+    )
+    rates = []
+    for seed in range(3):
+        agent.update(some_batch(agent.policy, seed=seed))
+        rates.append([group["lr"] for group in agent.learner.optimizer.param_groups])
+    assert np.array(rates) == pytest.approx(np.array([[0.1, 0.5], [0.05, 0.25], [0, 0]]))

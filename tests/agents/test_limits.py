@@ -1,0 +1,198 @@
+"""Agents that are the same in a limit: each difference between two of them is one choice."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents import CausalLMPolicy, CriticConfig, make_batch
+from agents.advantages import group_centered
+from agents.fisher import flat_gradient
+from tests.agents.agent_cases import GROUP, MAX_TOKENS, gradient, make_agent, prepared, some_batch
+from tests.agents.trajectories import tiny_policy, trajectory
+
+SUM = "sequence-mean-token-sum"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small are slower on several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def policy_gradient_of(case: str, *, shift: float = 0.0, **settings: Any) -> Tensor:
+    """The gradient of the policy's weights on the same batch; `shift` makes it off-policy."""
+    agent = make_agent(case, **settings)
+    rows = some_batch(agent.policy)
+    if shift:
+        rows = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(shift) * one.policy_mask) for one in rows]
+    gradient(agent, make_batch(rows))
+    return flat_gradient(agent.policy)
+
+
+def assert_same(found: Tensor, expected: Tensor) -> None:
+    assert float(expected.abs().max()) > 1e-3
+    assert float((found - expected).abs().max()) < 5e-6 * max(1.0, float(expected.abs().max()))
+
+
+SEPARATE = {"critic": CriticConfig("separate")}
+"""Keeps the gradient of the values out of the policy's weights."""
+
+
+def test_ppo_at_ratio_1_is_a2c_is_reinforce_with_a_learned_baseline() -> None:
+    """No whitening and whole returns; a critic that has not learned yet is a baseline of 0."""
+    ppo = policy_gradient_of("ppo", whiten=False, trace_decay=1.0, **SEPARATE)
+    assert_same(ppo, policy_gradient_of("a2c", trace_decay=1.0, entropy_coefficient=0.0, **SEPARATE))
+    settings = {"aggregation": "token-mean", "truncation": "score"}
+    assert_same(ppo, policy_gradient_of("reinforce/value", **settings, **SEPARATE))
+    assert_same(ppo, policy_gradient_of("reinforce/none", discount=1.0, aggregation="token-mean"))
+
+
+def test_n_steps_beyond_the_end_are_whole_returns() -> None:
+    whole = policy_gradient_of("a2c", trace_decay=1.0, discount=0.9, **SEPARATE)
+    assert_same(policy_gradient_of("a2c", steps_ahead=99, discount=0.9, **SEPARATE), whole)
+
+
+def test_dr_grpo_is_unscaled_grpo_summed_over_tokens_and_divided_by_a_constant() -> None:
+    summed = policy_gradient_of("grpo", scale="none", aggregation=SUM)
+    assert_same(policy_gradient_of("dr-grpo") * MAX_TOKENS, summed)
+
+
+def test_rloo_is_the_centred_score_times_g_over_g_minus_1() -> None:
+    centred = policy_gradient_of("grpo", scale="none", aggregation=SUM)
+    assert_same(policy_gradient_of("rloo"), centred * GROUP / (GROUP - 1))
+
+
+def test_pass_at_1_is_rloo() -> None:
+    assert_same(policy_gradient_of("pass-at-k", k=1), policy_gradient_of("rloo"))
+
+
+def test_remax_with_the_groups_mean_in_the_greedy_scores_place_is_unscaled_grpo() -> None:
+    agent = make_agent("remax")
+    rows = some_batch(agent.policy)
+    means = {group: float(np.mean([one.score for one in rows if one.group == group])) for group in range(4)}
+    gradient(agent, make_batch([dataclasses.replace(one, baseline=means[one.group]) for one in rows]))
+    assert_same(flat_gradient(agent.policy), policy_gradient_of("grpo", scale="none", aggregation=SUM))
+
+
+@pytest.mark.parametrize("case", ["gspo", "cispo", "dapo"])
+def test_on_policy_gspo_cispo_and_dapo_are_grpo(case: str) -> None:
+    for aggregation in ("token-mean", "sequence-mean-token-mean"):
+        expected = policy_gradient_of("grpo", aggregation=aggregation)
+        assert_same(policy_gradient_of(case, aggregation=aggregation), expected)
+
+
+def test_off_policy_each_does_its_own() -> None:
+    """All ratios e^0.5 = 1.65: GRPO keeps tokens of negative advantage only, CISPO all, up to its cap."""
+    agent = make_agent("grpo")
+    rows = some_batch(agent.policy)
+    _, advantages = prepared(agent, make_batch(rows))
+    negative = advantages.clamp(max=0)
+    batch = make_batch(rows)
+    agent.learner.backward(batch, negative, agent.terms, aggregation=agent.config.aggregation)
+    clipped = flat_gradient(agent.policy) * math.exp(0.5)
+    assert_same(policy_gradient_of("grpo", shift=0.5), clipped)
+    unclipped = policy_gradient_of("grpo") * math.exp(0.5)
+    assert_same(policy_gradient_of("cispo", shift=0.5), unclipped)
+    assert_same(policy_gradient_of("cispo", shift=0.5, is_cap=1.2), unclipped / math.exp(0.5) * 1.2)
+    assert_same(policy_gradient_of("gspo", shift=0.5, aggregation="token-mean"), clipped)
+
+
+def test_reinforce_plus_plus_with_a_baseline_is_unscaled_grpo_whitened_over_tokens() -> None:
+    agent = make_agent("reinforce++/baseline")
+    batch = make_batch(some_batch(agent.policy))
+    tokens = batch.loss_mask.sum(1).double()
+    centred = group_centered(batch.scores, batch.groups, batch.valid)
+    mean = (centred * tokens).sum() / tokens.sum()
+    variance = ((centred - mean) ** 2 * tokens).sum() / (tokens.sum() - 1)
+    expected = torch.where(batch.loss_mask, ((centred - mean) / (variance + 1e-8).sqrt())[:, None], 0.0)
+    torch.testing.assert_close(agent.advantages(batch), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_opo_with_completions_of_one_length_is_unscaled_grpo() -> None:
+    generator = np.random.default_rng(0)
+    rows = [trajectory([0, 1, 1], rewards=[0, 0, float(generator.normal())], group=index // 3) for index in range(6)]
+    batch = make_batch(rows)
+    found, expected = (
+        make_agent(case, **more).advantages(batch) for case, more in (("opo", {}), ("grpo", {"scale": "none"}))
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    assert float(expected.abs().max()) > 0.1
+
+
+def test_gdpo_with_one_reward_is_grpo_normalised_over_the_batch() -> None:
+    agent = make_agent("gdpo")
+    batch = make_batch(some_batch(agent.policy))
+    assert batch.components is not None
+    one = dataclasses.replace(batch, components=batch.scores[:, None], component_weights=torch.ones(1).double())
+    scaled = make_agent("grpo").advantages(batch)[:, 0]
+    expected = (scaled - scaled.mean()) / (scaled.std() + 1e-4)
+    torch.testing.assert_close(agent.advantages(one)[:, 0], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_maxrl_is_unscaled_grpo_divided_by_the_groups_mean() -> None:
+    agent = make_agent("maxrl")
+    batch = make_batch(some_batch(agent.policy))
+    centred = make_agent("grpo", scale="none").advantages(batch)[:, 0]
+    means = [float(batch.scores[batch.groups == group].mean()) for group in batch.groups]
+    torch.testing.assert_close(agent.advantages(batch)[:, 0], centred / torch.tensor(means), rtol=1e-6, atol=1e-9)
+
+
+# Unbiased, by enumeration: one token, every one of them in the batch as often as it is drawn
+
+
+COUNTS = [1, 2, 3, 4, 1, 1, 5, 1, 1, 2, 1, 1, 3, 2, 1, 3]
+"""How often each of 16 tokens is drawn in a batch whose mean is exactly the expectation under COUNTS / 32."""
+
+
+def drawn_from_counts(policy: CausalLMPolicy) -> tuple[list[Any], Tensor]:
+    """Stale samples, and the exact gradient of the expected reward of the policy as it is now."""
+    behaviour = np.log(np.array(COUNTS) / sum(COUNTS))
+    rewards = np.random.default_rng(0).normal(size=16)
+    rows = [
+        trajectory([0, 1], tokens=[1, token], rewards=[0, rewards[token]], logprobs=[0, behaviour[token]])
+        for token, count in enumerate(COUNTS)
+        for _ in range(count)
+    ]
+    logits = policy.model(input_ids=torch.tensor([[1]])).logits[0, -1].double()
+    expected = -(logits.softmax(-1) * torch.from_numpy(rewards)).sum()
+    grads = torch.autograd.grad(expected, policy.parameters())
+    return rows, torch.cat([grad.reshape(-1) for grad in grads])
+
+
+def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() -> None:
+    def found(**settings: Any) -> Tensor:
+        agent = make_agent("reinforce/none", tiny_policy(), aggregation=SUM, **settings)
+        gradient(agent, make_batch(drawn_from_counts(agent.policy)[0]))
+        return flat_gradient(agent.policy)
+
+    exact = drawn_from_counts(tiny_policy())[1]
+    scale = float(exact.abs().max())
+    assert scale > 0.05
+    for correction in ("token-truncate", "sequence-truncate", "token-mask", "geometric-mask"):
+        corrected = found(importance_correction=correction, importance_cap=1e6)
+        assert float((corrected - exact).abs().max()) < 1e-5 * scale
+    assert float((found() - exact).abs().max()) > 0.1 * scale
+    # A bound on the weights trades that for variance: somewhere in between.
+    bounded = found(importance_correction="token-truncate", importance_cap=1.5)
+    assert 1e-3 * scale < float((bounded - exact).abs().max()) < float((found() - exact).abs().max())
+
+
+def test_ppo_from_stale_samples_has_the_on_policy_gradient_within_its_clip_range() -> None:
+    """The surrogate's ratio is that weight: with bounds wide open its gradient is exact at any staleness."""
+    agent = make_agent(
+        "ppo", tiny_policy(), whiten=False, trace_decay=1.0, aggregation=SUM, clip_low=1.0, clip_high=1e9, **SEPARATE
+    )
+    rows, exact = drawn_from_counts(agent.policy)
+    gradient(agent, make_batch(rows))
+    assert float((flat_gradient(agent.policy) - exact).abs().max()) < 1e-5 * float(exact.abs().max())

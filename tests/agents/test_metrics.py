@@ -1,0 +1,141 @@
+"""What a step reports, by numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from agents import TokenOutputs, make_batch
+from agents.metrics import advantage_metrics, merge, pass_metrics, pass_sums, summarize
+from tests.agents.agent_cases import make_agent, scored_verdict, some_batch
+from tests.agents.trajectories import scored, trajectory
+from verifiers import Outcome, Verdict
+
+
+def test_a_batch_of_episodes_by_hand() -> None:
+    episodes = [
+        scored(1.0, length=3, group=0),
+        scored(1.0, length=4, group=0),
+        scored(0.0, length=5, group=1, truncated=True),
+        scored(2.0, length=3, group=1),
+        scored(math.nan, length=9, group=1, truncated=True),
+        scored(5.0, length=2, group=2),
+    ]
+    found = summarize(episodes)
+    assert found["reward"] == pytest.approx(9 / 5)
+    assert found["reward_std"] == pytest.approx(np.std([1, 1, 0, 2, 5], ddof=1))
+    assert found["frac_reward_zero_std"] == pytest.approx(2 / 3)  # groups 0 and 2, whose one score has no other
+    assert found["completions/mean_length"] == pytest.approx((2 + 3 + 4 + 2 + 8 + 1) / 6)
+    assert found["completions/max_length"] == 8
+    assert found["completions/clipped_ratio"] == pytest.approx(2 / 6)
+    assert found["verifier_errors"] == 1
+    assert found[f"outcomes/{Outcome.SCORED}"] == pytest.approx(5 / 6)
+    assert found[f"outcomes/{Outcome.VERIFIER_ERROR}"] == pytest.approx(1 / 6)
+    assert found[f"outcomes/{Outcome.CORRECT}"] == 0
+
+
+def test_equal_scores_that_are_no_dyadic_numbers_have_no_spread() -> None:
+    """Eight times 0.3 in float32 has a standard deviation of 3e-8, and no spread."""
+    assert summarize([scored(0.3) for _ in range(8)])["frac_reward_zero_std"] == 1
+
+
+def test_parts_of_a_score_are_reported_each() -> None:
+    episodes = [
+        trajectory([0, 1], rewards=[0, score], verdict=scored_verdict(score, part))
+        for score, part in ((1.0, 1.0), (0.5, 0.0))
+    ]
+    found = summarize([*episodes, trajectory([0, 1], rewards=[0, math.nan], verdict=scored_verdict(math.nan, 0.0))])
+    assert found["rewards/one/mean"] == 0.5
+    assert found["rewards/two/mean"] == 0.5  # 0 and 1, of weight 0.5
+    assert found["rewards/one/std"] == pytest.approx(np.std([1, 0], ddof=1))
+
+
+def test_without_a_valid_episode_there_is_no_mean() -> None:
+    found = summarize([scored(math.nan)])
+    assert math.isnan(found["reward"])
+    assert (found["verifier_errors"], found["frac_reward_zero_std"], found["reward_std"]) == (1, 0, 0)
+
+
+def test_episodes_without_verdicts_have_no_outcomes() -> None:
+    assert not any(name.startswith("outcomes/") for name in summarize([trajectory([0, 1], rewards=[0, 1.0])]))
+
+
+def sums_of(
+    ratios: list[float], advantages: list[float], clip_range: tuple[float, float] | None = (0.8, 1.25)
+) -> dict[str, float]:
+    """One row of tokens with these ratios; its sampler was off by 0.1 nats everywhere."""
+    length = len(ratios)
+    logprobs = torch.full((1, length), -1.0, dtype=torch.float64)
+    batch = make_batch([trajectory([1] * length, logprobs=[-1.1] * length)])
+    old = logprobs - torch.tensor(ratios, dtype=torch.float64).log()
+    batch.__dict__.update(old_logprobs=old, reference_logprobs=logprobs - math.log(2))
+    outputs = TokenOutputs(logprobs, torch.arange(length)[None].double())
+    return pass_sums(batch, outputs, torch.tensor([advantages], dtype=torch.float64), clip_range)
+
+
+def test_the_metrics_of_a_pass_by_hand() -> None:
+    # Clipped: below 0.8 where less is wanted, above 1.25 where more is wanted.
+    parts = [
+        sums_of([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0, 1.0], [1, -1, -1, 1, 1, 1, -1, 5]),
+        sums_of([4.0], [1]),
+    ]
+    found = pass_metrics(parts)
+    assert found["clip_ratio/low_mean"] == pytest.approx(2 / 9)
+    assert found["clip_ratio/high_mean"] == pytest.approx(4 / 9)
+    assert found["clip_ratio/region_mean"] == pytest.approx(6 / 9)
+    assert (found["ratio/min"], found["ratio/max"]) == pytest.approx((0.5, 4))
+    assert found["ratio/mean"] == pytest.approx(14.5 / 9)
+    assert found["entropy"] == pytest.approx(28 / 9)  # 0 to 7, and 0
+    assert found["kl"] == pytest.approx(0.5 - 1 + math.log(2))
+    assert found["sampling/kl"] == pytest.approx(math.exp(0.1) - 1 - 0.1, rel=1e-5)
+    assert found["sampling/sampling_logp_difference/mean"] == pytest.approx(0.1, rel=1e-5)
+    assert "clip_ratio/low_mean" not in pass_metrics([sums_of([1.0], [1], None)])
+    assert pass_metrics([]) == {"loss": 0.0}
+
+
+def test_optimiser_steps_are_merged_to_one_line() -> None:
+    first = {"loss": 1.0, "skipped": 0.0, "ratio/max": 1.5, "ratio/min": 0.9, "sampling/kl": 0.1}
+    second = {"loss": 3.0, "skipped": 1.0, "ratio/max": 1.2, "ratio/min": 0.5, "sampling/kl": 0.9}
+    assert merge([first, second, {"skipped": 1.0}]) == {
+        "loss": 2.0,
+        "skipped": 2.0,
+        "ratio/max": 1.5,
+        "ratio/min": 0.5,
+        "sampling/kl": 0.1,
+    }
+    assert math.isnan(merge([{"loss": 1.0}, {"loss": math.nan}])["loss"])
+
+
+def test_advantages_are_those_of_the_tokens_that_are_learned_from() -> None:
+    batch = make_batch([trajectory([0, 1, 1]), trajectory([0, 1])])
+    advantages = torch.tensor([[9.0, 1.0, -3.0], [9.0, 2.0, 9.0]])
+    found = advantage_metrics(batch, advantages)
+    assert found["advantages/mean"] == 0
+    assert found["advantages/std"] == pytest.approx(np.std([1, -3, 2], ddof=1))
+    assert found["advantages/abs_max"] == 3
+    assert advantage_metrics(make_batch([scored(math.nan)]), torch.zeros(1, 3)) == {}
+
+
+@pytest.mark.parametrize("case", ["ppo", "trpo", "npg", "grpo/kl", "a2c", "reinforce/value", "dapo", "gspo"])
+def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
+    agent = make_agent(case)
+    metrics = agent.update(some_batch(agent.policy))
+    wanted = {"loss", "entropy", "ratio/mean", "grad_norm", "advantages/std", "sampling/kl", "skipped", "tokens"}
+    if agent.critic is not None:
+        wanted |= {"explained_variance", "loss/value"}
+    if agent.reference is not None:
+        wanted |= {"kl", "kl_coefficient", "loss/kl", "loss/policy"}
+    if agent.clip_range is not None:
+        wanted |= {"clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"}
+    assert wanted <= metrics.keys()
+    assert all(math.isfinite(metrics[name]) for name in wanted - {"explained_variance"})
+
+
+def test_what_is_learned_from_is_counted_and_named() -> None:
+    agent = make_agent("grpo")
+    rows = some_batch(agent.policy)
+    assert agent.update(rows)["tokens"] == sum(int(one.policy_mask.sum()) for one in rows)
+    assert Verdict(1.0, Outcome.CORRECT).outcome == "correct"

@@ -1,0 +1,270 @@
+"""What holds a policy back: divergence from a reference, in the loss or in the reward, and the entropy bonus."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agents import Agent, Batch, CausalLMPolicy, ReferencePolicy, make_batch, tiny_model
+from agents.fisher import flat_gradient
+from agents.kl import kl_estimate
+from agents.passes import token_logprobs
+from tests.agents.agent_cases import broken_rows, gradient, make_agent, on_policy, prepared, some_batch
+from tests.agents.trajectories import tiny_policy, trajectory, weights
+from verifiers import InvalidArgumentError
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small are slower on several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+WHOLE = {"learning_rate": 0.05, "micro_batch_size": 256}
+"""A large rate, and each batch in one pass."""
+
+
+def moved(agent: Agent, seed: int = 0, scale: float = 0.3) -> Agent:
+    """The same agent after its policy has left its reference."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in agent.policy.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+    agent.policy.weights_changed()
+    return agent
+
+
+def reference_logprobs(agent: Agent, batch: Batch) -> Tensor:
+    assert agent.reference is not None
+    return token_logprobs(agent.reference.policy, batch, 64)
+
+
+# The reference policy
+
+
+def test_none_is_kept_where_its_coefficient_is_0() -> None:
+    assert make_agent("grpo").reference is None
+    assert (
+        make_agent("grpo", kl_coefficient=0.0, kl_coefficient_end=0.0, learner={"schedule_steps": 3}).reference is None
+    )
+    rising = make_agent("grpo", kl_coefficient=0.0, kl_coefficient_end=0.1, learner={"schedule_steps": 3})
+    assert isinstance(rising.reference, ReferencePolicy)
+
+
+@pytest.mark.parametrize("placement", ["loss", "reward"])
+def test_it_is_a_frozen_copy(placement: str) -> None:
+    agent = make_agent("grpo", kl_coefficient=0.1, kl_placement=placement)
+    assert agent.reference is not None
+    before = weights(agent.policy)
+    for seed in range(3):
+        agent.update(some_batch(agent.policy, seed=seed))
+    kept = list(agent.reference.policy.model.parameters())
+    assert not any(parameter.requires_grad for parameter in kept)
+    assert all(torch.equal(one, other) for one, other in zip(before, kept, strict=True))
+    assert not all(torch.equal(one, other) for one, other in zip(before, weights(agent.policy), strict=True))
+
+
+@pytest.mark.parametrize("mix", [1.0, 0.6])
+def test_it_moves_to_the_policy_when_asked(mix: float) -> None:
+    agent = make_agent("grpo", kl_coefficient=0.1, reference_sync_every=2, reference_sync_mix=mix)
+    assert agent.reference is not None
+    start = weights(agent.policy)
+    expected = start
+    for step in range(1, 5):
+        agent.update(some_batch(agent.policy, seed=step))
+        if step % 2 == 0:
+            expected = [mix * one + (1 - mix) * old for one, old in zip(weights(agent.policy), expected, strict=True)]
+        kept = list(agent.reference.policy.model.parameters())
+        assert max(float((one - other).abs().max()) for one, other in zip(kept, expected, strict=True)) < 1e-6
+
+
+def test_the_reference_of_an_adapter_cannot_be_synced() -> None:
+    pytest.importorskip("peft")
+    from agents import add_lora
+
+    adapted = CausalLMPolicy(add_lora(tiny_policy().model, rank=2))
+    with pytest.raises(InvalidArgumentError, match="leave `reference_sync_every` out"):
+        make_agent("grpo", adapted, kl_coefficient=0.1, reference_sync_every=2)
+
+
+# In the loss, in the reward
+
+
+@pytest.mark.parametrize("estimator", ["k2", "k3", "k3-ratio"])
+def test_in_the_loss_it_adds_its_own_gradient_times_the_coefficient(estimator: str) -> None:
+    agent = moved(make_agent("grpo", kl_coefficient=0.3, kl_estimator=estimator))
+    plain = moved(make_agent("grpo"))
+    batch = make_batch(some_batch(agent.policy))
+    reference = reference_logprobs(agent, batch)
+    gradient(agent, batch)
+    with_kl = flat_gradient(agent.policy)
+    gradient(plain, batch)
+    difference = with_kl - flat_gradient(plain.policy)
+
+    now = agent.policy.forward(batch.tokens, 1).logprobs
+    mask = batch.loss_mask[:, 1:]
+    kl = kl_estimate(estimator, now, reference[:, 1:], now.detach())
+    grads = torch.autograd.grad(0.3 * kl[mask].mean(), agent.policy.parameters())
+    expected = torch.cat([grad.reshape(-1) for grad in grads])
+    assert float(expected.abs().max()) > 1e-3
+    assert float((difference - expected).abs().max()) < 1e-5 * max(1.0, float(with_kl.abs().max()))
+
+
+def test_in_the_reward_each_token_pays_for_its_own_divergence() -> None:
+    agent = moved(make_agent("rloo", kl_coefficient=0.3))
+    batch = make_batch(some_batch(agent.policy))
+    ready, _ = prepared(agent, batch)
+    expected = torch.where(batch.loss_mask, 0.3 * (batch.logprobs - reference_logprobs(agent, batch)), 0.0)
+    assert float(expected.abs().max()) > 0.05
+    torch.testing.assert_close(ready.rewards, batch.rewards - expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ready.scores, ready.rewards.sum(1), rtol=1e-9, atol=1e-9)
+
+
+def test_broken_rows_pay_nothing_and_stay_broken() -> None:
+    agent = moved(make_agent("rloo", kl_coefficient=0.3))
+    ready, advantages = prepared(agent, make_batch([*some_batch(agent.policy), *broken_rows(0, [0])]))
+    assert math.isnan(ready.scores[-1])
+    assert not ready.rewards[-1].any()
+    assert not advantages[-1].any()
+
+
+@pytest.mark.parametrize(
+    ("case", "settings"), [("grpo", {"kl_estimator": "k3-ratio"}), ("grpo", {"kl_estimator": "k2"}), ("rloo", {})]
+)
+def test_without_rewards_the_policy_goes_back_to_its_reference(case: str, settings: dict[str, Any]) -> None:
+    """Every token in the batch as often as the policy draws it, about: the divergence is that of the distributions."""
+    mild = CausalLMPolicy(tiny_model(16, layers=1, hidden_size=16, heads=2, intermediate_size=32))
+    learner = {"learning_rate": 0.005, "micro_batch_size": 256}
+    agent = moved(make_agent(case, mild, kl_coefficient=1.0, **settings, learner=learner), scale=0.2)
+    found = []
+    for _ in range(10):
+        assert agent.reference is not None
+        found.append(exact_divergence(agent.policy, agent.reference.policy))
+        agent.update(every_token(agent.policy))
+    assert found[0] > 0.1
+    assert found[-1] < 0.1 * found[0]
+
+
+def every_token(policy: CausalLMPolicy, copies: int = 128) -> list[Any]:
+    """One-token completions of one prompt in the policy's own proportions, all worth nothing."""
+    with torch.no_grad():
+        shares = policy.model(input_ids=torch.tensor([[1]])).logits[0, -1].softmax(-1)
+    counts = (shares * copies).round().long().tolist()
+    rows = [trajectory([0, 1], tokens=[1, token]) for token, count in enumerate(counts) for _ in range(count)]
+    return on_policy(policy, rows)
+
+
+def exact_divergence(policy: CausalLMPolicy, reference: CausalLMPolicy) -> float:
+    """KL(policy || reference) of the token after prompt 1."""
+    with torch.no_grad():
+        mine, theirs = (
+            one.model(input_ids=torch.tensor([[1]])).logits[0, -1].log_softmax(-1) for one in (policy, reference)
+        )
+    return float((mine.exp() * (mine - theirs)).sum())
+
+
+# The controller
+
+
+def test_the_coefficient_rises_above_the_target_and_falls_below_it() -> None:
+    def after(target: float) -> list[float]:
+        agent = moved(
+            make_agent("grpo/kl", kl_coefficient=0.2, kl_target=target, kl_horizon=60, learner={"learning_rate": 1e-6})
+        )
+        return [agent.update(some_batch(agent.policy, seed=seed))["kl_coefficient"] for seed in range(3)]
+
+    # 12 completions of a horizon of 60, and an error that is cut at 0.2: a factor of 1 +- 0.04 a step.
+    assert after(1e-6) == pytest.approx([0.2, 0.2 * 1.04, 0.2 * 1.04**2])
+    assert after(1e6) == pytest.approx([0.2, 0.2 * 0.96, 0.2 * 0.96**2])
+
+
+def test_the_controller_stays_where_nothing_was_measured() -> None:
+    agent = make_agent("grpo/kl", kl_coefficient=0.2, kl_target=0.1, kl_horizon=60)
+    agent.update(broken_rows(0, [0, 0, 0]))
+    assert agent.kl_coefficient() == 0.2
+    with torch.no_grad():
+        agent.policy.parameters()[0].fill_(math.nan)
+    assert agent.update(some_batch(tiny_policy()))["skipped"] == 1
+    assert agent.kl_coefficient() == 0.2
+
+
+def test_trpo_steers_its_divergence_too() -> None:
+    agent = moved(make_agent("trpo", kl_coefficient=0.2, kl_estimator="k2", kl_target=1e-6, kl_horizon=60))
+    agent.update(some_batch(agent.policy))
+    assert agent.kl_coefficient() == pytest.approx(0.2 * 1.04)
+
+
+# Entropy
+
+
+def entropy(policy: CausalLMPolicy) -> float:
+    with torch.no_grad():
+        logprobs = policy.model(input_ids=torch.tensor([[1]])).logits[0, -1].log_softmax(-1)
+    return float(-(logprobs.exp() * logprobs).sum())
+
+
+@pytest.mark.parametrize("case", ["grpo", "ppo", "reinforce", "trpo"])
+def test_the_bonus_raises_the_entropy(case: str) -> None:
+    agent = moved(make_agent(case, entropy_coefficient=1.0, learner=WHOLE), scale=0.5)
+    before = entropy(agent.policy)
+    metrics: list[dict[str, float]] = []
+    for _ in range(12):
+        metrics.append(agent.update(every_token(agent.policy, copies=32)))
+    assert entropy(agent.policy) > before + 0.05
+    assert metrics[0]["entropy"] < metrics[-1]["entropy"]
+    assert metrics[0]["loss/entropy"] == pytest.approx(-metrics[0]["entropy"], rel=1e-5)
+
+
+def test_the_bonus_is_the_entropys_gradient_times_the_coefficient() -> None:
+    agent, plain = make_agent("grpo", entropy_coefficient=0.2), make_agent("grpo")
+    batch = make_batch(some_batch(agent.policy))
+    gradient(agent, batch)
+    gradient(plain, batch)
+    difference = flat_gradient(agent.policy) - flat_gradient(plain.policy)
+    logits = agent.policy.model(input_ids=batch.tokens).logits[:, :-1]
+    logprobs = logits.log_softmax(-1)
+    bonus = -(logprobs.exp() * logprobs).sum(-1)[batch.loss_mask[:, 1:]].mean()
+    grads = torch.autograd.grad(-0.2 * bonus, agent.policy.parameters())
+    expected = torch.cat([grad.reshape(-1) for grad in grads])
+    assert float(expected.abs().max()) > 1e-3
+    assert float((difference - expected).abs().max()) < 5e-6 * max(1.0, float(flat_gradient(agent.policy).abs().max()))
+
+
+# Samples of older weights
+
+
+def test_ratios_are_taken_to_the_weights_before_the_update_and_weights_to_those_that_sampled() -> None:
+    agent = make_agent("cispo/corrected", importance_cap=1.5)
+    rows = some_batch(agent.policy)
+    shift = np.linspace(-1, 1, len(rows)).astype(np.float32)
+    stale = [
+        dataclasses.replace(one, logprobs=one.logprobs - by * one.policy_mask)
+        for one, by in zip(rows, shift, strict=True)
+    ]
+    batch = make_batch(stale)
+    ready, _ = prepared(agent, batch)
+    assert ready.importance is not None
+    for row, by in enumerate(shift.tolist()):
+        own = batch.loss_mask[row]
+        assert ready.importance[row][own].tolist() == pytest.approx([min(math.exp(by), 1.5)] * int(own.sum()), rel=1e-4)
+        assert not ready.importance[row][~own].any()
+    metrics = agent.update(stale)
+    assert metrics["ratio/max"] == pytest.approx(1, abs=1e-5)
+    assert metrics["sampling/sampling_logp_difference/max"] == pytest.approx(1, abs=1e-4)
+
+
+def test_without_correction_stale_samples_show_in_the_ratios() -> None:
+    agent = make_agent("cispo")
+    rows = some_batch(agent.policy)
+    stale = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(0.7) * one.policy_mask) for one in rows]
+    assert agent.update(stale)["ratio/max"] == pytest.approx(math.exp(0.7), rel=1e-4)

@@ -1,0 +1,99 @@
+"""What a truncated episode counts, each rule by numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from agents import Batch, Truncation, make_batch
+from agents.truncation import apply_truncation
+from tests.agents.agent_cases import make_agent
+from tests.agents.trajectories import scored, trajectory
+from verifiers import InvalidArgumentError
+
+
+def batch() -> Batch:
+    """An episode that ended, one that was cut off, and one that was cut off and whose verifier broke."""
+    return make_batch(
+        [
+            trajectory([0, 1, 1, 1], rewards=[0, 1, 0, 2]),
+            trajectory([0, 1, 0, 1, 1], rewards=[0, 1, 0, 0, 4], terminated=False, truncated=True),
+            scored(math.nan, truncated=True),
+        ]
+    )
+
+
+def applied(rule: Truncation, **settings: Any) -> Batch:
+    return apply_truncation(batch(), rule, **{"reward": 0.0, "max_tokens": None, "margin": None, **settings})
+
+
+@pytest.mark.parametrize("rule", [Truncation.SCORE, Truncation.BOOTSTRAP])
+def test_rules_that_leave_masks_and_rewards_alone(rule: Truncation) -> None:
+    before, after = batch(), applied(rule)
+    assert torch.equal(after.rewards, before.rewards)
+    assert torch.equal(after.loss_mask, before.loss_mask)
+    assert after.scores[:2].tolist() == [3, 5]
+
+
+def test_a_masked_episode_is_compared_with_and_not_learned_from() -> None:
+    after = applied(Truncation.MASK)
+    assert after.loss_mask.sum(1).tolist() == [3, 0, 0]
+    assert after.valid.tolist() == [True, True, False]
+    assert after.scores[:2].tolist() == [3, 5]
+    assert after.rewards.tolist() == batch().rewards.tolist()
+
+
+def test_a_fixed_reward_takes_the_place_of_all_that_was_paid() -> None:
+    after = applied(Truncation.FIXED_REWARD, reward=-1.5)
+    assert after.rewards.tolist() == [[0, 1, 0, 2, 0], [0, 0, 0, 0, -1.5], [0, 0, 0, 0, 0]]
+    assert after.scores[:2].tolist() == [3, -1.5]
+    assert math.isnan(after.scores[2])
+    assert after.loss_mask.tolist() == batch().loss_mask.tolist()
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "margin", "penalties"),
+    [
+        (3, 2, (-1, -1)),  # both have 3 tokens of their own; the environment's do not count
+        (4, 2, (-0.5, -0.5)),
+        (5, 4, (-0.5, -0.5)),
+        (5, 2, (0, 0)),
+        (2, 2, (-1, -1)),
+    ],
+)
+def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(
+    max_tokens: int, margin: int, penalties: tuple[float, float]
+) -> None:
+    after = applied(Truncation.SOFT_OVERLONG, max_tokens=max_tokens, margin=margin)
+    first, second = penalties
+    assert after.rewards.tolist() == [[0, 1, 0, 2 + first, 0], [0, 1, 0, 0, 4 + second], [0, 0, 0, 0, 0]]
+    assert after.scores[:2].tolist() == [3 + first, 5 + second]
+
+
+def test_the_soft_penalty_needs_its_numbers() -> None:
+    with pytest.raises(InvalidArgumentError, match="needs max_tokens and overlong_margin"):
+        applied(Truncation.SOFT_OVERLONG, max_tokens=4)
+
+
+def test_the_rule_reaches_advantages_and_denominators() -> None:
+    """GRPO without scale on the two: 3 and 5, or 3 and -1; masked, the first stands alone in the mean over tokens."""
+
+    def found(rule: str, **settings: Any) -> list[float]:
+        agent = make_agent("grpo", scale="none", truncation=rule, **settings)
+        return agent.advantages(agent.prepare(batch()))[:, -1].tolist()
+
+    assert found("score") == [-1, 1, 0]
+    assert found("mask") == [-1, 1, 0]
+    assert found("fixed-reward", truncation_reward=-1.0) == [2, -2, 0]
+    assert found("soft-overlong", max_tokens=4, overlong_margin=2) == [-1, 1, 0]
+    agent = make_agent("grpo", scale="none", truncation="mask")
+    assert agent.update([scored(1.0, length=4), scored(0.0, length=9, truncated=True)])["tokens"] == 3
+
+
+def test_a_penalty_that_is_paid_on_a_token_of_the_environment_counts_for_the_decision_before_it() -> None:
+    one = trajectory([0, 1, 1, 0], rewards=[0, 0, 0, 0], truncated=True)
+    agent = make_agent("reinforce/none", truncation="fixed-reward", truncation_reward=2.0, discount=0.5)
+    assert agent.advantages(agent.prepare(make_batch([one]))).tolist() == [[0, 1, 2, 0]]

@@ -1,0 +1,373 @@
+"""The natural gradient against a Fisher matrix that is written down, and TRPO's promises."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from agents import (
+    NPG,
+    TRPO,
+    Batch,
+    CausalLMPolicy,
+    CriticConfig,
+    NPGConfig,
+    TRPOConfig,
+    make_batch,
+    tiny_model,
+)
+from agents.fisher import (
+    conjugate_gradient,
+    fisher_vector_product,
+    flat_gradient,
+    flat_parameters,
+    mean_kl,
+    set_flat_parameters,
+)
+from tests.agents.agent_cases import gradient, make_agent, on_policy, prepared, some_batch
+from tests.agents.trajectories import trajectory
+
+VOCAB = 8
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small are slower on several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def qwen2() -> Any:
+    return tiny_model(VOCAB, layers=1, hidden_size=8, heads=2, intermediate_size=8)
+
+
+def gpt2() -> Any:
+    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, n_positions=16, n_embd=8, n_layer=1, n_head=2, n_inner=8))
+
+
+def llama() -> Any:
+    sizes: dict[str, Any] = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=VOCAB, max_position_embeddings=16, **sizes))
+
+
+MODELS = {"qwen2": qwen2, "gpt2": gpt2, "llama": llama}
+
+
+def some_policy(kind: str = "qwen2", temperature: float = 1.0) -> CausalLMPolicy:
+    """Some 600 weights, random enough for distributions that are far from uniform."""
+    torch.manual_seed(0)
+    model = MODELS[kind]()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return CausalLMPolicy(model, temperature=temperature)
+
+
+def some_rows(policy: CausalLMPolicy, *, limited: bool = False, seed: int = 0) -> Batch:
+    generator = np.random.default_rng(seed)
+    rows = []
+    for mask in ([0, 1, 1, 0, 1], [0, 0, 1, 1], [0, 1]):
+        tokens = generator.integers(0, VOCAB, len(mask))
+        legal = generator.random((len(mask), VOCAB)) < 0.5
+        legal[np.arange(len(mask)), tokens] = True
+        rewards = generator.normal(size=len(mask)).tolist()
+        masks = np.packbits(legal, axis=1) if limited else None
+        rows.append(trajectory(mask, tokens=tokens.tolist(), rewards=rewards, action_masks=masks))
+    return make_batch(rows if limited else on_policy(policy, rows))
+
+
+# The reference: float64, one row and one token at a time
+
+
+class Reference:
+    """The same model in float64, and what follows from the definitions."""
+
+    def __init__(self, policy: CausalLMPolicy, batch: Batch) -> None:
+        self.model = copy.deepcopy(policy.model).double()
+        self.temperature = policy.temperature
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.batch = batch
+        self.legal = batch.legal_tokens(0, policy.vocab_size)
+
+    def distributions(self) -> list[tuple[int, int, Tensor]]:
+        """Row, position and log-probabilities f64[v] of the legal tokens at each token of the mask."""
+        found = []
+        for row in range(len(self.batch)):
+            ids = self.batch.tokens[row, : self.batch.lengths[row]][None]
+            logits = self.model(input_ids=ids).logits[0] / self.temperature
+            for t in self.batch.loss_mask[row].nonzero()[:, 0].tolist():
+                scores = logits[t - 1]
+                if self.legal is not None:
+                    scores = scores[self.legal[row, t]]
+                found.append((row, t, scores.log_softmax(-1)))
+        return found
+
+    def flat(self, value: Tensor) -> Tensor:
+        grads = torch.autograd.grad(value, self.parameters, retain_graph=True)
+        return torch.cat([grad.reshape(-1) for grad in grads])
+
+    def fisher(self) -> Tensor:
+        """E[score score^T], the mean over tokens: the definition."""
+        found = self.distributions()
+        total = torch.zeros(sum(p.numel() for p in self.parameters), 1, dtype=torch.float64)
+        total = total @ total.T
+        for _, _, logprobs in found:
+            for logprob in logprobs:
+                score = self.flat(logprob)
+                total += float(logprob.detach().exp()) * torch.outer(score, score)
+        return total / len(found)
+
+    def move(self, vector: Tensor) -> None:
+        start = 0
+        with torch.no_grad():
+            for parameter in self.parameters:
+                parameter += vector[start : start + parameter.numel()].view_as(parameter)
+                start += parameter.numel()
+
+    def divergence(self, old: list[Tensor]) -> Tensor:
+        """Mean KL(old || now)."""
+        now = [logprobs for _, _, logprobs in self.distributions()]
+        terms = [(before.exp() * (before - after)).sum() for before, after in zip(old, now, strict=True)]
+        return torch.stack(terms).mean()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_product_is_that_of_the_mean_outer_product_of_scores(kind: str, limited: bool, temperature: float) -> None:
+    policy = some_policy(kind, temperature)
+    batch = some_rows(policy, limited=limited)
+    vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(1))
+    expected = Reference(policy, batch).fisher() @ vector.double()
+    assert float(expected.abs().max()) > 1e-3
+    for size in (64, 1):
+        found = fisher_vector_product(policy, batch, vector, size)
+        assert float((found - expected).abs().max()) < 2e-5 * float(expected.abs().max())
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_product_is_that_of_the_hessian_of_the_divergence(kind: str) -> None:
+    """Central differences of the gradient of KL(old || now) at old; the models' norms are float32 even in float64."""
+    policy = some_policy(kind)
+    batch = some_rows(policy)
+    vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(2))
+    reference = Reference(policy, batch)
+    old = [logprobs.detach() for _, _, logprobs in reference.distributions()]
+    step = 1e-2 / float(vector.norm())
+    slopes = []
+    for way in (step, -2 * step):
+        reference.move(way * vector.double())
+        slopes.append(reference.flat(reference.divergence(old)))
+    expected = (slopes[0] - slopes[1]) / (2 * step)
+    found = fisher_vector_product(policy, batch, vector, 64)
+    assert float((found - expected).abs().max()) < 5e-4 * float(expected.abs().max())
+
+
+def test_the_product_leaves_weights_and_gradients_alone() -> None:
+    policy = some_policy()
+    before = flat_parameters(policy)
+    fisher_vector_product(policy, some_rows(policy), torch.ones_like(before), 2)
+    assert torch.equal(flat_parameters(policy), before)
+    assert all(parameter.grad is None for parameter in policy.parameters())
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
+    policy = some_policy()
+    batch = some_rows(policy, limited=limited)
+    old = flat_parameters(policy)
+    before = [logprobs.detach() for _, _, logprobs in Reference(policy, batch).distributions()]
+    set_flat_parameters(policy, old + 0.1 * torch.randn(len(old), generator=torch.Generator().manual_seed(3)))
+    moved = flat_parameters(policy)
+    expected = float(Reference(policy, batch).divergence(before).detach())
+    assert expected > 0.01
+    for size in (1, 64):
+        assert mean_kl(policy, batch, old, size) == pytest.approx(expected, rel=1e-5)
+    assert torch.equal(flat_parameters(policy), moved)
+    assert mean_kl(policy, batch, moved, 64) == 0
+
+
+def test_flat_vectors_go_back_to_where_they_came_from() -> None:
+    policy = some_policy()
+    vector = flat_parameters(policy)
+    set_flat_parameters(policy, torch.arange(len(vector), dtype=torch.float32))
+    assert flat_parameters(policy).tolist() == list(range(len(vector)))
+    policy.parameters()[1].grad = torch.ones_like(policy.parameters()[1])
+    found = flat_gradient(policy)
+    first, second = (parameter.numel() for parameter in policy.parameters()[:2])
+    assert found.sum() == second
+    assert found[first : first + second].all()
+
+
+# Conjugate gradients
+
+
+def definite(size: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    factor = torch.randn(size, size, generator=generator, dtype=torch.float64)
+    return factor @ factor.T + 0.1 * torch.eye(size), torch.randn(size, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_as_many_iterations_as_dimensions_solve_the_system(seed: int) -> None:
+    matrix, target = definite(9, seed)
+    found = conjugate_gradient(lambda vector: matrix @ vector, target, 12, tolerance=0.0)
+    torch.testing.assert_close(found, torch.linalg.solve(matrix, target), rtol=1e-6, atol=1e-8)
+
+
+def test_each_iteration_is_the_best_of_its_krylov_space() -> None:
+    """After k products the error, in the matrix's norm, is the least of all combinations of b, A b, ..., A^(k-1) b."""
+    matrix, target = definite(8)
+    exact = torch.linalg.solve(matrix, target)
+    powers = [target]
+    for k in range(1, 6):
+        basis = torch.stack(powers, dim=1)
+        best = basis @ torch.linalg.solve(basis.T @ matrix @ basis, basis.T @ target)
+        found = conjugate_gradient(lambda vector: matrix @ vector, target, k)
+        error, least = found - exact, best - exact
+        assert float(error @ matrix @ error) == pytest.approx(float(least @ matrix @ least), rel=1e-5)
+        powers.append(matrix @ powers[-1])
+
+
+def test_no_more_products_are_made_than_are_needed() -> None:
+    made: list[Tensor] = []
+
+    def product(vector: Tensor) -> Tensor:
+        made.append(vector)
+        return 2 * vector
+
+    target = torch.tensor([1.0, -3.0])
+    assert conjugate_gradient(product, target, 10).tolist() == [0.5, -1.5]
+    assert len(made) == 1
+    assert conjugate_gradient(product, torch.zeros(2), 10).tolist() == [0, 0]
+    assert len(made) == 1
+
+
+# The agents
+
+
+def natural(kind: type[TRPO] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> TRPO:
+    config = (NPGConfig if kind is NPG else TRPOConfig)(
+        critic=CriticConfig("separate"), value_steps=1, **{"trace_decay": 1.0, **settings}
+    )
+    return kind(policy or some_policy(), config)
+
+
+def test_npg_steps_along_the_inverse_fisher_times_the_gradient() -> None:
+    policy = some_policy()
+    batch, advantages = prepared(natural(policy=policy), some_rows(policy))
+    reference = Reference(policy, batch)
+    tokens = batch.tokens
+    weighed = [float(advantages[row, t]) * logprobs[tokens[row, t]] for row, t, logprobs in reference.distributions()]
+    descent = reference.flat(-torch.stack(weighed).mean())
+    damped = reference.fisher() + 0.1 * torch.eye(len(descent))
+    direction = torch.linalg.solve(damped, descent)
+    expected = -direction * math.sqrt(2 * 0.01 / float(direction @ damped @ direction))
+
+    before = flat_parameters(policy)
+    agent = natural(policy=policy, cg_iterations=60, damping=0.1, max_kl=0.01)
+    agent.optimize(batch, advantages)
+    moved = (flat_parameters(policy) - before).double()
+    assert float((moved - expected).norm() / expected.norm()) < 2e-3
+
+
+@pytest.mark.parametrize("max_kl", [1e-3, 1e-4])
+def test_a_small_natural_step_has_the_divergence_that_was_asked_for(max_kl: float) -> None:
+    policy = some_policy()
+    agent = natural(policy=policy, cg_iterations=40, damping=1e-3, max_kl=max_kl)
+    old = flat_parameters(policy)
+    batch = some_rows(policy)
+    ready, advantages = prepared(agent, batch)
+    metrics = agent.optimize(ready, advantages)
+    assert metrics["kl_step"] == pytest.approx(mean_kl(policy, batch, old, 64), rel=1e-6)
+    assert metrics["kl_step"] == pytest.approx(max_kl, rel=0.25)
+
+
+@pytest.mark.parametrize("max_kl", [1e-3, 0.05, 0.5])
+def test_trpo_improves_the_surrogate_within_its_bound(max_kl: float) -> None:
+    policy = some_policy()
+    agent = natural(TRPO, policy, max_kl=max_kl)
+    batch = some_rows(policy)
+    ready, advantages = prepared(agent, batch)
+    old = flat_parameters(policy)
+    before = surrogate(policy, ready, advantages)
+    metrics = agent.optimize(ready, advantages)
+    assert metrics["skipped"] == 0
+    assert 0 < mean_kl(policy, batch, old, 64) <= max_kl
+    assert metrics["kl_step"] == pytest.approx(mean_kl(policy, batch, old, 64), rel=1e-6)
+    after = surrogate(policy, ready, advantages)
+    assert after < before
+    assert metrics["improvement"] == pytest.approx(before - after, rel=1e-3)
+    assert metrics["loss"] == pytest.approx(before, rel=1e-5, abs=1e-6)
+
+
+def surrogate(policy: CausalLMPolicy, batch: Batch, advantages: Tensor) -> float:
+    """-mean(ratio A) from the definition."""
+    found = Reference(policy, batch).distributions()
+    ratios = [float((lp[batch.tokens[row, t]].detach() - batch.old[row, t]).exp()) for row, t, lp in found]
+    weighed = [-ratio * float(advantages[row, t]) for ratio, (row, t, _) in zip(ratios, found, strict=True)]
+    return sum(weighed) / len(weighed)
+
+
+class NeverBetter(TRPO):
+    """Finds every step along the line worse."""
+
+    def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        found = super()._surrogate(batch, advantages)
+        return found if torch.is_grad_enabled() else {**found, "loss": math.inf}
+
+
+def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
+    policy = some_policy()
+    agent = natural(NeverBetter, policy, backtracks=4)
+    assert agent.critic is not None
+    before, critic = flat_parameters(policy), [each.detach().clone() for each in agent.critic.parameters()]
+    ready, advantages = prepared(agent, some_rows(policy))
+    metrics = agent.optimize(ready, advantages)
+    assert (metrics["skipped"], metrics["backtracks"], metrics["kl_step"]) == (1, 4, 0)
+    assert torch.equal(flat_parameters(policy), before)
+    assert any(not torch.equal(one, two) for one, two in zip(critic, agent.critic.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("kind", [TRPO, NPG])
+def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(kind: type[TRPO]) -> None:
+    for advantage in (0.0, math.nan, math.inf):
+        policy = some_policy()
+        agent = natural(kind, policy)
+        before = flat_parameters(policy)
+        ready, advantages = prepared(agent, some_rows(policy))
+        assert agent.optimize(ready, torch.full_like(advantages, advantage))["skipped"] == 1
+        assert torch.equal(flat_parameters(policy), before)
+
+
+def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages() -> None:
+    """At the old policy: TRPO's whitened estimates in A2C's loss."""
+    trpo = make_agent("trpo", trace_decay=1.0, critic=CriticConfig("separate"))
+    a2c = make_agent("a2c", trace_decay=1.0, entropy_coefficient=0.0, critic=CriticConfig("separate"))
+    batch = make_batch(some_batch(trpo.policy))
+    ready, advantages = prepared(trpo, batch)
+    gradient(trpo, batch)
+    found = flat_gradient(trpo.policy)
+    a2c.learner.backward(
+        dataclasses.replace(ready, value_targets=None), advantages, a2c.terms, aggregation=a2c.config.aggregation
+    )
+    expected = flat_gradient(a2c.policy)
+    assert float(expected.abs().max()) > 1e-3
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_trpo_reports_what_every_agent_does() -> None:
+    agent = make_agent("trpo", learner={"micro_batch_size": 3}, kl_coefficient=0.1, kl_estimator="k2")
+    metrics = agent.update(some_batch(agent.policy))
+    assert {"loss", "entropy", "kl", "ratio/max", "grad_norm", "tokens", "explained_variance"} <= metrics.keys()

@@ -1,0 +1,71 @@
+"""The examples of docs/agents.md run, and its table of agents is that of the code."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = (Path(__file__).parent.parent / "docs" / "agents.md").read_text(encoding="utf-8")
+AGENT_ROW = re.compile(r"^\| `([\w+-]+)` \| (.*) \| (.*) \| `(sequence-mean[\w-]*|token-mean)` \|(.*)\|$", re.MULTILINE)
+ROWS = {name: parts for name, *parts in AGENT_ROW.findall(DOCS)}
+
+
+def test_the_examples_run(tmp_path: Path) -> None:
+    examples = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
+    assert len(examples) == 2
+    agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", examples[0], re.DOTALL)
+    assert agent is not None
+    assert len([line for line in agent.group().splitlines() if line.strip()]) <= 10
+    check = (
+        "assert agent.steps == 1\n"
+        "gradients = [parameter.grad for parameter in policy.parameters()]\n"
+        "assert all(bool(gradient.isfinite().all()) for gradient in gradients)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", "\n".join([*examples, check])],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_agent_is_in_the_table() -> None:
+    from agents import AGENTS
+
+    assert list(ROWS) == list(AGENTS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_what_the_code_does(name: str) -> None:
+    from agents import advantages, agent_classes, losses
+
+    advantage, loss, aggregation, knobs = ROWS[name]
+    kind, config = agent_classes(name)
+    fields = inspect.signature(config).parameters
+    assert fields["aggregation"].default == aggregation
+    settings = re.findall(r"`(\w+)`", knobs.replace("`weighted_sum`", "").replace("`npg`", ""))
+    assert set(settings) <= set(fields)
+    modules = [sys.modules[base.__module__] for base in kind.__mro__ if base.__module__.startswith("agents.")]
+    for text, home in ((advantage, advantages), (loss, losses)):
+        for function in re.findall(r"`(\w+)`", text):
+            assert any(_uses(module, getattr(home, function)) for module in modules)
+
+
+def _uses(module: ModuleType, function: Callable[..., object]) -> bool:
+    """Whether a module imports a function, or imports from a module of ours that does."""
+    found = list(vars(module).values())
+    parts = {sys.modules.get(getattr(each, "__module__", "")) for each in found if callable(each)}
+    ours = [part for part in parts if part is not None and part.__name__.startswith("agents.")]
+    return function in found or any(
+        function in vars(part).values() for part in ours if part.__name__ != function.__module__
+    )

@@ -1,0 +1,163 @@
+# ruff: noqa: E501 - a program reads best on one line
+"""One tester process runs the tests of many jobs, where they leave no trace in it; no job notices another."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from verifiers import Outcome, Problem
+from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.runtime.harmless import leaves_no_trace
+from verifiers.unit_tests.runtime.names import may_name_classes, names_of_classes
+
+HARMLESS = [
+    "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n    assert abs(candidate(1.5) - 0.5) < 1e-6",
+    "METADATA = {'author': 'x'}\ndef check(candidate):\n    assert True, 'message'",
+    "import math\nimport random\ndef check(c):\n    for _ in range(3): assert c(random.randint(0, 9)) == math.floor(2.5)",
+    "from typing import List\ndef helper(x: List[int]): return sorted(x, key=lambda y: -y)\nassert helper(f([1])) == [1]",
+    "assert set(f([1, 2])) == {1, 2} and f('a').upper() == 'A'",
+    "assert solve(copy.deepcopy(board)) == [row[::-1] for row in board]",
+    "from collections import Counter, defaultdict\nassert Counter(f('aab')) == Counter('aab')",
+    "x = f(3)\nassert x.field.other == 2 and x.method(1) == 3",
+    "assert print(f(1)) is None",
+]
+TRACED = [
+    "import math\nmath.floor = f",
+    "del math.floor",
+    "import sys\nsys.setrecursionlimit(100)",
+    "from sys import *\nsetrecursionlimit(100)",
+    "import os\nos.environ['X'] = '1'",
+    "import collections.abc",
+    "class A: pass",
+    "def check(c):\n    try: c(1)\n    except: pass",
+    "def check(c):\n    with c(1): pass",
+    "setattr(random, 'random', f)",
+    "getattr(random, 'se' 'ed')",
+    "copy.dispatch_table[int] = f",
+    "random._inst = None",
+    "__builtins__['len'] = f",
+    "globals()['x'] = 1",
+    "exec('import os')",
+    "lambda: eval('1')",
+    "[(lambda: (x.__class__))() for x in (1,)]",
+    "import statistics\nstatistics.sys.exit",
+    "import builtins",
+    "def f():\n    def g():\n        import os",
+    "assert id(f(1)) == 3",
+    "assert hash(f(1)) == 3",
+    "functools.lru_cache(f)",
+    "open('x')",
+]
+
+
+@pytest.mark.parametrize("source", HARMLESS)
+def test_ordinary_test_code_is_known_to_leave_no_trace(source: str) -> None:
+    assert leaves_no_trace(compile(source, "test.py", "exec"))
+
+
+@pytest.mark.parametrize("source", TRACED)
+def test_code_that_might_leave_a_trace_is_not(source: str) -> None:
+    assert not leaves_no_trace(compile(source, "test.py", "exec"))
+
+
+@pytest.fixture
+def verifier() -> Iterator[UnitTestVerifier]:
+    made = UnitTestVerifier(timeout_s=2.0)
+    yield made
+    made.close()
+
+
+def children(verifier: UnitTestVerifier) -> list[str]:
+    (server,) = verifier.idle_servers
+    return Path(f"/proc/{server}/task/{server}/children").read_text().split()
+
+
+CALLS = Problem("calls", "", CallTests("f", (CallCase((3,), 9), CallCase((-2,), 4))))
+CHECKED = Problem("check", "", CheckTests("f", "def check(c):\n    assert c(3) == 9\n"))
+ASSERTS = Problem("asserts", "", AssertTests(("assert f(3) == 9", "assert f(2) == 4")))
+POISONING = Problem(
+    "poisoning",
+    "",
+    CheckTests(
+        "f",
+        "import builtins, random, sys\nsys.setrecursionlimit(60)\nrandom.seed = lambda *_: None\nbuiltins.abs = lambda x: 'wrong'\n"
+        "def check(c):\n    assert c(3) == 9\n",
+    ),
+)
+NEEDS_ABS = Problem("abs", "", CheckTests("f", "def check(c):\n    assert abs(c(3) - 9) < 1e-6\n"))
+DRAWS = Problem(
+    "draws", "", CheckTests("f", "import random\ndef check(c):\n    assert c(random.random()) == 9, random.random()\n")
+)
+FILE = Problem("file", "", FunctionTests("from solution import f\ndef test_it():\n    assert f(3) == 9\n"))
+RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
+
+
+def test_one_process_serves_job_after_job(verifier: UnitTestVerifier) -> None:
+    assert verifier(RIGHT, CALLS).score == 1
+    first = children(verifier)
+    assert len(first) == 1
+    for problem in (CALLS, CHECKED, ASSERTS, POISONING, FILE, CALLS):
+        assert verifier(RIGHT, problem).score == 1
+        assert verifier(WRONG, problem).score == 0
+    for program in ("import os; os._exit(0)", "def f(x):\n    while True: pass", "def f(x):", "raise SystemExit"):
+        assert verifier(program, CHECKED).score == 0
+    assert children(verifier) == first
+
+
+def test_verdicts_do_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -> None:
+    jobs = [(program, problem) for problem in (DRAWS, POISONING, NEEDS_ABS, CALLS, FILE) for program in (RIGHT, WRONG)]
+    forth = [verifier(*job) for job in jobs]
+    back = [verifier(*job) for job in reversed(jobs)]
+    assert forth == back[::-1]
+    assert [verdict.score for verdict in forth] == [0, 0, 1, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_a_test_that_catches_everything_does_not_hide_an_exit(verifier: UnitTestVerifier) -> None:
+    test = "def check(c):\n    try:\n        assert c(1) == 2\n    except BaseException:\n        pass\n"
+    verdict = verifier("import os\ndef f(x): os._exit(0)", Problem("p", "", CheckTests("f", test)))
+    assert verdict.detail["failure"] == "exit"
+    assert verifier(RIGHT, CALLS).score == 1
+
+
+def test_a_tester_that_hangs_is_replaced(verifier: UnitTestVerifier) -> None:
+    assert verifier(RIGHT, CALLS).score == 1
+    before = children(verifier)
+    test = "def check(c):\n    while c(3) == 9: sum(range(100000))\n"
+    verdict = verifier(RIGHT, Problem("p", "", CheckTests("f", test)))
+    assert verdict.outcome is Outcome.TIMEOUT
+    assert children(verifier) == []
+    assert verifier(RIGHT, CALLS).score == 1
+    assert children(verifier) != before
+
+
+def test_a_tester_that_was_killed_between_jobs_is_replaced(verifier: UnitTestVerifier) -> None:
+    assert verifier(RIGHT, CALLS).score == 1
+    os.kill(int(children(verifier)[0]), signal.SIGKILL)
+    assert verifier(RIGHT, CHECKED).score == 1
+    assert verifier(WRONG, CHECKED).score == 0
+
+
+CLASS_TESTS = [
+    "v = Vector(1)\nassert v.size == 2",
+    "assert m.Vector (1).size == 2",
+    "v = Vector\\\n(1)\nv.size",
+    "assert isinstance(f(1), Vector)",
+    "with _Pool(2) as pool:\n    assert pool.size == 2",
+    "a, b = Node(1), Node(2)\na.next = b",
+]
+
+
+@pytest.mark.parametrize("source", CLASS_TESTS)
+def test_tests_of_classes_are_looked_through(source: str) -> None:
+    assert names_of_classes([ast.parse(source)])
+    assert may_name_classes(source)
+
+
+def test_tests_without_capitals_or_isinstance_are_not() -> None:
+    assert not may_name_classes("METADATA = {'author': 'x'}\ndef check(candidate):\n    assert candidate(1) == True\n")

@@ -1,0 +1,281 @@
+"""The same contract as in test_policy.py, with vLLM itself in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import GRPO, Episode, GRPOConfig, LearnerConfig, Run, VLLMConfig, VLLMPolicy, rollout
+from agents.policies.vllm_process import ProcessEngine
+from agents.run import latest_checkpoint
+from rlvr_envs import TokenVectorEnv
+from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT, needs_vllm
+from tests.vllm.test_policy import digits, learner_logprobs, shift
+from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
+from verifiers import EngineError, InvalidArgumentError
+
+pytestmark = needs_vllm
+EPISODES = [Episode(problem=index % len(PROMPTS), group=index, seed=1000 + index) for index in range(12)]
+
+
+def synced(policy: Any, env: TokenVectorEnv, engine: Any) -> VLLMPolicy:
+    sampler = VLLMPolicy.for_env(policy, env, engine=engine)
+    assert sampler.sync()["sampling/probe_difference"] < 1e-5
+    return sampler
+
+
+def check_logprobs(trajectories: list[Any], policy: Any, legal: Any = None) -> None:
+    """Measured: 5e-7. Raw log-probabilities at this temperature would be off by some tenths."""
+    for each in trajectories:
+        own = slice(each.prompt_length, None)
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, legal), atol=1e-5)
+
+
+def test_rollouts_through_step_many_carry_the_learners_log_probabilities(engine: Any) -> None:
+    policy, env = learner(temperature=0.7), world(5)
+    trajectories = rollout(env, synced(policy, env, engine), EPISODES)
+    check_logprobs(trajectories, policy)
+    assert {each.terminated for each in trajectories} == {True, False}
+    for each in trajectories:
+        own = each.tokens[each.prompt_length :]
+        assert each.policy_mask[each.prompt_length :].all()
+        assert each.terminated == (own[-1] == TOKENIZER.eos_token)
+        assert TOKENIZER.eos_token not in own[:-1]
+        assert each.truncated == (not each.terminated)
+        assert each.terminated or len(own) == 6
+
+
+def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any) -> None:
+    policy, few, many = learner(), world(2), world(12)
+    sampler = synced(policy, few, engine)
+    first = rollout(few, sampler, EPISODES)
+    again = rollout(many, sampler, EPISODES[::-1])[::-1]
+    for mine, theirs in zip(first, again, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+    changed = rollout(many, sampler, [dataclasses.replace(each, seed=each.seed + 1) for each in EPISODES])
+    assert [each.completion for each in changed] != [each.completion for each in first]
+
+
+def test_tokens_are_drawn_from_the_learners_distribution(engine: Any) -> None:
+    policy, env = learner(temperature=0.5), world(64, max_new_tokens=1)
+    count = 2000
+    trajectories = rollout(env, synced(policy, env, engine), [Episode(1, index, 7 * index) for index in range(count)])
+    prompt = trajectories[0].prompt_length
+    tokens = torch.from_numpy(trajectories[0].tokens.astype(np.int64))[None]
+    with torch.no_grad():
+        expected = policy.distributions(tokens, prompt)[0, 0].exp().numpy()
+    drawn = np.bincount([each.tokens[prompt] for each in trajectories], minlength=TOKENIZER.vocab_size)
+    statistic = float(((drawn - count * expected) ** 2 / (count * expected)).sum())
+    degrees = TOKENIZER.vocab_size - 1
+    assert statistic < degrees + 5 * np.sqrt(2 * degrees)  # chi-squared: five standard deviations above its mean
+
+
+def test_the_environment_drops_what_follows_its_stop_string(engine: Any) -> None:
+    policy = learner(temperature=2.0)
+    stopping, free = world(6, stop=("3",), max_new_tokens=20), world(6, max_new_tokens=20)
+    sampler = synced(policy, stopping, engine)
+    whole = rollout(free, sampler, EPISODES)
+    cut = rollout(stopping, sampler, EPISODES)
+    assert any(len(mine.tokens) < len(theirs.tokens) for mine, theirs in zip(cut, whole, strict=True))
+    for mine, theirs in zip(cut, whole, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens[: len(mine.tokens)])
+        assert mine.terminated == (mine.tokens[-1] in (TOKENIZER.eos_token, TOKENIZER.encode("3")[0]))
+
+
+def test_a_fixed_mask_and_spare_tokens_leave_the_learners_distribution(engine: Any) -> None:
+    policy, env = learner(temperature=3.0), world(6, legal_actions=digits())
+    trajectories = rollout(env, synced(policy, env, engine), EPISODES)
+    check_logprobs(trajectories, policy, digits().mask.astype(bool))
+
+
+def test_greedy_tokens_are_the_learners(engine: Any) -> None:
+    policy, env = learner(), world(4)
+    greedy = rollout(env, synced(policy, env, engine).at_temperature(0.0), EPISODES[:4])
+    for mine, theirs in zip(greedy, rollout(env, policy.at_temperature(0.0), EPISODES[:4]), strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+
+
+# Weights
+
+
+def test_new_weights_are_used_exactly_and_only_after_the_sync(engine: Any) -> None:
+    policy, env = learner(), world(6)
+    sampler = synced(policy, env, engine)
+    before = rollout(env, sampler, EPISODES)
+    shift(policy)
+    stale = rollout(env, sampler, EPISODES)
+    for mine, theirs in zip(before, stale, strict=True):
+        np.testing.assert_array_equal(mine.logprobs, theirs.logprobs)
+    with pytest.raises(AssertionError):
+        check_logprobs(stale, policy)
+    assert sampler.sync()["sampling/probe_difference"] < 1e-5
+    check_logprobs(rollout(env, sampler, EPISODES), policy)
+
+
+def test_every_weight_arrives_the_output_layer_that_is_tied_included(engine: Any) -> None:
+    policy, env = learner(), world(1)
+    sampler = synced(policy, env, engine)
+    for name, parameter in policy.model.named_parameters():
+        with torch.no_grad():
+            parameter.mul_(1.5).add_(0.02)
+        policy.weights_changed()
+        assert sampler.sync()["sampling/probe_difference"] < 1e-5, name
+
+
+def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> None:
+    policy, env = learner(), world(6)
+    sampler = synced(policy, env, engine)
+    rollout(env, sampler, [Episode(3, index, index) for index in range(6)])
+    shift(policy, 0.2)
+    sampler._transfer.push(fitted_weights(policy, sampler))
+    with pytest.raises(EngineError, match="off the learner's"):
+        sampler.probe()
+    engine.reset_prefix_cache()
+    assert sampler.probe() < 1e-5
+
+
+def fitted_weights(policy: Any, sampler: VLLMPolicy) -> Any:
+    from agents.policies.weights import checkpoint_weights, fitted
+
+    return fitted(checkpoint_weights(policy.model), sampler._shapes)
+
+
+def test_weights_of_another_shape_are_refused_and_the_engine_lives(engine: Any) -> None:
+    env = world(4)
+    with pytest.raises(InvalidArgumentError, match="of another shape"):
+        fitted_weights(learner(spare_tokens=8), synced(learner(), env, engine))
+    policy = learner()
+    check_logprobs(rollout(env, synced(policy, env, engine), EPISODES), policy)
+
+
+def test_nothing_is_left_in_shared_memory(engine: Any) -> None:
+    policy, env = learner(), world(1)
+    synced(policy, env, engine)
+    assert not list(Path("/dev/shm").glob("rlvr-weights-*"))
+
+
+# Agents
+
+
+def test_grpo_learns(engine: Any) -> None:
+    policy, env = learner(temperature=1.0), world(64)
+    config = GRPOConfig(problems_per_step=8, group_size=8, learner=LearnerConfig(learning_rate=5e-3))
+    agent = GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=engine))
+    seen: list[dict[str, float]] = []
+    agent.learn(env, steps=25, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
+    assert np.mean([each["reward"] for each in seen[:3]]) < 0.3
+    assert np.mean([each["reward"] for each in seen[-3:]]) > 0.9
+    learned = [each for each in seen if each["skipped"] == 0]
+    assert max(each["sampling/sampling_logp_difference/max"] for each in learned) < 1e-3
+    assert all(each["sync_s"] < 5 for each in seen[1:])
+    assert agent.evaluate(env, greedy=True).score == 1.0
+
+
+def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> None:
+    policy, env = learner(temperature=1.0), world(16)
+    config = GRPOConfig(problems_per_step=2, group_size=8, learner=LearnerConfig(learning_rate=1e-3))
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT))
+    agent = GRPO(policy, config, sampler=sampler)
+
+    def kill(step: int, metrics: Any) -> None:
+        if step == 2:
+            assert isinstance(sampler.engine, ProcessEngine)
+            os.kill(sampler.engine._process.pid, signal.SIGKILL)
+
+    with pytest.raises(EngineError, match=r"the vLLM engine died \(exit status -9\).*resume the run"):
+        agent.learn(env, steps=5, run=run, callbacks=[kill])
+    run.close()
+    with pytest.raises(EngineError, match="has ended"):
+        sampler.probe()
+    checkpoint = latest_checkpoint(tmp_path / "run")
+    assert checkpoint is not None
+    resumed = GRPO(learner(temperature=1.0), config)
+    resumed.load(checkpoint)
+    assert resumed.steps == 2
+    resumed.learn(env, steps=3)
+
+
+def test_top_p_is_refused_on_a_cpu() -> None:
+    with pytest.raises(EngineError, match="vLLM on CPU does not say which tokens top-k, top-p and min-p kept"):
+        VLLMPolicy.for_env(learner(top_p=0.9), world(1), VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT))
+
+
+def test_an_engine_that_does_not_start_quotes_its_log() -> None:
+    with pytest.raises(EngineError, match=r"failed to start(?s:.*)no_such_argument"):
+        VLLMPolicy.for_env(learner(), world(1), VLLMConfig(engine_args={"no_such_argument": 1}))
+
+
+# The server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A `vllm serve` with the options of docs/vllm.md."""
+    folder = tmp_path_factory.mktemp("server")
+    learner().model.save_pretrained(folder / "model")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        *("--enable-scale-out", "--skip-tokenizer-init", "--logprobs-mode", "processed_logprobs"),
+        *("--worker-extension-cls", "agents.policies.vllm_worker.WeightLoader"),
+        *("--dtype", "float32", "--max-model-len", "64", "--enforce-eager", "--host", "127.0.0.1", "--port", str(port)),
+    ]
+    variables = {**os.environ, **ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    variables["PYTHONPATH"] = str(Path(__file__).parents[2])
+    command = [str(Path(sys.executable).with_name("vllm")), "serve", str(folder / "model"), *options]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=variables, start_new_session=True)
+    address = f"http://127.0.0.1:{port}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        for _ in range(180):
+            assert process.poll() is None, (folder / "log").read_text()[-3000:]
+            try:
+                opener.open(f"{address}/health", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(1)
+        yield address
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+
+
+def test_a_server_does_the_same(server: str) -> None:
+    policy, env = learner(temperature=0.7), world(6, legal_actions=digits())
+    shift(policy)  # so that the server's own weights would not do
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(server=server))
+    assert sampler.sync()["sampling/probe_difference"] < 1e-5
+    trajectories = rollout(env, sampler, EPISODES)
+    check_logprobs(trajectories, policy, digits().mask.astype(bool))
+    for mine, theirs in zip(trajectories, rollout(env, sampler, EPISODES[::-1])[::-1], strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+
+
+def test_what_a_server_refuses_is_quoted(server: str) -> None:
+    policy, env = learner(), world(1)
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(server=server))
+    sampler.stop_tokens = (10**6,)
+    with pytest.raises(EngineError, match="answered /inference/v1/generate with 400"):
+        rollout(env, sampler, EPISODES[:1])
+
+
+def test_no_server_is_an_error_that_says_where() -> None:
+    with pytest.raises(EngineError, match=r"no vLLM server answers at http://127\.0\.0\.1:9/"):
+        VLLMPolicy.for_env(learner(), world(1), VLLMConfig(server="http://127.0.0.1:9"))

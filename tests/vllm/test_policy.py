@@ -1,0 +1,387 @@
+"""What a `VLLMPolicy` does with any engine; here one of torch, in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import GRPO, Episode, GRPOConfig, LearnerConfig, ReMax, ReMaxConfig, VLLMConfig, VLLMPolicy, rollout
+from agents.importance import Correction
+from agents.policies.weights import checkpoint_weights, fitted
+from rlvr_envs import FixedActions
+from tests.vllm.doubles import TorchEngine
+from tests.vllm.worlds import CONTEXT, PROMPTS, TOKENIZER, learner, world
+from verifiers import EngineError, InvalidArgumentError
+
+EOS = TOKENIZER.eos_token
+EPISODES = [Episode(problem=index % len(PROMPTS), group=index, seed=1000 + index) for index in range(10)]
+
+
+def on_torch(policy: Any, env: Any, **config: Any) -> VLLMPolicy:
+    return VLLMPolicy.for_env(policy, env, VLLMConfig(**config), engine=TorchEngine(policy.model))
+
+
+def learner_logprobs(policy: Any, trajectory: Any, legal: Any = None) -> np.ndarray:
+    tokens = torch.from_numpy(trajectory.tokens.astype(np.int64))[None]
+    first = trajectory.prompt_length
+    mask = None if legal is None else torch.from_numpy(legal).expand(1, len(trajectory.tokens) - first, -1)
+    with torch.no_grad():
+        return policy.forward(tokens, first, mask).logprobs[0].numpy()
+
+
+def test_trajectories_carry_the_log_probabilities_of_the_learner_at_its_temperature() -> None:
+    policy, env = learner(temperature=0.7), world(4)
+    trajectories = rollout(env, on_torch(policy, env), EPISODES)
+    assert len({len(each.tokens) - each.prompt_length for each in trajectories}) > 1
+    for each in trajectories:
+        own = slice(each.prompt_length, None)
+        assert each.policy_mask[own].all()
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+        assert each.terminated == (each.tokens[-1] == EOS)
+        assert each.truncated == (not each.terminated)
+
+
+def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch() -> None:
+    policy = learner()
+    one, other = world(3), world(10)
+    first = rollout(one, on_torch(policy, one), EPISODES)
+    again = rollout(other, on_torch(policy, other), EPISODES[::-1])[::-1]
+    for mine, theirs in zip(first, again, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+    reseeded = [dataclasses.replace(each, seed=each.seed + 1) for each in EPISODES]
+    changed = rollout(other, on_torch(policy, other), reseeded)
+    assert any(mine.completion != theirs.completion for mine, theirs in zip(first, changed, strict=True))
+
+
+def test_an_episode_that_goes_on_gets_another_seed_and_the_same_observation_the_same_action() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env)
+    observation, _ = env.reset(options={"problems": np.array([0])})
+    sampler.begin(np.array([0]), np.array([5], dtype=np.uint64))
+    first = sampler.act(observation)
+    seed = sampler.engine.requests[0].seed
+    np.testing.assert_array_equal(sampler.act(observation).tokens, first.tokens)
+    assert sampler.engine.requests[0].seed == seed
+    longer = {"tokens": observation["tokens"], "length": observation["length"] + 1}
+    sampler.act(longer)
+    assert sampler.engine.requests[0].seed != seed
+    assert 0 <= sampler.engine.requests[0].seed < 2**63
+
+
+def test_episodes_that_are_not_announced_are_sampled_anew() -> None:
+    policy, env = learner(temperature=3.0), world(1)
+    sampler = on_torch(policy, env)
+    long, _ = env.reset(options={"problems": np.array([3])})
+    seeds = set()
+    for _ in range(3):
+        sampler.act(long)
+        short = {"tokens": long["tokens"], "length": np.array([2])}
+        sampler.act(short)
+        seeds.add(sampler.engine.requests[0].seed)
+    assert len(seeds) == 3
+
+
+def test_the_environment_drops_what_follows_its_stop_string() -> None:
+    policy = learner(temperature=2.0)
+    stopping = world(5, stop=("3",), max_new_tokens=20)
+    sampler = on_torch(policy, stopping)
+    stopped = [each for each in rollout(stopping, sampler, EPISODES) if each.terminated]
+    free = {each.group: each for each in rollout(world(5, max_new_tokens=20), sampler, EPISODES)}
+    cut = [each for each in stopped if len(each.tokens) < len(free[each.group].tokens)]
+    assert cut
+    for each in cut:
+        np.testing.assert_array_equal(each.tokens, free[each.group].tokens[: len(each.tokens)])
+        assert each.tokens[-1] == TOKENIZER.encode("3")[0]
+
+
+def test_requests_stay_within_the_budget_and_the_buffer() -> None:
+    policy, env = learner(), world(2)
+    sampler = on_torch(policy, env)
+    observation, _ = env.reset(options={"problems": np.array([0, 3])})
+    sampler.act(observation)
+    assert [each.max_tokens for each in sampler.engine.requests] == [6, 6]
+    width = observation["tokens"].shape[1]
+    sampler.act({"tokens": observation["tokens"], "length": np.array([width - 2, width])})
+    assert [each.max_tokens for each in sampler.engine.requests] == [2]
+
+
+def test_rows_that_need_no_action_are_not_asked() -> None:
+    policy, env = learner(), world(3)
+    sampler = on_torch(policy, env)
+    observation, _ = env.reset(options={"problems": np.array([0, 1, 2])})
+    action = sampler.act(observation, rows=np.array([True, False, True]))
+    assert len(sampler.engine.requests) == 2
+    assert action.counts[1] == 0
+    assert (action.counts[[0, 2]] > 0).all()
+
+
+def test_one_observation_without_a_batch_axis_gives_one_row() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env)
+    observation, _ = env.reset(options={"problems": np.array([0])})
+    row = {name: value[0] for name, value in observation.items()}
+    action = sampler.act(row)
+    assert action.tokens.ndim == 1
+    np.testing.assert_array_equal(action.tokens, sampler.act(observation).tokens[0])
+
+
+def test_greedy_tokens_are_the_learners_and_have_no_log_probability() -> None:
+    policy, env = learner(), world(4)
+    trajectories = rollout(env, on_torch(policy, env).at_temperature(0.0), EPISODES)
+    expected = rollout(env, policy.at_temperature(0.0), EPISODES)
+    for mine, theirs in zip(trajectories, expected, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+        assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
+
+
+# Legal tokens
+
+
+def digits() -> FixedActions:
+    mask = np.zeros(TOKENIZER.vocab_size, dtype=np.int8)
+    mask[[EOS, *(TOKENIZER.encode("0123456789"))]] = 1
+    return FixedActions(mask)
+
+
+def test_a_fixed_mask_is_sampled_from_recorded_and_learned() -> None:
+    policy, env = learner(temperature=2.0), world(4, legal_actions=digits())
+    trajectories = rollout(env, on_torch(policy, env), EPISODES)
+    legal = digits().mask.astype(bool)
+    for each in trajectories:
+        own = slice(each.prompt_length, None)
+        assert legal[each.tokens[own]].all()
+        assert each.action_masks is not None
+        unpacked = np.unpackbits(each.action_masks[own], axis=1, count=len(legal)).astype(bool)
+        assert (unpacked == legal).all()
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, legal), atol=1e-5)
+
+
+def test_masks_that_change_are_refused() -> None:
+    policy = learner()
+    with pytest.raises(InvalidArgumentError, match="changes within a completion"):
+        on_torch(policy, world(1, legal_actions=lambda tokens, prompt_length: digits().mask))
+    env = world(1, legal_actions=digits())
+    unaware = VLLMPolicy(policy, stop_tokens=[EOS], engine=TorchEngine(policy.model))
+    observation, info = env.reset(options={"problems": np.array([0])})
+    with pytest.raises(InvalidArgumentError, match="is told once which"):
+        unaware.act(observation, action_mask=info["action_mask"])
+    with pytest.raises(InvalidArgumentError, match="is told once which"):
+        on_torch(policy, env).act(observation, action_mask=1 - info["action_mask"])
+
+
+def test_tokens_beyond_the_vocabulary_are_never_sampled() -> None:
+    policy, env = learner(temperature=5.0, spare_tokens=40), world(8)
+    for each in rollout(env, on_torch(policy, env), EPISODES):
+        assert (each.tokens < TOKENIZER.vocab_size).all()
+        own = slice(each.prompt_length, None)
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+
+
+def test_the_kept_tokens_of_top_k_are_recorded() -> None:
+    policy, env = learner(temperature=2.0, top_k=3), world(4)
+    for each in rollout(env, on_torch(policy, env), EPISODES):
+        own = slice(each.prompt_length, None)
+        assert each.action_masks is not None
+        kept = np.unpackbits(each.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
+        assert (kept.sum(axis=1) == 3).all()
+        assert kept[np.arange(len(kept)), each.tokens[own]].all()
+
+
+def test_an_engine_that_does_not_say_what_it_kept_is_refused() -> None:
+    class Silent(TorchEngine):
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            return [dataclasses.replace(each, kept=None) for each in super().generate(requests, sampling)]
+
+    policy, env = learner(top_p=0.5), world(1)
+    sampler = VLLMPolicy.for_env(policy, env, engine=Silent(policy.model))
+    with pytest.raises(EngineError, match="does not say which tokens top-k, top-p and min-p kept"):
+        rollout(env, sampler, EPISODES[:1])
+
+
+# Weights
+
+
+def shift(policy: Any, amount: float = 0.05) -> None:
+    """Change the weights, as an optimiser step does."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(amount * torch.randn(parameter.shape, generator=generator))
+    policy.weights_changed()
+
+
+def test_new_weights_reach_the_engine_once_and_the_cache_is_emptied_after_them() -> None:
+    policy, env = learner(), world(4)
+    sampler = on_torch(policy, env)
+    assert sampler.sync()["sampling/probe_difference"] < 1e-6
+    assert sampler.engine.reported == ["load", "reset"]
+    assert sampler.sync() == {}
+    rollout(env, sampler, EPISODES)
+    shift(policy)
+    assert sampler.version == 0
+    assert sampler.sync()["sampling/probe_difference"] < 1e-6
+    assert sampler.engine.reported == ["load", "reset"] * 2
+    assert sampler.version == 1
+    for each in rollout(env, sampler, EPISODES):
+        own = slice(each.prompt_length, None)
+        assert (each.policy_version[own] == 1).all()
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+
+
+def test_weights_that_come_back_under_an_old_number_are_sent_too() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env)
+    sampler.sync()
+    saved = {name: weight.clone() for name, weight in policy.model.state_dict().items()}
+    shift(policy)
+    sampler.sync()
+    policy.model.load_state_dict(saved)
+    assert sampler.sync() != {}
+
+
+def test_a_cache_that_is_not_emptied_is_found_out() -> None:
+    class Stale(TorchEngine):
+        def reset_prefix_cache(self) -> None:
+            pass
+
+    policy, env = learner(), world(4)
+    sampler = VLLMPolicy.for_env(policy, env, engine=Stale(policy.model))
+    sampler.sync()
+    shift(policy, 0.2)
+    with pytest.raises(EngineError, match=r"off the learner's by .* nats per token"):
+        sampler.sync()
+
+
+def test_log_probabilities_at_another_temperature_are_found_out() -> None:
+    class Raw(TorchEngine):
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            return super().generate(requests, dataclasses.replace(sampling, temperature=1.0))
+
+    policy, env = learner(temperature=0.5), world(4)
+    with pytest.raises(EngineError, match="is its logprobs_mode 'processed_logprobs'"):
+        VLLMPolicy.for_env(policy, env, engine=Raw(policy.model)).sync()
+
+
+def test_an_engine_of_another_model_is_refused_before_anything_is_sent() -> None:
+    policy, env = learner(), world(1)
+    engine = TorchEngine(learner(spare_tokens=2).model)
+    size = TOKENIZER.vocab_size
+    message = rf"of another shape: model.embed_tokens.weight is \[{size}, 64\], the engine's \[{size + 2}, 64\]"
+    with pytest.raises(InvalidArgumentError, match=message):
+        VLLMPolicy.for_env(policy, env, engine=engine)
+    assert engine.reported == ["close"]
+
+
+def test_weights_are_fitted_by_name_and_shape_and_tied_ones_left_out() -> None:
+    weights = checkpoint_weights(learner().model)
+    assert "lm_head.weight" in weights
+    shapes = {name: list(weight.shape) for name, weight in weights.items() if name != "lm_head.weight"}
+    assert list(fitted(weights, shapes)) == list(shapes)
+    with pytest.raises(InvalidArgumentError, match="missing: extra"):
+        fitted(weights, {**shapes, "extra": [1]})
+    fewer = {name: shape for name, shape in shapes.items() if name != "model.norm.weight"}
+    with pytest.raises(InvalidArgumentError, match=r"unknown to the engine: model\.norm\.weight"):
+        fitted(weights, fewer)
+
+
+def test_an_adapter_is_merged_before_it_is_sent() -> None:
+    from agents import CausalLMPolicy, add_lora
+
+    plain = learner()
+    names = list(checkpoint_weights(plain.model))
+    policy = CausalLMPolicy(add_lora(plain.model, rank=2), temperature=0.7, vocab_size=plain.vocab_size)
+    env = world(4)
+    sampler = VLLMPolicy.for_env(policy, env, engine=TorchEngine(learner().model))
+    shift(policy, 0.3)
+    assert list(checkpoint_weights(policy.model)) == names
+    assert sampler.sync()["sampling/probe_difference"] < 1e-6
+
+
+def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env, sleep=True)
+    for _ in range(2):  # asleep it lost the weights, so that it needs them even where they have not changed
+        sampler.engine.reported.clear()
+        with sampler.sampling() as metrics:
+            assert metrics["sampling/probe_difference"] < 1e-6
+        assert sampler.engine.reported == ["wake weights", "load", "wake kv_cache", "reset", "sleep"]
+
+
+# Agents
+
+
+def test_grpo_learns_from_an_engines_samples() -> None:
+    policy, env = learner(temperature=1.0), world(32, max_new_tokens=2)
+    config = GRPOConfig(problems_per_step=4, group_size=8, learner=LearnerConfig(learning_rate=1e-2))
+    agent = GRPO(policy, config, sampler=on_torch(policy, env))
+    seen: list[dict[str, float]] = []
+    agent.learn(env, steps=16, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
+    assert np.mean([each["reward"] for each in seen[:2]]) < 0.3
+    assert np.mean([each["reward"] for each in seen[-2:]]) > 0.8
+    differences = [each["sampling/sampling_logp_difference/max"] for each in seen if each["skipped"] == 0]
+    assert differences
+    assert max(differences) < 1e-4
+    assert all(each["sampling/probe_difference"] < 1e-5 for each in seen)
+    assert agent.evaluate(env, greedy=True).score == 1.0
+    assert agent.sampler.version == policy.version
+
+
+def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> None:
+    policy, env = learner(), world(8)
+    config = GRPOConfig(problems_per_step=2, group_size=4)
+
+    def weights(agent: GRPO) -> Any:
+        from agents import make_batch
+
+        trajectories, _ = agent.collect(env, 0)
+        return agent.prepare(make_batch(trajectories)).importance
+
+    assert weights(GRPO(policy, config)) is None
+    engine = on_torch(policy, env)
+    found = weights(GRPO(policy, config, sampler=engine))
+    assert found is not None
+    np.testing.assert_allclose(found[found > 0].numpy(), 1.0, atol=1e-4)
+    off = dataclasses.replace(config, importance_correction=Correction.NONE)
+    assert weights(GRPO(policy, off, sampler=engine)) is None
+
+
+def test_remax_takes_its_baseline_from_the_engine_too() -> None:
+    policy, env = learner(), world(4)
+    sampler = on_torch(policy, env)
+    agent = ReMax(policy, ReMaxConfig(problems_per_step=4), sampler=sampler)
+    calls = []
+    inner = sampler.engine.generate
+    sampler.engine.generate = lambda requests, sampling: calls.append(sampling.temperature) or inner(requests, sampling)  # type: ignore[method-assign, func-returns-value]
+    trajectories, _ = agent.collect(env, 0)
+    assert calls == [0.7, 0.0]
+    assert all(each.baseline is not None for each in trajectories)
+
+
+# Settings
+
+
+def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:
+    policy = learner()
+    engine = TorchEngine(policy.model)
+    with pytest.raises(InvalidArgumentError, match="give a server its own options"):
+        VLLMConfig(server="http://localhost:8000", dtype="float32")
+    with pytest.raises(LookupError, match="Did you mean 'nccl'"):
+        VLLMConfig(weight_transfer="ncl")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="probe_tolerance is greater than 0"):
+        VLLMConfig(probe_tolerance=0.0)
+    with pytest.raises(InvalidArgumentError, match=f"stop tokens are below {TOKENIZER.vocab_size}"):
+        VLLMPolicy(policy, stop_tokens=[TOKENIZER.vocab_size], engine=engine)
+    with pytest.raises(InvalidArgumentError, match="legal_tokens has one entry for each"):
+        VLLMPolicy(policy, stop_tokens=[EOS], legal_tokens=np.ones(3, dtype=np.int8), engine=engine)
+    with pytest.raises(InvalidArgumentError, match="begins with http"):
+        VLLMPolicy(policy, VLLMConfig(server="localhost:8000"), stop_tokens=[EOS])
+
+
+def test_an_environment_longer_than_the_context_is_refused() -> None:
+    policy, env = learner(), world(1, max_new_tokens=CONTEXT)
+    with pytest.raises(InvalidArgumentError, match=f"the engine's context holds {CONTEXT}"):
+        rollout(env, on_torch(policy, env), EPISODES[:1])

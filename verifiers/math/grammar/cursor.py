@@ -1,0 +1,218 @@
+"""A place in a list of tokens: what every part of the parser reads with, and the parts that call each other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.tree import Degrees, Node
+from verifiers.math.vocabulary import RELATIONS
+
+MAX_DEPTH = 40
+"""Deepest nesting of a tree."""
+JOINERS = {",": ",", ";": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
+OPENING_BRACKETS = frozenset(("(", "[", "{", "\\{"))
+CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
+
+
+class Cursor(ABC):
+    """A place in a list of tokens."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens, self.index, self.depth, self.bars = tokens, 0, 0, 0
+        self.mixed = True  # whether a fraction behind an integer makes a mixed number of it
+        self.vectors: set[str] = set()  # names that are marked as those of vectors or matrices
+
+    @property
+    def token(self) -> Token:
+        """The token here."""
+        return self.tokens[self.index]
+
+    def ahead(self, count: int = 1) -> Token:
+        """A token further on; the last one past the end."""
+        return self.tokens[min(self.index + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        """The token here, which is passed over unless it is the end."""
+        token = self.token
+        if token.kind != "end":
+            self.index += 1
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether one of these signs, commands or words stands here."""
+        return self.token.kind != "symbol" and self.token.text in texts
+
+    def accept(self, *texts: str) -> bool:
+        """Pass over one of these, if it stands here."""
+        if self.at(*texts):
+            self.index += 1
+            return True
+        return False
+
+    def expect(self, *texts: str) -> str:
+        """Pass over one of these.
+
+        Raises:
+            UnreadableError: If none of them stands here.
+        """
+        if not self.at(*texts):
+            raise UnreadableError(f"expected {' or '.join(texts)}, found {self.token.text or 'the end'!r}")
+        return self.take().text
+
+    def closing_bracket(self, start: int) -> int | None:
+        """Where the round bracket that opens at a token is closed."""
+        depth = 0
+        for place in range(start, len(self.tokens)):
+            depth += (self.tokens[place].text == "(") - (self.tokens[place].text == ")")
+            if depth == 0:
+                return place
+        return None
+
+    def joiner(self) -> str | None:
+        """Pass over the commas and words between two items; the word if there is one, None if there is nothing."""
+        found = None
+        while self.token.kind != "symbol" and (
+            joiner := JOINERS.get(self.token.text.lower() if self.token.kind == "word" else self.token.text)
+        ):
+            found = joiner if found in (None, ",") else found
+            self.take()
+        return found
+
+    def relation_sign(self) -> str | None:
+        """Pass over the sign of a relation; None if there is none."""
+        if self.at("in") and self.token.kind == "word" and self.ahead().kind == "end":
+            return None
+        if self.token.kind in ("symbol", "number", "end") or (sign := RELATIONS.get(self.token.text)) is None:
+            return None
+        if self.take().text == "is" and self.at("equal"):
+            self.take()
+            self.accept("to")
+        return sign
+
+    def is_letter_union(self) -> bool:
+        """Whether a letter U stands between two sets."""
+        before, after = self.tokens[self.index - 1].text, self.ahead().text
+        return self.token.text == "U" and before in (")", "]", "\\}") and after in ("(", "[", "\\{")
+
+    def is_unit_fraction(self) -> bool:
+        """Whether a fraction of units in words starts here, behind its number."""
+        return self.token.text == "frac" and self.ahead().text == "{" and self.ahead(2).kind == "word"
+
+    def is_ohm(self) -> bool:
+        """Whether a capital omega that ends the answer stands behind a number."""
+        before = self.tokens[self.index - 1]
+        return (
+            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
+        )
+
+    def subscript(self) -> str:
+        """Pass over a subscript, which becomes part of a name."""
+        if not self.accept("_"):
+            return ""
+        if not self.at("{"):
+            return "_" + self.take().text
+        depth, name = 0, "_"
+        while self.token.kind != "end":
+            text = self.take().text
+            depth += (text == "{") - (text == "}")
+            if depth == 0:
+                return name
+            name += text if text != "{" else ""
+        raise UnreadableError("a subscript that does not end")
+
+    def primes(self) -> str:
+        """Pass over primes, which become part of a name."""
+        name = ""
+        while self.at("'"):
+            name += self.take().text
+        while self.at("^") and self.ahead(1 + (self.ahead().text == "{")).text == "prime":
+            while self.at("^", "{", "}", "prime"):
+                name += "'" if self.take().text == "prime" else ""
+        return name
+
+    # The parts of the parser that call each other.
+
+    @abstractmethod
+    def listing(self) -> Node:
+        """Values and relations with commas or words between them."""
+
+    @abstractmethod
+    def relation(self) -> Node:
+        """Operands with signs of relations between them."""
+
+    @abstractmethod
+    def quantity(self) -> Node:
+        """A value with what belongs to it: a unit, a base, a remark in brackets."""
+
+    @abstractmethod
+    def set_expression(self) -> Node:
+        """Values with set operations between them."""
+
+    @abstractmethod
+    def sum(self) -> Node:
+        """Terms with signs between them."""
+
+    @abstractmethod
+    def product(self) -> Node:
+        """Factors with or without signs between them."""
+
+    @abstractmethod
+    def power(self) -> Node:
+        """An atom with what is written on its right: exponents, factorials, percent signs."""
+
+    @abstractmethod
+    def power_free_atom(self) -> Node:
+        """An atom, one level deeper."""
+
+    @abstractmethod
+    def signed_factor(self) -> Node:
+        """A factor that may have signs in front."""
+
+    @abstractmethod
+    def starts_factor(self) -> bool:
+        """Whether a factor starts here."""
+
+    @abstractmethod
+    def script(self, *, signed: bool = False) -> Node:
+        """An exponent or index: a group in braces, or one token (with a sign in plain text)."""
+
+    @abstractmethod
+    def argument(self) -> Node:
+        """An argument of a TeX command: a group in braces, one digit, or one other token."""
+
+    @abstractmethod
+    def atom(self) -> Node:
+        """The smallest expression that starts here."""
+
+    @abstractmethod
+    def command(self) -> Node:
+        """What a command stands for."""
+
+    @abstractmethod
+    def number(self) -> Node:
+        """A number, perhaps a mixed one."""
+
+    @abstractmethod
+    def bracket(self) -> Node:
+        """What stands in round or square brackets."""
+
+    @abstractmethod
+    def braces(self) -> Node:
+        """What stands in the braces of TeX."""
+
+    @abstractmethod
+    def set_braces(self) -> Node:
+        """A set in braces."""
+
+    @abstractmethod
+    def arguments(self) -> tuple[Node, ...]:
+        """The arguments of a call, in brackets."""
+
+    @abstractmethod
+    def combinations(self) -> Node:
+        """The two arguments of a binomial coefficient in brackets."""
+
+    @abstractmethod
+    def temperature(self, node: Degrees) -> Node:
+        """Degrees, or with the name of a scale behind them a temperature."""

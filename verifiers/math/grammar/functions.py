@@ -1,0 +1,188 @@
+"""Functions, roots, accents and other commands with an argument."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from verifiers.math.assemble import expanded_determinant, half_of_set, is_complex, times
+from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.tree import (
+    Apply,
+    Constant,
+    Divide,
+    Matrix,
+    Multiply,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Power,
+    SetOf,
+    Symbol,
+)
+from verifiers.math.vectors import FIGURES, figure
+from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, RELATIONS
+
+_NUMBER_SETS = frozenset("RZNQC")
+_FUNCTION_ALIASES = {"lg": "log", "binom": "binomial"} | {
+    f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+}
+_INVERSES = {name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
+_VARIADIC = frozenset(("max", "min", "gcd", "lcm"))
+_DOTLESS = {"imath": "i", "jmath": "j"}
+_HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
+_GREEK_FUNCTIONS = {"Gamma": "gamma", "zeta": "zeta"}
+
+
+class Functions(Cursor):
+    """Functions, roots, accents and other commands with an argument."""
+
+    def root(self) -> Node:
+        """A root with its degree."""
+        degree: Node = Number(Fraction(3 if self.take().text == "cbrt" else 2))
+        if self.accept("["):
+            degree = self.sum()
+            self.expect("]")
+        if self.at("{"):
+            return Apply("root", (self.braces(), degree))
+        if self.at("("):
+            return Apply("root", (self.bracket(), degree))
+        return Apply("root", (self.power_free_atom(), degree))
+
+    def binomial(self) -> Node:
+        """A binomial coefficient."""
+        self.take()
+        if self.at("("):
+            return self.combinations()
+        upper = self.argument()
+        return Apply("binomial", (upper, self.argument()))
+
+    def function(self) -> Node:
+        """A known function with its exponent or base, applied to its arguments."""
+        name = self.take().text
+        name = _FUNCTION_ALIASES.get(name, name)
+        exponent, base = None, None
+        while self.at("^", "_"):
+            if self.take().text == "^":
+                exponent = self.first_digit() or self.script(signed=True)
+            else:
+                base = self.first_digit() or self.script()
+        if exponent == Negate(Number(Fraction(1))) and name in _INVERSES:
+            name, exponent = _INVERSES[name], None
+        arguments = self.function_arguments()
+        arguments = arguments if base is None else (*arguments, base)
+        if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
+            raise UnreadableError(f"{name} of {len(arguments)} arguments")
+        matrix = arguments[0]
+        determined = name == "det" and isinstance(matrix, Matrix)
+        node: Node = (
+            expanded_determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
+        )
+        return node if exponent is None else Power(node, exponent)
+
+    def first_digit(self) -> Node | None:
+        r"""The first digit of a function's index where the others are the argument, as TeX reads `\log_28`."""
+        token, after = self.token, self.ahead()
+        if token.kind != "number" or len(token.text) < 2 or not token.text.isdigit():
+            return None
+        if after.kind in ("number", "symbol") or (after.kind == "command" and after.text in FACTOR_STARTS):
+            return None
+        if after.text in ("(", "{", "["):
+            return None
+        rest = token.text[1:]
+        self.tokens[self.index] = Token("number", rest, True, Number(Fraction(int(rest))))
+        return Number(Fraction(int(token.text[0])))
+
+    def function_arguments(self) -> tuple[Node, ...]:
+        """The arguments of a function, in brackets or as a product behind it."""
+        if self.at("("):
+            return self.arguments()
+        if self.at("{"):
+            return (self.braces(),)
+        if self.at("\\{"):
+            inside = self.set_braces()
+            return inside.items if isinstance(inside, SetOf) else (inside,)
+        node = self.signed_factor()
+        while (
+            self.starts_factor()
+            and not (self.token.kind == "command" and self.token.text in FUNCTIONS)
+            and not self.at("(")
+        ):
+            node = times(node, self.power())
+        if self.at("/") and self.ahead().kind in ("number", "symbol"):
+            self.take()
+            node = Divide(node, self.power())
+        return (node,)
+
+    def constant(self) -> Node:
+        """A constant that is written as a command."""
+        return Constant({"pi": "pi", "infty": "inf"}[self.take().text])
+
+    def greek(self) -> Node:
+        """A Greek letter: a symbol, or the function of that name in front of brackets."""
+        name = self.take().text
+        if name in _GREEK_FUNCTIONS and self.at("("):
+            arguments = self.arguments()
+            if len(arguments) != 1:
+                raise UnreadableError(f"{name} of {len(arguments)} arguments")
+            return Apply(_GREEK_FUNCTIONS[name], arguments)
+        return Symbol(name + self.subscript() + self.primes())
+
+    def accent(self) -> Node:
+        """An expression under an accent: a conjugate, a vector, or a name of its own."""
+        name = self.take().text
+        inside = self.argument()
+        if name == "hat" and isinstance(inside, Constant | Symbol):
+            return Symbol(f"hat {_DOTLESS.get(inside.name, inside.name)}")
+        if isinstance(inside, Symbol) and name in ("vec", "overrightarrow"):
+            self.vectors.add(inside.name)
+        if isinstance(inside, Multiply) and name in ("vec", "overrightarrow"):  # from one point to another
+            return Symbol(f"vector {''.join(factor.name for factor in inside.factors if isinstance(factor, Symbol))}")
+        if name in ("overline", "bar") and is_complex(inside):
+            return Apply("conj", (inside,))
+        if isinstance(inside, Symbol) and name not in ("vec", "overrightarrow"):
+            return Symbol(f"{'bar' if name == 'overline' else name} {inside.name}")
+        return inside
+
+    def figure(self) -> Symbol | None:
+        """The name of an angle or a triangle that is a whole answer; None for anything else."""
+        kind, letters = self.token, self.tokens[self.index + 1 : -1]
+        if kind.text not in FIGURES or len(letters) < 2:
+            return None
+        if not all(letter.kind == "symbol" and letter.text.isupper() for letter in letters):
+            return None
+        self.index = len(self.tokens) - 1
+        return figure(kind.text, [letter.text for letter in letters])
+
+    def skip_command(self) -> Node:
+        """What stands behind a command that says only what it is."""
+        self.take()
+        return self.power_free_atom()
+
+    def number_set(self) -> Node:
+        """A set of numbers in blackboard bold, perhaps with a sign that says which half of it is meant."""
+        self.take()
+        letter = self.argument()
+        if not (isinstance(letter, Symbol) and letter.name in _NUMBER_SETS):
+            raise UnreadableError("an unknown set in blackboard bold")
+        condition = self.sign_of_half()
+        return NamedSet(letter.name) if condition is None else half_of_set(letter.name, condition)
+
+    def sign_of_half(self) -> str | None:
+        """Pass over the script of a set of numbers that is the sign of its half; None if there is none."""
+        if not self.at("^", "_"):
+            return None
+        braced = self.ahead().text == "{"
+        script = [token.text for token in self.tokens[self.index + 1 + braced : self.index + 4 + braced]]
+        length = 1 if script[0] in ("+", "-") else 2
+        sign = _HALVES.get(" ".join(script[:length]))
+        if sign is None or (braced and script[length] != "}"):
+            return None
+        self.index += 1 + length + 2 * braced
+        return sign
+
+    def empty_set(self) -> Node:
+        """The empty set."""
+        self.take()
+        return NamedSet("empty")

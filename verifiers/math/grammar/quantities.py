@@ -1,0 +1,273 @@
+"""What may stand behind a value: units, percent, words, bases; and times of day."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from verifiers.math import tree
+from verifiers.math.assemble import compound_quantity, sign_inside
+from verifiers.math.grammar.cursor import JOINERS, Cursor
+from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
+from verifiers.math.tree import (
+    Add,
+    BasedNumber,
+    Clock,
+    Degrees,
+    Divide,
+    ListOf,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Percent,
+    Quantity,
+)
+from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, UnitWord, read_unit
+from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, TENS
+from verifiers.math.wording import QUARTERS
+
+_HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
+
+
+class Quantities(Cursor):
+    """What may stand behind a value: units, percent, words, bases; and times of day."""
+
+    def quantity(self) -> Node:
+        """A value with what belongs to it: a unit, a base, a remark in brackets, smaller units."""
+        if (clock := self.clock()) is not None:
+            return clock
+        node = self.sum()
+        if self.token.text in ("\\$", *CURRENCY_SIGNS):
+            node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
+        if self.is_and_part():
+            self.index += 2
+            node = Add((node, self.listing()))
+        elif self.token.kind == "word":
+            node = self.with_words(node)
+        elif self.at("(") and self.ahead().text == "base":
+            self.take()
+            node = self.in_base(node)
+            self.expect(")")
+        elif self.is_unit_fraction():
+            node = self.with_unit_fraction(node)
+        elif self.at("{") and self.ahead().kind == "word":
+            self.take()
+            node = self.with_words(node)
+            self.expect("}")
+        elif self.at("(") and self.ahead().kind == "word" and self.ahead().text != "mod":
+            node = self.with_remark(node)
+        elif isinstance(node, Number) and self.ends_in_feet_or_inches():
+            node = self.in_feet_or_inches(node)
+        elif self.at("/") and self.ahead().kind == "word":
+            self.take()
+            unit = read_unit(tuple(UnitWord(word.word, word.exponent, True) for word in self.unit_words()))
+            if unit is None:
+                raise UnreadableError("words behind a number that name no unit")
+            node = Quantity(node, unit)
+        elif isinstance(node, Degrees) and self.ahead().text == "'":
+            node = self.with_arc_minutes(node)
+        elif self.is_ohm():
+            self.take()
+            node = Quantity(node, UNITS["ohm"])
+        return self.smaller_units(sign_inside(node))
+
+    def smaller_units(self, node: Node) -> Node:
+        """A quantity with what follows it in a smaller unit: `3 ft 2 in`."""
+        start = self.index
+        self.accept(".")
+        if not (isinstance(node, Quantity) and self.token.kind == "number"):
+            self.index = start
+            return node
+        compound = compound_quantity([node, self.quantity()])
+        if compound is None:
+            self.index = start
+        return compound or node
+
+    def ends_in_feet_or_inches(self) -> bool:
+        """Whether marks of inches stand here, or one of feet with inches behind it; alone it may be a derivative's."""
+        return self.at('"') or (self.at("'") and (self.ahead().text == "'" or self.ahead().kind == "number"))
+
+    def in_feet_or_inches(self, node: Node) -> Node:
+        """A length by the marks for feet and inches."""
+        inches = self.take().text == '"' or self.accept("'")
+        return Quantity(node, UNITS["inch" if inches else "foot"])
+
+    def is_and_part(self) -> bool:
+        """Whether a part in words is added: `2 and a half`."""
+        return self.at("and") and self.ahead().text == "a" and self.ahead(2).text in ("half", "third", "quarter")
+
+    def with_arc_minutes(self, node: Degrees) -> Node:
+        """Degrees with minutes, and perhaps seconds, of arc."""
+        value, size = [node.value], 60
+        while self.token.kind == "number" and self.ahead().text == "'" and size <= 3600:
+            value.append(Divide(self.number(), Number(Fraction(size))))
+            self.index += 1 + (self.ahead().text == "'")
+            size *= 60
+        return Degrees(Add(tuple(value)))
+
+    def with_remark(self, node: Node) -> Node:
+        """A value with its unit, its name, or another form of it in brackets: `12 (cm)`, `12 (twelve)`, `3/4 (or 0.75)`."""
+        self.expect("(")
+        if self.accept("or"):
+            node = ListOf((node, self.relation()), "or")
+        elif self.token.text.lower() in NUMBER_WORDS or self.token.text.lower() in TENS:
+            if self.sum() != node:
+                raise UnreadableError("a number with the name of another")
+        else:
+            node = self.with_words(node)
+        self.expect(")")
+        return node
+
+    def clock(self) -> Clock | None:
+        """A time of day; None if none stands here."""
+        hour, colon, minute = self.token, self.ahead(), self.ahead(2)
+        if not (hour.kind == "number" and hour.text.isdigit() and len(hour.text) <= 2 and int(hour.text) <= 24):
+            return None
+        if colon.text == ":" and minute.kind == "number" and minute.text.isdigit() and len(minute.text) == 2:
+            if colon.spaced or minute.spaced:
+                return None
+            if int(hour.text) > 23 or int(minute.text) > 59 or self.ahead(3).text == ":":
+                return None
+            self.index += 3
+            return Clock(int(hour.text), int(minute.text), self.half())
+        before = self.index
+        self.take()
+        half = self.half()
+        if not half:
+            self.index = before
+            return None
+        return Clock(int(hour.text), 0, half)
+
+    def half(self) -> str:
+        """Pass over a.m. or p.m.; empty if neither stands here."""
+        word = self.token
+        if word.kind not in ("word", "symbol") or word.text.lower() not in _HALVES:
+            return ""
+        if len(word.text) == 2:
+            self.take()
+            self.accept(".")
+            return _HALVES[word.text.lower()]
+        if self.ahead().text == "." and self.ahead(2).text.lower() == "m":
+            self.index += 3
+            self.accept(".")
+            return _HALVES[word.text.lower()]
+        return ""
+
+    def with_words(self, node: Node) -> Node:
+        """A value with the words behind it: a part, a multiple, percent, a base, a unit."""
+        word = self.token.text.lower()
+        counted = FRACTION_WORDS.get(word) or (4 if word in QUARTERS and self.behind_word() else None)
+        if counted is not None:
+            self.take()
+            node = Divide(node, Number(Fraction(counted)))
+        elif word in MULTIPLES:
+            self.take()
+            node = Multiply((node, Number(Fraction(MULTIPLES[word]))))
+        elif word == "percent" or (word == "per" and self.ahead().text.lower() == "cent"):
+            self.index += 1 + (word == "per")
+            node = Percent(node)
+        elif word == "base":
+            return self.in_base(node)
+        elif word in ("degree", "degrees"):
+            self.take()
+            return self.temperature(Degrees(node))
+        words = self.unit_words()
+        if not words:
+            return node
+        unit = read_unit(tuple(words))
+        if unit is None:
+            raise UnreadableError("words behind a number that name no unit")
+        return Quantity(node, unit)
+
+    def with_unit_fraction(self, node: Node) -> Node:
+        r"""A value and its unit as a fraction: `5 \frac{\text{m}}{\text{s}}`."""
+        self.take()
+        words: list[UnitWord] = []
+        for divides in (False, True):
+            self.expect("{")
+            words += [UnitWord(word.word, word.exponent, divides) for word in self.unit_words()]
+            self.expect("}")
+        unit = read_unit(tuple(words))
+        if unit is None:
+            raise UnreadableError("words behind a number that name no unit")
+        return Quantity(node, unit)
+
+    def temperature(self, node: Degrees) -> Node:
+        """Degrees, or a temperature where the name of a scale follows."""
+        scale = self.token.text
+        if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
+            self.take()
+            return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
+        return node
+
+    def behind_word(self) -> bool:
+        """Whether the token before is a word, or joined to one by a hyphen."""
+        before = self.tokens[self.index - 1]
+        return (self.tokens[self.index - 2] if before.text == "-" else before).kind == "word"
+
+    def in_base(self, node: Node) -> Node:
+        """A numeral with the words for its base behind it."""
+        digits = self.tokens[self.index - 1 - (self.tokens[self.index - 1].text == "(")].text
+        self.take()
+        base = self.take()
+        if not (isinstance(node, Number) and is_numeral(digits, base.text)):
+            raise UnreadableError("no numeral in a base from 2 to 36")
+        return BasedNumber(significant_digits(digits), int(base.text))
+
+    def unit_words(self) -> list[UnitWord]:
+        """Pass over the words of a unit with their exponents."""
+        words: list[UnitWord] = []
+        divides = False
+        self.skip_of()
+        while self.token.kind == "word" and not self.ends_units():
+            word = self.take().text
+            if word.lower() == "per":
+                divides = True
+                continue
+            words.append(UnitWord(word, self.unit_exponent(), divides))
+            if self.at("/") and self.ahead().kind == "word":
+                self.take()
+                divides = True
+            elif self.at("/") and self.ahead().text == "(" and self.ahead(2).kind == "word":
+                self.index += 2
+                words += [UnitWord(below.word, below.exponent, True) for below in self.unit_words()]
+                self.expect(")")
+            elif self.at("cdot", "*", ".", "-") and self.ahead().kind == "word":
+                self.take()
+        return words
+
+    def skip_of(self) -> None:
+        """Pass over the first words of `3/4 of a mile`; "of" in front of a number would multiply."""
+        article = self.ahead().text.lower() in ("a", "an", "the")
+        if self.token.text.lower() == "of" and (article or self.ahead().kind == "word"):
+            self.index += 1 + article
+
+    def ends_units(self) -> bool:
+        """Whether a word here is no part of a unit: it joins, relates, or starts something else."""
+        word = self.token.text.lower()
+        before = self.tokens[self.index - 1]
+        after = self.ahead()
+        if word == "in" and (before.kind == "number" or before.text in ("sq", "square", "cubic", "cu")):
+            return False  # inches
+        if word == "in" and (after.kind == "end" or after.text in ("^", ".", ",", "and")):
+            return False  # inches, for there is no set
+        return word in JOINERS or word in RELATIONS or word == "to"
+
+    def unit_exponent(self) -> int:
+        """Pass over the exponent of a unit; 1 if there is none."""
+        if not self.at("^"):
+            return 1
+        self.take()
+        value = self.script()
+        if not (isinstance(value, Number | Negate) and tree.is_integer_literal(value)):
+            raise UnreadableError("a unit's exponent that is no integer")
+        exponent = (
+            value.value
+            if isinstance(value, Number)
+            else -value.value.value
+            if isinstance(value.value, Number)
+            else None
+        )
+        if exponent is None or abs(exponent) > 9:
+            raise UnreadableError("a unit's exponent past the limit")
+        return int(exponent)

@@ -1,0 +1,63 @@
+"""What the tests give to the program besides plain data, and what the program may have done with it.
+
+It may call functions, advance iterators, and read public attributes of objects whose class the test file defines, or that
+are mocks. Nothing else: by way of an attribute such as `__globals__` a program would reach the tester itself.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+def kind_of(value: object) -> str | None:
+    """What the program is to see a value as, one of `given.KINDS`; None if it can't be given."""
+    if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+        return "iterator"
+    if _is_of_the_tests(value):
+        return "callable" if callable(value) else "object"
+    return "function" if callable(value) else None
+
+
+def _is_of_the_tests(value: object) -> bool:
+    return type(value).__module__ == "tests" or _is_mock(value)
+
+
+def _is_mock(value: object) -> bool:
+    mock = sys.modules.get("unittest.mock")
+    return mock is not None and isinstance(value, mock.NonCallableMock)
+
+
+def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, Any]) -> object:
+    """Do what the program asks to be done with a value that it was given.
+
+    Raises:
+        AttributeError: If it asks for an attribute that it may not have.
+        TypeError: If it asks for something that is not done with such a value.
+    """
+    kind = kind_of(value)
+    if operation == "call" and kind in ("function", "callable"):
+        return value(*args, **kwargs)  # type: ignore[operator]  # its kind says so
+    if operation == "next" and kind == "iterator":
+        return next(value)  # type: ignore[call-overload]  # its kind says so
+    if operation == "getattr" and kind in ("object", "callable"):
+        return _public_attribute(value, args[0])
+    raise TypeError(f"{operation!r} is not done with a {kind}")
+
+
+def _public_attribute(value: object, name: object) -> object:
+    if type(name) is not str or name.startswith("_") or (_is_mock(value) and _checks(name)):
+        raise AttributeError(f"the program can't have the attribute {name!r} of an object of the tests")
+    return getattr(value, name)
+
+
+def _checks(name: str) -> bool:
+    """Whether an attribute of a mock is the test's own business: what was called, and what it returns."""
+    return name.startswith("assert") or hasattr(sys.modules["unittest.mock"].Mock, name) or name in _MOCK_STATE
+
+
+_MOCK_STATE = frozenset(
+    ("called", "call_count", "call_args", "call_args_list", "mock_calls", "method_calls", "return_value", "side_effect")
+)

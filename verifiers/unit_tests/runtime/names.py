@@ -1,0 +1,161 @@
+"""What the names in test code stand for: read off the tests alone, so that no program has a say in it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import importlib
+import operator
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from .codec import BUILTIN_TYPES
+
+_MODULES_OF_HELPERS = (
+    "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
+)  # fmt: skip
+"""Modules whose functions tests use by their bare names, which the program imported."""
+
+_PLAIN_ATTRIBUTES = frozenset(name for kind in BUILTIN_TYPES.values() for name in dir(kind))
+
+
+@functools.cache
+def helper(name: str) -> object | None:
+    """The function or class of the standard library that goes by a bare name in test code, None if there is none."""
+    for module in map(importlib.import_module, _MODULES_OF_HELPERS):
+        if not name.startswith("_") and hasattr(module, name):
+            found: object = getattr(module, name)
+            return found
+    return None
+
+
+def free_names(trees: Sequence[ast.Module]) -> set[str]:
+    """Names that the trees load and nowhere bind."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    for node in _nodes(trees):
+        if isinstance(node, ast.Name):
+            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            bound.add(node.name or "")
+    return loaded - bound
+
+
+def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:
+    return (node for tree in trees for node in ast.walk(tree))
+
+
+def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
+    """Those of the free names that stand for the standard library, whatever the program defines under them.
+
+    Tests use builtins, and what a program usually imports, around the call (`set(f(x)) == ...`, `math.isclose(f(x), ...)`),
+    and a program must not replace those. So such a name is the program's only where no other name can be what is tested.
+    """
+    modules = names & sys.stdlib_module_names & _names_with_attributes(trees)
+    ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
+    if names - modules - ambiguous:
+        return modules | ambiguous
+    tested = functools.reduce(operator.and_, (_innermost_calls(tree) for tree in trees if tree.body), ambiguous)
+    return modules | (ambiguous - tested)
+
+
+def _names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:
+    return {
+        node.value.id for node in _nodes(trees) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+
+
+def _innermost_calls(tree: ast.Module) -> set[str]:
+    """Names of functions that are called with no call of another named function among their arguments."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _has_inner_call(call)}
+
+
+def _has_inner_call(call: ast.Call) -> bool:
+    inner = (node for argument in call.args for node in ast.walk(argument))
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) for node in inner)
+
+
+_LIKE_A_CLASS = re.compile(r"[A-Z]\w*[\s\\]*\(|\bisinstance\b")
+
+
+def may_name_classes(source: str) -> bool:
+    """Whether `names_of_classes` could find any, told from the text: a capitalised name that is called, or `isinstance`."""
+    return _LIKE_A_CLASS.search(source) is not None
+
+
+def names_of_classes(trees: Sequence[ast.Module]) -> set[str]:
+    """Names that the tests themselves treat as classes with instances of their own.
+
+    A class is a capitalised name with evidence: an attribute of what a call of the name returned that no plain value has, a
+    method of it called as a statement of its own, an item of it set or deleted, a `with` over it, or the name as second
+    argument of `isinstance`. Tests of such a class may use its operators and compare its instances with plain values. Of
+    any other function they may not: an object that it returned would be asked whether it is the answer.
+    """
+    made: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for target, value in _assignments(trees):
+        made.setdefault(ast.unparse(target), set()).update(_makers(value, made))
+    for node in _nodes(trees):
+        instance = _used_as_instance(node)
+        if instance is not None:
+            found |= _makers(instance, made)
+        elif isinstance(node, ast.Call) and _called_name(node) == "isinstance" and len(node.args) == 2:
+            found |= {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+    return {name for name in found if name.lstrip("_")[:1].isupper()}
+
+
+def _used_as_instance(node: ast.AST) -> ast.expr | None:
+    """The expression that a node uses as nothing but an instance of a class of its own, if it does."""
+    if isinstance(node, ast.Attribute) and node.attr not in _PLAIN_ATTRIBUTES:
+        return node.value
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return node.value.func.value
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return node.value
+    return node.context_expr if isinstance(node, ast.withitem) else None
+
+
+def _assignments(trees: Sequence[ast.Module]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values of assignments and `with` statements."""
+    for node in _nodes(trees):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _matched(target, node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield node.target, node.value
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            yield node.optional_vars, node.context_expr
+
+
+def _matched(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
+
+
+def _makers(node: ast.expr, made: Mapping[str, set[str]]) -> set[str]:
+    """Names of the functions whose results an expression is, or is computed from by operators."""
+    if isinstance(node, ast.Call):
+        return {_called_name(node)} - {""}
+    if isinstance(node, ast.BinOp):
+        return _makers(node.left, made) | _makers(node.right, made)
+    if isinstance(node, ast.UnaryOp):
+        return _makers(node.operand, made)
+    return made.get(ast.unparse(node), set()) if isinstance(node, ast.Name | ast.Attribute) else set()
+
+
+def _called_name(node: ast.Call) -> str:
+    """The bare or last name of the function that is called: `Vector` in `Vector(1)` and in `m.Vector(1)`."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+        return node.func.attr
+    return ""

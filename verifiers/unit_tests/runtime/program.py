@@ -1,0 +1,167 @@
+"""The program under test: one file or several, loaded from memory, importable by each other."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
+
+from .channel import read_all
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader as Loader
+else:
+    Loader = object
+    """`importlib.abc` imports archives, temporary files and paths, and each fork would pay for the memory."""
+
+_COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError)
+
+
+class ProgramError(Exception):
+    """The program could not be loaded."""
+
+    def __init__(self, phase: str, error: BaseException) -> None:
+        super().__init__(phase)
+        self.phase = phase
+        self.error = error
+
+
+def module_name(path: str) -> str:
+    """The name under which a file is imported: `a/b.py` is `a.b`, and `a/__init__.py` is `a`."""
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+class SourceFiles(Loader):
+    """Finds and loads modules whose source is in memory; goes into `sys.meta_path`."""
+
+    def __init__(self, files: Mapping[str, str], prelude: Callable[[types.ModuleType], None] | None = None) -> None:
+        """Make a finder.
+
+        Args:
+            files: Source text by path, such as `"bank/account.py"`. A folder without `__init__.py` is a package all the same.
+            prelude: Called with each module before its source runs in it.
+        """
+        self._paths = {module_name(path): path for path in files}
+        self._files = files
+        self._prelude = prelude
+        parents = {name[:at] for name in self._paths for at, letter in enumerate(name) if letter == "."}
+        self._folders = parents - self._paths.keys()
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        """Find one of the files by its module's name."""
+        if name in self._folders:
+            return ModuleSpec(name, None, is_package=True)
+        if name not in self._paths:
+            return None
+        file = self._paths[name]
+        spec = ModuleSpec(name, self, origin=file, is_package=file.endswith("__init__.py"))
+        spec.has_location = True
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to the import system, as a loader has to say."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run a module's source in it.
+
+        Raises:
+            ProgramError: If it does not compile.
+        """
+        if self._prelude is not None:
+            self._prelude(module)
+        path = self._paths[module.__name__]
+        run_source(module, self._files[path], path)
+
+    def get_source(self, fullname: str) -> str:
+        """The source of a module, for `inspect` and tracebacks."""
+        return self._files[self._paths[fullname]]
+
+
+def run_source(module: types.ModuleType, source: str, filename: str) -> None:
+    """Compile and run a file in a module.
+
+    Raises:
+        ProgramError: If it does not compile.
+    """
+    try:
+        code = compile(source, filename, "exec", dont_inherit=True)
+    except MemoryError as error:
+        raise ProgramError("memory", error) from None
+    except _COMPILE_ERRORS as error:
+        raise ProgramError("compile", error) from None
+    exec(code, module.__dict__)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the candidate is given to run."""
+
+    files: Mapping[str, str]
+    """Source text by path."""
+    main: str
+    """The path that is run; the others are there to be imported."""
+    prefix: str = ""
+    """Source that runs before the main file, in its namespace."""
+    entry_point: str = ""
+    """A name that the prefix only announces: its definition there is dropped. May be empty."""
+    alias: str = ""
+    """Another name under which the main file can be imported, unless a file has it."""
+    seed: str = field(default="", kw_only=True)
+    """Seeds `random`."""
+
+    @classmethod
+    def read(cls, descriptor: int) -> Program:
+        """Read a program from a file descriptor, and close it."""
+        content = read_all(descriptor)
+        os.close(descriptor)
+        return cls(**json.loads(content))
+
+    def run(self, main_name: str = "") -> dict[str, Any]:
+        """Run the main file, under this name or else under that of its path.
+
+        Returns:
+            The main module's namespace.
+
+        Raises:
+            ProgramError: If a file does not compile.
+        """
+        random.seed(f"candidate {self.seed}")
+        name = module_name(self.main)
+        finder = SourceFiles(self.files, self._run_prefix)
+        if len(self.files) > 1:
+            self._make_importable(finder)
+        if len(self.files) > 1 and not main_name:
+            module = importlib.import_module(name)
+        else:
+            module = self._new_main(finder, main_name or name)
+            self._run_prefix(module)
+            run_source(module, self.files[self.main], self.main)
+        if self.alias and finder.find_spec(self.alias) is None:
+            sys.modules.setdefault(self.alias, module)
+        return module.__dict__
+
+    def _make_importable(self, finder: SourceFiles) -> None:
+        # As for a script, whose folder comes before the standard library on the path.
+        sys.meta_path.insert(0, finder)
+        for path in self.files:
+            sys.modules.pop(module_name(path).partition(".")[0], None)
+
+    def _new_main(self, finder: SourceFiles, name: str) -> types.ModuleType:
+        module = types.ModuleType(name)
+        module.__dict__.update({"__builtins__": __builtins__, "__file__": self.main, "__package__": ""})
+        if name != "__main__":
+            module.__dict__["__loader__"] = finder
+        sys.modules[name] = module
+        return module
+
+    def _run_prefix(self, module: types.ModuleType) -> None:
+        if self.prefix and module.__dict__["__file__"] == self.main:
+            run_source(module, self.prefix, "prefix.py")
+            module.__dict__.pop(self.entry_point, None)

@@ -1,0 +1,80 @@
+"""The tester's report: what became of each case, line by line, and the classes of failure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+MAX_TEXT = 1000
+"""Characters of a message or a name in a report."""
+_FULL = 1 << 20
+"""Bytes after which a report leaves messages out: what counts is which cases passed."""
+_EFBIG = 27
+
+
+class JobEndedError(BaseException):
+    """The report is complete, and the process goes on to the next job."""
+
+
+class Report:
+    """The tester's findings, written line by line so that what was found before a kill is kept."""
+
+    def __init__(self, descriptor: int, *, ends_process: bool) -> None:
+        """Begin a report.
+
+        Args:
+            descriptor: Where it goes.
+            ends_process: Whether the process ends with the report.
+        """
+        self._descriptor = descriptor
+        self._ends_process = ends_process
+        self._size = 0
+        self._ended = False
+
+    def write(self, **fields: object) -> None:
+        """Add one line; after the last one, none."""
+        if self._ended:
+            return
+        line = (json.dumps(fields) + "\n").encode()
+        if self._size > _FULL and "exception" in fields:
+            line = (json.dumps({**fields, "exception": {"type": "", "message": ""}}) + "\n").encode()
+        self._size += os.write(self._descriptor, line)
+
+    def end(self, **fields: object) -> NoReturn:
+        """Add the last line and end the job: nothing that runs later can add to it."""
+        self.write(**fields)
+        if self._ends_process:
+            os._exit(0)
+        self._ended = True
+        raise JobEndedError
+
+
+def classify(error: Mapping[str, Any]) -> str:
+    """Name the class of failure that an exception of the program is."""
+    bases = error["bases"]
+    if error["unsendable"]:
+        return "output_limit" if error["type"] in ("InvalidMessageError", "MemoryError") else "exception"
+    if "MemoryError" in bases:
+        return "memory"
+    if "PermissionError" in bases:
+        return "forbidden"
+    if error["errno"] == _EFBIG:
+        return "output_limit"
+    if "SystemExit" in bases:
+        return "exit"
+    return "exception"
+
+
+def finding(error: BaseException) -> dict[str, Any]:
+    """Describe why a case failed: by an exception of the program, or of the test."""
+    theirs = error.__dict__.get("candidate_error")
+    if theirs is not None:
+        return {"failure": classify(theirs), "exception": described(theirs)}
+    return {"failure": "wrong_answer", "exception": {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}}
+
+
+def described(error: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report says of an exception of the program."""
+    return {name: error[name] for name in ("type", "message", "file", "line")}

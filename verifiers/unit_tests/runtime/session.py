@@ -1,0 +1,325 @@
+"""The tester's side of the conversation with the candidate.
+
+Nothing that comes from there is believed: it is decoded as plain data, and what breaks the protocol ends the job as a
+failure of the program, before another line of the tests runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import importlib
+import json
+import sys
+import types
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn
+
+from .channel import Channel, ChannelClosedError, InvalidMessageError
+from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
+from .giving import kind_of, operate
+from .remote import Remote, as_coroutine, let_operators_see_plain
+from .report import MAX_TEXT, Report, classify, described
+
+_STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
+"""Raised for real, these could end a loop of the test early and so pass it."""
+_STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
+"""Operations that end by one of them."""
+_EXCEPTIONS = {
+    name: kind
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, BaseExceptionGroup)
+}
+
+
+class Session:
+    """Asks the candidate, and turns its answers into values and exceptions."""
+
+    def __init__(self, channel: Channel, report: Report) -> None:
+        self._channel = channel
+        self._report = report
+        self._coroutines: dict[int, tuple[object, Remote]] = {}
+        self.program_modules: Collection[str] = ()
+        """Top-level names of the program's modules that the tests may import."""
+        self._given: list[object] = []
+        self._given_numbers: dict[int, int] = {}
+        self._remotes: dict[int, Remote] = {}
+        self._new: set[int] = set()
+        self._enumerations: dict[str, Any] = {}
+        self._class_numbers: dict[type[Any], object] = {}
+        self._exceptions: dict[str, type[BaseException]] = {}
+
+    def load(self) -> None:
+        """Wait until the candidate has loaded the program; end with a report where it can't."""
+        message = self._receive()
+        if message[0] == "loaded":
+            return
+        try:
+            phase, error = str(message[1]), _tidy(message[2])
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
+        self._report.end(failure=failure, exception=described(error))
+
+    def named(self, name: str, classes: Collection[str] = ()) -> Remote:
+        """The proxy of a global function or class of the program, looked up at each call."""
+        return Remote(self, name, "function", class_tested=name in classes)
+
+    def resolve(self, names: list[str], module: str | None = None) -> dict[str, Wire]:
+        """Ask what global names of one of the program's modules are; the main one by default."""
+        if not names:
+            return {}
+        self._send(["resolve", module, names, []])
+        answers = self._receive()
+        if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
+            self.abandon("protocol", "not an answer for each name")
+        return dict(zip(names, answers, strict=True))
+
+    def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
+        """Turn an answer of `resolve` into a value."""
+        try:
+            if answer[0] == "exception":
+                return self._exception_class(answer[1])
+            value = Decoder(self.decode_special).decode(answer[1])
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        if class_tested and isinstance(value, Remote):
+            # One of its own: the object may go by another name too, which is no class's.
+            return Remote(self, value._remote_number, value._remote_type_name, class_tested=True)
+        return value
+
+    def module_of(self, answer: Wire) -> object:
+        """The tester's own copy of a module that the program imported; of one of the program's own, a proxy."""
+        name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
+        root = name.partition(".")[0]
+        if root not in sys.stdlib_module_names and root not in self.program_modules:
+            return self.value_of(["value", answer[-1]])
+        try:
+            return importlib.import_module(name)
+        except ImportError as problem:
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
+        """Have the candidate do something, and return or raise what came of it."""
+        encoder = Encoder(self._encode_opaque)
+        try:
+            named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
+            target = subject._remote_number if named else encoder.encode(subject)  # type: ignore[attr-defined]  # checked
+            message = [operation, target, encoder.items(args), [[k, encoder.encode(v)] for k, v in kwargs.items()]]
+        except (NotPlainError, RecursionError) as error:
+            self._report.end(failure="unsupported", reason=f"an argument can't cross: {error}")
+        self._send(message)
+        while True:
+            reply = self._receive()
+            if reply[0] != "callback":
+                return self._finish(reply, encoder.objects, operation)
+            self._call_back(reply)
+
+    def is_new(self, remote: Remote) -> bool:
+        """Whether the object was met for the first time in the last answer."""
+        return remote._remote_number in self._new
+
+    def _finish(self, reply: Wire, known: list[object], operation: str) -> object:
+        self._new.clear()
+        try:
+            kind, body, updates = reply
+            decoder = Decoder(self.decode_special, known)
+            for number, wire in updates:
+                decoder.refill(known[number], wire)
+            if kind == "returned":
+                return decoder.decode(body)
+            raised = self._exception(_tidy(body), operation)
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        raise raised
+
+    def _call_back(self, message: Wire) -> None:
+        try:
+            decoder = Decoder(self.decode_special)
+            _, operation, number, arguments, keywords = message
+            given = self._given[number]
+            args = [decoder.decode(item) for item in arguments]
+            kwargs = {str(name): decoder.decode(item) for name, item in keywords}
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        try:
+            self._send(["result", Encoder(self._encode_opaque).encode(operate(operation, given, args, kwargs))])
+        except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
+            name, bases = _name_and_bases(type(error))
+            self._send(["error", name, bases, str(error)[:MAX_TEXT]])
+
+    def decode_special(self, wire: Wire) -> Any:
+        """Decode what is no plain data: an object of the candidate, or a function of the tests."""
+        if wire[0] == "h":
+            return self._remote(wire[1], str(wire[2])[:MAX_TEXT])
+        if wire[0] == "cb":
+            return self._given[wire[1]]
+        if wire[0] == "nt":
+            return named_tuple(str(wire[1]), tuple(map(str, wire[2])))._make
+        if wire[0] == "en":
+            return self._enumeration(wire)[str(wire[6])]
+        raise ValueError(f"no such tag: {wire[0]!r}")
+
+    def _remote(self, number: object, type_name: str) -> object:
+        if type(number) is not int:
+            raise TypeError("a handle is a number")
+        remote = self._remotes.get(number)
+        if remote is None:
+            self._new.add(number)
+            remote = self._remotes[number] = Remote(self, number, type_name)
+        else:
+            # What a function returns is judged, and must not be its own judge, even if a test has made it.
+            let_operators_see_plain(remote, False)
+        if type_name != "coroutine":
+            return remote
+        coroutine = as_coroutine(remote)
+        # Kept with the coroutine, so that its id stays its own.
+        self._coroutines[id(coroutine)] = coroutine, remote
+        return coroutine
+
+    def _enumeration(self, wire: Wire) -> Any:
+        """The tester's own copy of an enumeration of numbers or texts, whose members are compared here."""
+        _, number, name, base, plain_text, members, _ = wire
+        key = json.dumps(wire[1:6])
+        if key not in self._enumerations:
+            kind: Any = {"int": int, "str": str, "float": float}[base]
+            values = {str(each): kind(value) for each, value in members}
+            if not all(each.isidentifier() and not each.startswith("_") for each in values):
+                raise ValueError("names of members are identifiers")
+            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(kind) if plain_text else None
+            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=kind)
+            self._enumerations[key] = made
+            self._class_numbers[made] = number
+        return self._enumerations[key]
+
+    def number_of_class(self, kind: type[Any]) -> object:
+        """The handle of the program's class of which a class here is the copy, None if it is none."""
+        return self._class_numbers.get(kind)
+
+    def _encode_opaque(self, value: object) -> Wire:
+        if isinstance(value, Remote):
+            if isinstance(value._remote_number, str):
+                return self._send_named(value._remote_number)
+            return ["h", value._remote_number]
+        if type(value) in self._class_numbers:
+            return ["en", self._class_numbers[type(value)], value.name]  # type: ignore[attr-defined]  # an enumeration's member
+        if id(value) in self._coroutines:
+            return ["h", self._coroutines[id(value)][1]._remote_number]
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return ["x", *_name_and_bases(value)]
+        if isinstance(value, BaseException):
+            return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
+        if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
+            return ["g", value.__module__, value.__qualname__]
+        kind = kind_of(value)
+        return None if kind is None else ["cb", self._number_of(value), kind]
+
+    def _number_of(self, value: object) -> int:
+        number = self._given_numbers.get(id(value))
+        if number is None:
+            # The list keeps it alive, so its id stays its own.
+            number = self._given_numbers[id(value)] = len(self._given)
+            self._given.append(value)
+        return number
+
+    def _send_named(self, name: str) -> Wire:
+        remote = self.value_of(self.resolve([name])[name])
+        return (
+            ["h", remote._remote_number] if isinstance(remote, Remote) else Encoder(self._encode_opaque).encode(remote)
+        )
+
+    def _exception(self, error: dict[str, Any], operation: str) -> BaseException:
+        kind = self._exception_class(error["class"])
+        if kind is _STOPS.get(operation):
+            raised = kind()
+        elif issubclass(kind, _STOPPING):
+            raised = RuntimeError(f"the program raised {error['type']}")
+        else:
+            raised = self._like(kind, error)
+        raised.__dict__["candidate_error"] = error
+        return raised
+
+    def _like(self, kind: type[BaseException], error: Mapping[str, Any]) -> BaseException:
+        """An exception of a class with the text, arguments and attributes of another."""
+        args = (error["message"],)
+        if error["args"] is not None:
+            args = tuple(Decoder(self.decode_special).decode(error["args"]))
+        raised = _constructed(kind, args) if kind.__module__ == "builtins" else kind.__new__(kind)
+        raised.args = args
+        if error["attributes"] is not None:
+            raised.__dict__.update(Decoder(self.decode_special).decode(error["attributes"]))
+        return raised
+
+    def _exception_class(self, description: Wire) -> type[BaseException]:
+        """An exception class as `describe_class` says: a builtin by its name, or one of the same name with such bases."""
+        if isinstance(description, str):
+            return _EXCEPTIONS.get(description, Exception)
+        key = json.dumps(description)
+        if key not in self._exceptions:
+            name, bases = description
+            kinds = tuple(dict.fromkeys(map(self._exception_class, bases))) or (Exception,)
+            self._exceptions[key] = type(str(name), kinds, {"__str__": _text})
+        return self._exceptions[key]
+
+    def _send(self, message: Wire) -> None:
+        try:
+            self._channel.send(message)
+        except ChannelClosedError:
+            self.abandon("exit")
+        except InvalidMessageError as error:
+            self._report.end(failure="unsupported", reason=f"an argument is too large: {error}")
+
+    def _receive(self) -> Wire:
+        try:
+            message = self._channel.receive()
+        except ChannelClosedError:
+            self.abandon("exit")
+        except InvalidMessageError as error:
+            self.abandon("protocol", str(error)[:MAX_TEXT])
+        if type(message) is not list or not message:
+            self.abandon("protocol", "not a list")
+        return message
+
+    def abandon(self, failure: str, reason: str = "") -> NoReturn:
+        """End with a failing report: no test code runs after this."""
+        self._report.end(failure=failure, reason=reason)
+
+
+def _constructed(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
+    """Make a builtin exception by its constructor, which sets what is no argument (`errno`), where that takes these."""
+    try:
+        return kind(*args)
+    except TypeError:
+        return kind.__new__(kind)
+
+
+def _text(error: BaseException) -> str:
+    """The text of an exception class of the program's own; one that a test makes has the usual one."""
+    theirs = error.__dict__.get("candidate_error")
+    return BaseException.__str__(error) if theirs is None else theirs["message"]
+
+
+def _name_and_bases(kind: type[BaseException]) -> tuple[str, list[str]]:
+    return kind.__name__, [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+
+
+def _is_standard(value: type | types.BuiltinFunctionType) -> bool:
+    module = value.__module__ or ""
+    return module.partition(".")[0] in sys.stdlib_module_names and "<" not in value.__qualname__
+
+
+def _tidy(error: Any) -> dict[str, Any]:
+    """Keep what the candidate's description of an exception should hold, in the types it should have."""
+    line, number, file = error.get("line"), error.get("errno"), error.get("file")
+    return {
+        "type": str(error["type"])[:MAX_TEXT],
+        "bases": [str(name) for name in error["bases"]][:20],
+        "message": str(error["message"])[:MAX_TEXT],
+        "file": file[:MAX_TEXT] if type(file) is str else None,
+        "line": line if type(line) is int else None,
+        "errno": number if type(number) is int else None,
+        "unsendable": error.get("unsendable") is True,
+        "class": error["class"],
+        "args": error.get("args"),
+        "attributes": error.get("attributes"),
+    }

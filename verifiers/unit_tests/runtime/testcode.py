@@ -1,0 +1,61 @@
+"""Test code in compiled form, with what can be said of it before it runs."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import harmless
+from .names import may_name_classes, names_of_classes
+from .remote import TEST_FILE
+
+PREFIX_FILE = "prefix.py"
+_CACHED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TestCode:
+    """Compiled test code."""
+
+    code: types.CodeType
+    leaves_no_trace: bool
+    """Whether the process can run other tests afterwards as if it had not run this code."""
+    classes: Collection[str] = ()
+    """Names of the classes under test."""
+
+
+def tidied(statement: str) -> str:
+    """An assert statement, or set-up code, as data sets have it, without the white space around it."""
+    return statement.replace("\r\n", "\n").strip()
+
+
+# Programs come in groups that answer the same problem.
+@functools.lru_cache(_CACHED)
+def compile_tests(source: str, filename: str) -> TestCode:
+    """Compile test code.
+
+    Raises:
+        SyntaxError: If it is none.
+    """
+    code = compile(source, filename, "exec", dont_inherit=True)
+    # A tree takes longer to make than the code, so it is made only where it can matter.
+    classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
+    return TestCode(code, harmless.leaves_no_trace(code), classes)
+
+
+def leave_no_trace(tests: Mapping[str, Any]) -> bool:
+    """Whether a process can run a job's tests and then other tests as if it had not."""
+    if tests["kind"] == "calls":
+        return True  # they are data
+    if tests["kind"] == "functions" or tests["files"]:
+        return False
+    own = [tests["test"]] if tests["kind"] == "check" else map(tidied, (tests["setup"], *tests["asserts"]))
+    try:
+        harmless_prefix = not tests["prefix"] or compile_tests(tests["prefix"], PREFIX_FILE).leaves_no_trace
+        return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in own)
+    except SyntaxError:
+        return False
