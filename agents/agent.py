@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
 from agents.learner import Learner
 from agents.lora import has_adapter
-from agents.metrics import advantage_metrics, explained_variance, merge, summarize
+from agents.metrics import advantage_metrics, explained_variance, importance_metrics, merge, summarize
 from agents.passes import state_values, token_logprobs
 from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import episodes_of_step
@@ -80,7 +80,12 @@ class Agent(abc.ABC):
         """What the tokens mean, as the environment says; saved with the model."""
 
     def _check_use(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
-        """Refuse what would have no effect."""
+        """Refuse another agent's settings, and what would have no effect."""
+        wanted = get_type_hints(type(self)).get("config", AgentConfig)
+        if not isinstance(config, wanted):
+            raise InvalidArgumentError(
+                f"{type(self).__name__} is told by a {wanted.__name__}, got a {type(config).__name__}"
+            )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
             raise InvalidArgumentError(f"{type(self).__name__} has no use for a critic: leave `critic` out")
         if config.reference_sync_every is not None and has_adapter(policy.model):
@@ -109,9 +114,8 @@ class Agent(abc.ABC):
     def finish(self, batch: Batch) -> None:  # noqa: B027 - most agents have nothing to note
         """Take note of a batch after its update, as a moving average does."""
 
-    @property
-    def clip_range(self) -> tuple[float, float] | None:
-        """The ratios within which the loss is not clipped, for the metrics; None if it never is."""
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the loss is clipped from below and from above, bool[b t] each, for the metrics; None if it never is."""
         return None
 
     # Acting and learning
@@ -214,7 +218,7 @@ class Agent(abc.ABC):
         batch = self.prepare(make_batch(trajectories))
         advantages = self.advantages(batch)
         batch = dataclasses.replace(batch, value_targets=self.value_targets(batch))
-        metrics = advantage_metrics(batch, advantages)
+        metrics = advantage_metrics(batch, advantages) | importance_metrics(batch)
         if batch.values is not None and batch.value_targets is not None:
             metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)
         metrics |= self.optimize(batch, advantages)
@@ -270,7 +274,7 @@ class Agent(abc.ABC):
                     self.terms,
                     aggregation=config.aggregation,
                     max_tokens=config.max_tokens,
-                    clip_range=self.clip_range,
+                    clipped=self.clipped,
                     keep=None if keep is None else keep[rows],
                 )
             )

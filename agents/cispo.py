@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from agents.batch import Batch
@@ -42,7 +43,7 @@ class CISPO(GRPO):
         """-min(ratio, is_cap) A_t log pi(y_t)."""
         return cispo(logprobs, batch.old, advantages, self.config.is_cap)
 
-    @property
-    def clip_range(self) -> None:
-        """No gradient is clipped away."""
-        return None
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the weight is capped; the gradient stays."""
+        capped = (logprobs - batch.old).exp() > self.config.is_cap
+        return torch.zeros_like(capped), capped

@@ -22,7 +22,7 @@ from agents.agent import Agent
 from agents.batch import Batch
 from agents.checks import require_choice, require_clip, require_groups
 from agents.config import AgentConfig
-from agents.losses import clipped_surrogate
+from agents.losses import clipped_surrogate, clipped_tokens
 
 Scale = Literal["group-std", "batch-std", "none"]
 _RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
@@ -64,7 +64,6 @@ class GRPO(Agent):
         """PPO's clipped surrogate."""
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
-    @property
-    def clip_range(self) -> tuple[float, float] | None:
-        """The ratios within which the surrogate is not clipped."""
-        return 1 - self.config.clip_low, 1 + self.config.clip_high
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

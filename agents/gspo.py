@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from agents.batch import Batch
 from agents.grpo import GRPO, GRPOConfig
-from agents.losses import Aggregation, sequence_clipped_surrogate
+from agents.losses import Aggregation, clipped_tokens, sequence_clipped_surrogate
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,13 @@ class GSPO(GRPO):
             logprobs, batch.old, advantages, batch.loss_mask, self.config.clip_low, self.config.clip_high
         )
 
-    @property
-    def clip_range(self) -> None:
-        """Tokens are not clipped one by one."""
-        return None
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the completion's ratio takes the gradient away."""
+        mask = batch.loss_mask
+        difference = torch.where(mask, logprobs - batch.old, 0.0).sum(1, keepdim=True) / mask.sum(
+            1, keepdim=True
+        ).clamp(min=1)
+        sequence = difference.expand(mask.shape)
+        return clipped_tokens(
+            sequence, torch.zeros_like(sequence), advantages, self.config.clip_low, self.config.clip_high
+        )

@@ -22,6 +22,9 @@ from verifiers import InvalidArgumentError
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
 """(micro-batch, what the policy says of its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
 
+ClippedTokens = Callable[[Batch, Tensor, Tensor], tuple[Tensor, Tensor] | None]
+"""(micro-batch, log-probabilities f[b t], advantages f64[b t]) -> where the loss is clipped from below and above, bool[b t]."""
+
 
 @dataclass(frozen=True)
 class LearnerConfig:
@@ -110,7 +113,7 @@ class Learner:
         *,
         aggregation: Aggregation,
         max_tokens: int | None = None,
-        clip_range: tuple[float, float] | None = None,
+        clipped: ClippedTokens | None = None,
         keep: Tensor | None = None,
     ) -> dict[str, float]:
         """Make one optimiser step.
@@ -125,7 +128,7 @@ class Learner:
             loss: The loss of each token.
             aggregation: What is averaged over what.
             max_tokens: See `token_weights`.
-            clip_range: The ratios within which the loss is not clipped, for the metrics.
+            clipped: Where the loss is clipped, for the metrics.
             keep: bool[b], the completions whose loss may have a gradient; None for all.
 
         Returns:
@@ -135,7 +138,7 @@ class Learner:
         if not batch.loss_mask.any():
             return {"skipped": 1.0}
         sums = self.backward(
-            batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clip_range=clip_range, keep=keep
+            batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clipped=clipped, keep=keep
         )
         return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
 
@@ -147,7 +150,7 @@ class Learner:
         *,
         aggregation: Aggregation,
         max_tokens: int | None = None,
-        clip_range: tuple[float, float] | None = None,
+        clipped: ClippedTokens | None = None,
         keep: Tensor | None = None,
     ) -> list[dict[str, float]]:
         """Leave the gradient of a whole batch's loss in the weights; see `step`, which goes on from it."""
@@ -161,7 +164,7 @@ class Learner:
             part = batch.rows(rows)
             width = part.tokens.shape[1]
             sums.append(
-                self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clip_range)
+                self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clipped)
             )
         return sums
 
@@ -172,7 +175,7 @@ class Learner:
         weights: Tensor,
         num_tokens: int,
         loss: TokenLoss,
-        clip_range: tuple[float, float] | None,
+        clipped: ClippedTokens | None,
     ) -> dict[str, float]:
         part = part.to(self.policy.model.device)
         first = part.first
@@ -201,7 +204,8 @@ class Learner:
         if total.requires_grad:
             total.backward()
         with torch.no_grad():
-            return {"loss": float(total), **sums, **pass_sums(tail, outputs, advantages, clip_range)}
+            where = None if clipped is None else clipped(tail, outputs.logprobs, advantages)
+            return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
 
     def _value_error(self, tail: Batch, values: Tensor) -> Tensor:
         """The error f64[b t] of the critic's values, 0 off the mask."""

@@ -54,6 +54,18 @@ def clipped_surrogate(
     return -objective
 
 
+def clipped_tokens(
+    logprobs: Float[Tensor, "b t"],
+    old_logprobs: Float[Tensor, "b t"],
+    advantages: Float[Tensor, "b t"],
+    clip_low: float,
+    clip_high: float,
+) -> tuple[Bool[Tensor, "b t"], Bool[Tensor, "b t"]]:
+    """Where `clipped_surrogate` has no gradient: the ratio is below its range and A < 0, and above it and A > 0."""
+    ratio = _ratio((logprobs - old_logprobs).detach())
+    return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
+
+
 def sequence_clipped_surrogate(
     logprobs: Float[Tensor, "b t"],
     old_logprobs: Float[Tensor, "b t"],

@@ -11,7 +11,9 @@
 | `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |
 | `ratio/min`, `mean`, `max` | policy over the policy before the update, before clipping |
-| `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens whose gradient a clip takes away, on each side, and both |
+| `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens that the loss clips or caps, and both |
+| `sampling/importance_sampling_ratio/min`, `mean`, `max` | weights of samples from elsewhere, after truncation |
+| `sampling/effective_sample_size` | share of those samples that counts, (sum w)^2 / (n sum w^2) |
 | `sampling/sampling_logp_difference/mean`, `max` | between sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
 | `sampling/probe_difference`, `sync_s` | mean of that on a few tokens after an engine got new weights; seconds of both |
@@ -33,6 +35,7 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
+from agents.importance import effective_sample_size
 from agents.policy import TokenOutputs
 from agents.types import Trajectory
 from verifiers import Outcome
@@ -83,9 +86,7 @@ def _outcome_shares(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     return {f"outcomes/{outcome}": found.count(outcome) / len(trajectories) for outcome in Outcome if found}
 
 
-def pass_sums(
-    tail: Batch, outputs: TokenOutputs, advantages: Tensor, clip_range: tuple[float, float] | None
-) -> dict[str, float]:
+def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor] | None) -> dict[str, float]:
     """Sums over the tokens of one micro-batch, from which `pass_metrics` makes means."""
     mask = tail.loss_mask
     log_ratio = (outputs.logprobs - tail.old).double()[mask]
@@ -104,15 +105,9 @@ def pass_sums(
     if tail.reference_logprobs is not None:
         gap = (tail.reference_logprobs - outputs.logprobs).double()[mask]
         sums["kl"] = float((gap.expm1() - gap).sum())
-    if clip_range is not None:
-        weighed = advantages[mask]
-        low = ((ratio < clip_range[0]) & (weighed < 0)).double().sum()
-        high = ((ratio > clip_range[1]) & (weighed > 0)).double().sum()
-        sums |= {
-            "clip_ratio/low_mean": float(low),
-            "clip_ratio/high_mean": float(high),
-            "clip_ratio/region_mean": float(low + high),
-        }
+    if clipped is not None:
+        low, high = (float(where[mask].sum()) for where in clipped)
+        sums |= {"clip_ratio/low_mean": low, "clip_ratio/high_mean": high, "clip_ratio/region_mean": low + high}
     return sums
 
 
@@ -163,6 +158,19 @@ def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
         "advantages/mean": float(values.mean()),
         "advantages/std": float(values.std()) if len(values) > 1 else 0.0,
         "advantages/abs_max": float(values.abs().max()),
+    }
+
+
+def importance_metrics(batch: Batch) -> dict[str, float]:
+    """What the weights of samples from elsewhere look like; nothing where there are none."""
+    if batch.importance is None or not batch.loss_mask.any():
+        return {}
+    weights = batch.importance[batch.loss_mask]
+    return {
+        "sampling/importance_sampling_ratio/min": float(weights.min()),
+        "sampling/importance_sampling_ratio/mean": float(weights.mean()),
+        "sampling/importance_sampling_ratio/max": float(weights.max()),
+        "sampling/effective_sample_size": effective_sample_size(batch.importance, batch.loss_mask),
     }
 
 

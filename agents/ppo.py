@@ -24,7 +24,7 @@ from agents.checks import require_clip, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.kl import KLEstimator
-from agents.losses import clipped_surrogate
+from agents.losses import clipped_surrogate, clipped_tokens
 from verifiers import InvalidArgumentError
 
 
@@ -81,7 +81,6 @@ class PPO(Agent):
         config = self.config
         return clipped_surrogate(logprobs, batch.old, advantages, config.clip_low, config.clip_high, config.dual_clip)
 
-    @property
-    def clip_range(self) -> tuple[float, float]:
-        """The ratios within which the surrogate is not clipped."""
-        return 1 - self.config.clip_low, 1 + self.config.clip_high
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -21,7 +21,7 @@ from agents.batch import Batch
 from agents.checks import require_clip, require_groups, require_share
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
-from agents.losses import clipped_surrogate
+from agents.losses import clipped_surrogate, clipped_tokens
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class ReinforcePlusPlus(Agent):
         """PPO's clipped surrogate."""
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
-    @property
-    def clip_range(self) -> tuple[float, float]:
-        """The ratios within which the surrogate is not clipped."""
-        return 1 - self.config.clip_low, 1 + self.config.clip_high
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -28,6 +28,7 @@ def token_logprobs_and_entropy(
     found: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
     return found
 
+
 _LOWEST = -1e30
 """In place of the log-probability -inf of a token that is not legal, where it is multiplied by its probability, 0."""
 

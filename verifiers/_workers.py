@@ -1,15 +1,18 @@
 """One warm worker process with a deadline: plain data in, plain data out, killed and replaced when it runs over.
 
-The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker belongs to the process that
+The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
+time, which does not depend on how busy the machine is. A worker belongs to the process that
 started it: after a fork the child starts its own. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +24,7 @@ from typing import IO, Any
 START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
 _READY = b"ready"
+_LAST_WORDS_S = 1.0  # how long a worker that closed its pipe may take to end
 
 # Limits are set before anything else is imported. A thread watches the parent: the kernel's own death signal (PR_SET_PDEATHSIG)
 # would come already when the *thread* that started the worker ends.
@@ -45,7 +49,12 @@ class WorkerBrokenError(RuntimeError):
 
 
 class WorkerTimeoutError(TimeoutError):
-    """A request ran past its deadline; the worker that served it was killed."""
+    """A request ran past its deadline or its processor time; the worker that served it was killed."""
+
+
+def limit_processor_time(seconds: float) -> None:
+    """In a worker: end this process once it has worked for so many seconds from now; 0 lifts the limit."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 class Worker:
@@ -182,12 +191,15 @@ def _read_line(process: subprocess.Popen[bytes], deadline: float) -> bytes:
         while not received.endswith(b"\n"):
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 raise WorkerTimeoutError("the worker ran past its deadline")
-            received += _read_some(process.stdout)
+            received += _read_some(process, process.stdout)
     return received[:-1]
 
 
-def _read_some(pipe: IO[bytes]) -> bytes:
+def _read_some(process: subprocess.Popen[bytes], pipe: IO[bytes]) -> bytes:
     some = os.read(pipe.fileno(), 1 << 16)
-    if not some:
-        raise WorkerBrokenError("the worker died")
-    return some
+    if some:
+        return some
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it only closed its pipe, and is killed by the caller
+        if process.wait(_LAST_WORDS_S) == -signal.SIGPROF:
+            raise WorkerTimeoutError("the worker used up its processor time")
+    raise WorkerBrokenError("the worker died")

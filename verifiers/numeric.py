@@ -92,8 +92,10 @@ class NumericVerifier:
         """Judge one completion.
 
         Raises:
-            InvalidArgumentError: If the reference is no literal number.
+            InvalidArgumentError: If the completion is no text or the reference no literal number.
         """
+        if not isinstance(completion, str):
+            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
         reference = _reference(problem)
         found = self._find(completion.translate(_ASCII))
         if found is None:

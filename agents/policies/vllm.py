@@ -153,7 +153,8 @@ class VLLMPolicy:
                 fitted(checkpoint_weights(policy.model), self._shapes)
                 self._transfer = self._make_transfer(self.engine, self._shapes)
             except BaseException:
-                self.engine.close()
+                if engine is None:
+                    self.engine.close()
                 raise
 
     @classmethod

@@ -21,13 +21,16 @@ class WeightLoader:
     def checkpoint_shapes(self) -> dict[str, list[int]]:
         """The name and shape of each weight in the checkpoint that the engine was started with.
 
-        The model's own parameters would not do: vLLM fuses some of them.
+        The model's own parameters would not do: vLLM fuses some of them. The checkpoint is only looked at the first time, and
+        may be gone afterwards.
         """
-        from vllm.model_executor.model_loader import get_model_loader
+        if not hasattr(self, "_checkpoint_shapes"):
+            from vllm.model_executor.model_loader import get_model_loader
 
-        loader = get_model_loader(self.vllm_config.load_config)
-        weights = loader.get_all_weights(self.vllm_config.model_config, self.get_model())
-        return {name: list(weight.shape) for name, weight in weights}
+            loader = get_model_loader(self.vllm_config.load_config)
+            weights = loader.get_all_weights(self.vllm_config.model_config, self.get_model())
+            self._checkpoint_shapes = {name: list(weight.shape) for name, weight in weights}
+        return self._checkpoint_shapes
 
     def load_shared_weights(self, path: str) -> None:
         """Replace the weights by those of a safetensors file in the checkpoint's names and shapes."""

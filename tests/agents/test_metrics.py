@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agents import TokenOutputs, make_batch
+from agents import GRPO, PPOConfig, TokenOutputs, make_batch
+from agents.losses import clipped_tokens
 from agents.metrics import advantage_metrics, merge, pass_metrics, pass_sums, summarize
 from tests.agents.agent_cases import make_agent, scored_verdict, some_batch
-from tests.agents.trajectories import scored, trajectory
-from verifiers import Outcome, Verdict
+from tests.agents.trajectories import scored, tiny_policy, trajectory
+from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
 def test_a_batch_of_episodes_by_hand() -> None:
@@ -64,7 +67,7 @@ def test_episodes_without_verdicts_have_no_outcomes() -> None:
 
 
 def sums_of(
-    ratios: list[float], advantages: list[float], clip_range: tuple[float, float] | None = (0.8, 1.25)
+    ratios: list[float], advantages: list[float], clip: tuple[float, float] | None = (0.2, 0.25)
 ) -> dict[str, float]:
     """One row of tokens with these ratios; its sampler was off by 0.1 nats everywhere."""
     length = len(ratios)
@@ -73,7 +76,8 @@ def sums_of(
     old = logprobs - torch.tensor(ratios, dtype=torch.float64).log()
     batch.__dict__.update(old_logprobs=old, reference_logprobs=logprobs - math.log(2))
     outputs = TokenOutputs(logprobs, torch.arange(length)[None].double())
-    return pass_sums(batch, outputs, torch.tensor([advantages], dtype=torch.float64), clip_range)
+    weighed = torch.tensor([advantages], dtype=torch.float64)
+    return pass_sums(batch, outputs, None if clip is None else clipped_tokens(logprobs, old, weighed, *clip))
 
 
 def test_the_metrics_of_a_pass_by_hand() -> None:
@@ -128,7 +132,7 @@ def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
         wanted |= {"explained_variance", "loss/value"}
     if agent.reference is not None:
         wanted |= {"kl", "kl_coefficient", "loss/kl", "loss/policy"}
-    if agent.clip_range is not None:
+    if case in ("ppo", "grpo/kl", "dapo", "gspo"):
         wanted |= {"clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"}
     assert wanted <= metrics.keys()
     assert all(math.isfinite(metrics[name]) for name in wanted - {"explained_variance"})
@@ -139,3 +143,42 @@ def test_what_is_learned_from_is_counted_and_named() -> None:
     rows = some_batch(agent.policy)
     assert agent.update(rows)["tokens"] == sum(int(one.policy_mask.sum()) for one in rows)
     assert Verdict(1.0, Outcome.CORRECT).outcome == "correct"
+
+
+def clip_shares(name: str, ratios: list[float], advantage: float, **settings: Any) -> tuple[list[bool], list[bool]]:
+    """Where an agent says that it clips one completion of these ratios."""
+    agent = make_agent(name, **settings)
+    length = len(ratios)
+    batch = make_batch([trajectory([1] * length, logprobs=[-1.0] * length)])
+    logprobs = batch.logprobs + torch.tensor(ratios).log()
+    found = agent.clipped(batch, logprobs, torch.full((1, length), advantage, dtype=torch.float64))
+    assert found is not None
+    low, high = found
+    return low[0].tolist(), high[0].tolist()
+
+
+def test_gspo_is_clipped_as_a_completion_and_cispo_says_where_it_caps() -> None:
+    # The geometric mean of 2 and 1/2 is 1, that of 2 and 1 is above 1.4.
+    wide = {"clip_low": 0.1, "clip_high": 0.1}
+    assert clip_shares("gspo", [2.0, 0.5], 1.0, **wide) == ([False, False], [False, False])
+    assert clip_shares("gspo", [2.0, 1.0], 1.0, **wide) == ([False, False], [True, True])
+    assert clip_shares("gspo", [2.0, 1.0], -1.0, **wide) == ([False, False], [False, False])
+    assert clip_shares("gspo", [0.5, 1.0], -1.0, **wide) == ([True, True], [False, False])
+    for advantage in (1.0, -1.0):
+        assert clip_shares("cispo", [6.0, 4.0], advantage, is_cap=5.0) == ([False, False], [True, False])
+
+
+def test_weights_of_samples_from_elsewhere_are_reported() -> None:
+    agent = make_agent("grpo", importance_correction="token-truncate", importance_cap=2.0)
+    rows = some_batch(agent.policy)
+    shifted = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(1.0)) for one in rows]
+    metrics = agent.update(shifted)
+    # The learner finds every token e times as likely as the sampler did, cut to 2.
+    assert metrics["sampling/importance_sampling_ratio/min"] == pytest.approx(2.0)
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(2.0)
+    assert metrics["sampling/effective_sample_size"] == pytest.approx(1.0)
+
+
+def test_an_agent_is_told_by_its_own_config() -> None:
+    with pytest.raises(InvalidArgumentError, match="GRPO is told by a GRPOConfig, got a PPOConfig"):
+        GRPO(tiny_policy(), PPOConfig())  # type: ignore[arg-type]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -12,8 +14,8 @@ import pytest
 import torch
 
 from agents import (
-    AGENTS,
     A2C,
+    AGENTS,
     A2CConfig,
     Action,
     Agent,
@@ -30,7 +32,7 @@ from agents import (
 from agents.advantages import gae, n_step, returns_to_go
 from agents.passes import state_values
 from rlvr_envs import Observation, exact
-from rlvr_envs.worlds import MOVES, Cell, Walk, WalkVerifier, World, every_episode, move_tokens, prefix_values, world_of
+from rlvr_envs.worlds import Walk, WalkVerifier, every_episode, move_tokens, prefix_values, world_of
 from verifiers import Problem
 
 MAZE = "rlvr/Maze-v0"
@@ -68,11 +70,345 @@ TWO_PARTS = {
 
 @dataclass(frozen=True)
 class Lesson:
-    """How an agent is taught the maze: each step takes 32 episodes, as one problem's groups of 8 where it has groups."""
+    """How an agent is taught the maze. Chosen once, by a few runs with other seeds."""
 
     steps: int = 60
     learning_rate: float = 1e-2
     episodes: int = 32
-    settings: Mapping[str, Any] = dataclasses_field(default_factory=dict)
-    training: Mapping[str, Any] = dataclasses_field(default_factory=dict)
-    """Arguments of the environment that it learns in."""
+    """In each step, in groups of 8 where the agent compares completions."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the agent's config."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Of the environment that it learns in."""
+
+
+NATURAL = {"max_kl": 0.05, "cg_iterations": 5, "value_steps": 3}
+LESSONS = {
+    "reinforce": Lesson(),
+    "rloo": Lesson(),
+    "remax": Lesson(),
+    "a2c": Lesson(70, settings={"entropy_coefficient": 0.0}),  # the bonus would keep it from choosing for sure
+    "npg": Lesson(90, settings=NATURAL),
+    "trpo": Lesson(60, settings=NATURAL),
+    "ppo": Lesson(60, 3e-3, 64, settings={"epochs": 2}),
+    "grpo": Lesson(),
+    "dr-grpo": Lesson(settings={"max_tokens": 12}),
+    "dapo": Lesson(),
+    "reinforce++": Lesson(),
+    "opo": Lesson(),
+    "gspo": Lesson(learning_rate=2e-2),
+    "cispo": Lesson(),
+    "gdpo": Lesson(80, training=TWO_PARTS),
+    "maxrl": Lesson(80, training=TWO_PARTS),  # it needs scores of at least 0
+    "pass-at-k": Lesson(80, settings={"k": 2}),  # with k=4 one success in four is enough
+}
+
+
+def taught(name: str, lesson: Lesson, env_id: str = MAZE, **options: Any) -> Agent:
+    """An agent after its lesson, from random weights."""
+    env = gymnasium.make_vec(env_id, num_envs=64, copy=False, **options, **lesson.training)
+    kind, config = agent_classes(name)
+    grouped = next(each.default for each in dataclasses.fields(config) if each.name == "group_size") > 1
+    group = 8 if grouped else 1
+    agent = kind(
+        tiny_policy(env),
+        config(
+            problems_per_step=lesson.episodes // group,
+            group_size=group,
+            learner=LearnerConfig(learning_rate=lesson.learning_rate, micro_batch_size=512),
+            **lesson.settings,
+        ),
+    )
+    agent.learn(env, steps=lesson.steps)
+    return agent
+
+
+def tiny_policy(env: Any) -> CausalLMPolicy:
+    vocab_size = env.unwrapped.streams.vocab_size
+    return CausalLMPolicy(
+        tiny_model(vocab_size, layers=1, hidden_size=32, heads=2, intermediate_size=64, max_tokens=32)
+    )
+
+
+def test_every_agent_has_a_lesson() -> None:
+    assert LESSONS.keys() == AGENTS.keys()
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_agent_reaches_95_percent_of_the_optimal_return(name: str) -> None:
+    """From random weights, which walk about and return -1 on average, in the maze as it is."""
+    env = gymnasium.make_vec(MAZE, num_envs=256, copy=False)
+    optimal = float(exact.optimal_returns(env.unwrapped)[0])
+    assert optimal == 10
+    agent = taught(name, LESSONS[name])
+    assert agent.evaluate(env, samples=256).score >= 0.95 * optimal
+    assert agent.evaluate(env, greedy=True).score >= 0.95 * optimal
+
+
+# Estimators against dynamic programming
+
+
+class TablePolicy:
+    """Chooses moves by a table π(a|s) f64[s a] of the cells of one world."""
+
+    version = 0
+
+    def __init__(self, env: Any, table: np.ndarray, seed: int = 0) -> None:
+        streams = env.unwrapped.streams
+        self.problem = streams.dataset[0]
+        self.world = world_of(self.problem)
+        self.walk = Walk(streams.rules.tokenizer)
+        self.tokens = move_tokens(streams.rules.tokenizer)
+        self.prompt_length = len(streams.prompt_tokens(0))
+        self.table = table
+        self.generator = np.random.default_rng(seed)
+
+    def begin(self, rows: np.ndarray, seeds: np.ndarray) -> None:
+        """One generator serves all episodes."""
+
+    def state(self, prefix: np.ndarray) -> int | None:
+        """The state after some tokens; None where the walk is over."""
+        cell = self.walk.cell(prefix, self.prompt_length, self.problem)
+        return None if self.world.ends_at(cell) else self.world.states.index(cell)
+
+    def act(self, observation: Observation, *, action_mask: Any = None, rows: Any = None) -> Action:
+        count = len(observation["length"])
+        action = Action(
+            np.zeros((count, 1), dtype=np.int64),
+            np.zeros(count, dtype=np.int64),
+            np.zeros((count, 1), dtype=np.float32),
+        )
+        for row in np.flatnonzero(np.ones(count, dtype=bool) if rows is None else rows):
+            state = self.state(observation["tokens"][row, : observation["length"][row]])
+            move = self.generator.choice(4, p=self.table[state])
+            action.tokens[row], action.counts[row] = self.tokens[move], 1
+            action.logprobs[row] = np.log(self.table[state, move])
+        return action
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Episodes of a fixed policy and, for each of their tokens, the state before it, the moves left, and the move."""
+
+    mdp: exact.FiniteMDP
+    horizon: int
+    policy: np.ndarray
+    batch: Batch
+    state: np.ndarray
+    left: np.ndarray
+    move: np.ndarray
+    end_state: np.ndarray
+    """i64[b], the state after the last token; -1 where the walk is over."""
+
+    @property
+    def mask(self) -> np.ndarray:
+        return self.batch.loss_mask.numpy()
+
+    def of_states(self, values: np.ndarray) -> torch.Tensor:
+        """f64[b l] from values f64[k s] of the moves left and the state."""
+        return torch.from_numpy(np.where(self.mask, values[self.left, self.state], 0.0))
+
+    def of_moves(self, values: np.ndarray) -> np.ndarray:
+        """f64[b l] from values f64[k s a]."""
+        return np.where(self.mask, values[self.left, self.state, self.move], 0.0)
+
+    def standard_scores(self, estimates: Any, truth: np.ndarray, *, by_move: bool = False) -> np.ndarray:
+        """For each state (and move) at each time, how many standard errors the mean estimate is away from the truth.
+
+        An episode is there once at most, so that the samples of one mean are independent.
+        """
+        keys = np.stack([self.left, self.state, self.move if by_move else np.zeros_like(self.move)], axis=-1)[self.mask]
+        differences = (np.asarray(estimates) - truth)[self.mask]
+        found = []
+        for key in np.unique(keys, axis=0):
+            sample = differences[(keys == key).all(axis=1)]
+            if len(sample) >= 100:
+                # Where every sample is the same, rounding is all that may be left.
+                error = max(sample.std(ddof=1) / math.sqrt(len(sample)), 1e-9)
+                found.append(sample.mean() / error)
+        assert len(found) >= 10
+        return np.array(found)
+
+
+WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "maze": (MAZE, {"step_reward": -0.3, "max_new_tokens": 6}),
+    "grid": (GRID, {"n": 3}),
+}
+
+
+@pytest.fixture(scope="module", params=list(WORLDS))
+def sample(request: pytest.FixtureRequest) -> Sample:
+    env_id, options = WORLDS[request.param]
+    env = gymnasium.make_vec(env_id, num_envs=256, copy=False, **options)
+    streams = env.unwrapped.streams
+    mdp = exact.world_mdp(world_of(streams.dataset[0]))
+    table = np.random.default_rng(3).dirichlet(np.full(4, 2.0), size=len(mdp.start))
+    policy = TablePolicy(env, table)
+    trajectories = rollout(env, policy, [Episode(0, 0, seed) for seed in range(4000)])
+    batch, horizon = make_batch(trajectories), streams.rules.max_new_tokens
+    state, left, move = (np.zeros(tuple(batch.tokens.shape), dtype=np.int64) for _ in range(3))
+    end_state = np.full(len(trajectories), -1)
+    moves = {int(token): number for number, token in enumerate(policy.tokens)}
+    for row, each in enumerate(trajectories):
+        for at in np.flatnonzero(each.policy_mask):
+            state[row, at] = policy.state(each.tokens[:at])
+            left[row, at] = horizon - (at - each.prompt_length)
+            move[row, at] = moves[int(each.tokens[at])]
+        end_state[row] = -1 if each.terminated else policy.state(each.tokens)
+    return Sample(mdp, horizon, table, batch, state, left, move, end_state)
+
+
+def assert_standard(scores: np.ndarray) -> None:
+    """Whether numbers are like draws of a standard normal distribution: none far out, and of about its spread."""
+    assert np.abs(scores).max() < 4.5
+    assert np.mean(scores**2) < 2
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_the_mean_return_from_a_state_is_its_value(sample: Sample, discount: float) -> None:
+    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
+    returns = returns_to_go(sample.batch.rewards, sample.batch.loss_mask, discount)
+    assert_standard(sample.standard_scores(returns, sample.of_states(values.state).numpy()))
+    assert_standard(sample.standard_scores(returns, sample.of_moves(values.action), by_move=True))
+    # The same samples tell other values apart: those of half the discount, and those with one move less.
+    wrong = exact.policy_values(sample.mdp, sample.policy, discount=discount / 2, horizon=sample.horizon)
+    assert np.abs(sample.standard_scores(returns, sample.of_states(wrong.state).numpy())).max() > 6
+    late = sample.of_states(np.roll(values.state, 1, axis=0)).numpy()
+    assert np.abs(sample.standard_scores(returns, late)).max() > 6
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, discount: float) -> None:
+    """The worlds are deterministic: r + g v(s') is q(s, a) itself. Over the policy's moves the mean error is 0."""
+    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
+    found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    expected = sample.of_moves(values.advantage)
+    assert np.abs(expected).max() > 0.1
+    for errors in (n_step(*found, 1, discount=discount), gae(*found, discount=discount, trace_decay=0.0)):
+        np.testing.assert_allclose(errors.numpy(), expected, atol=1e-12)
+        assert_standard(sample.standard_scores(errors, np.zeros_like(expected)))
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sample, discount: float) -> None:
+    """For every trace decay and number of steps; the longer they look ahead, the more they vary."""
+    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
+    found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    expected = sample.of_moves(values.advantage)
+    by_decay = [gae(*found, discount=discount, trace_decay=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
+    by_steps = [n_step(*found, steps, discount=discount).numpy() for steps in (1, 2, 3, sample.horizon)]
+    for estimates in (by_decay, by_steps):
+        for each in estimates[1:]:
+            assert_standard(sample.standard_scores(each, expected, by_move=True))
+        spread = [float(np.square(each - expected)[sample.mask].mean()) for each in estimates]
+        assert spread == sorted(spread)
+        assert spread[0] < 1e-20 < spread[1]
+
+
+def test_an_episode_cut_off_goes_on_with_the_value_of_its_last_state(sample: Sample) -> None:
+    """With that, a budget that is no part of the task leaves the advantages those of a world without one."""
+    values = exact.policy_values(sample.mdp, sample.policy, discount=0.9)
+    every_time = np.broadcast_to(values.state, (sample.horizon + 1, *values.state.shape))
+    advantage = np.broadcast_to(values.advantage, (sample.horizon + 1, *values.advantage.shape))
+    cut = sample.end_state >= 0
+    assert 0.02 < cut.mean() < 0.98
+    np.testing.assert_array_equal(cut, sample.batch.truncated.numpy())
+    bootstrap = torch.from_numpy(np.where(cut, values.state[sample.end_state], 0.0))
+    found = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
+    for decay in (0.0, 0.9, 1.0):
+        estimates = gae(*found, discount=0.9, trace_decay=decay, bootstrap=bootstrap)
+        assert_standard(sample.standard_scores(estimates, sample.of_moves(advantage), by_move=True))
+    without = gae(*found, discount=0.9, trace_decay=1.0)
+    assert np.abs(sample.standard_scores(without, sample.of_moves(advantage), by_move=True)).max() > 6
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_batch_td_learns_the_values_of_the_process_that_was_seen(sample: Sample, discount: float) -> None:
+    """The certainty-equivalence estimate (Sutton & Barto 2018, section 6.3); both it and Monte-Carlo come near the truth."""
+    visits = np.zeros((sample.horizon + 1, *sample.mdp.reward.shape))
+    np.add.at(visits, (sample.left[sample.mask], sample.state[sample.mask], sample.move[sample.mask]), 1)
+    times = visits.sum(axis=2)
+    values, monte_carlo = np.zeros_like(times), np.zeros_like(times)
+
+    def mean_by_state(estimates: torch.Tensor) -> np.ndarray:
+        total = np.zeros_like(times)
+        np.add.at(total, (sample.left[sample.mask], sample.state[sample.mask]), estimates.numpy()[sample.mask])
+        return total / np.maximum(times, 1)
+
+    for _ in range(sample.horizon):  # each sweep settles the states with one more move left
+        rewards, mask = sample.batch.rewards, sample.batch.loss_mask
+        values += mean_by_state(gae(rewards, sample.of_states(values), mask, discount=discount, trace_decay=0.0))
+    monte_carlo = mean_by_state(returns_to_go(sample.batch.rewards, sample.batch.loss_mask, discount))
+
+    seen = times > 0
+    empirical = np.where(seen[..., None], visits / np.maximum(times, 1)[..., None], 0.25)[1:]
+    certain = exact.policy_values(sample.mdp, empirical, discount=discount, horizon=sample.horizon).state
+    np.testing.assert_allclose(values[seen], certain[seen], atol=1e-9)
+    truth = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon).state
+    spread = float(np.sqrt(np.average((truth - np.average(truth, weights=times)) ** 2, weights=times)))
+    for estimate in (values, monte_carlo):
+        assert math.sqrt(np.average((estimate - truth) ** 2, weights=times)) < 0.05 * spread
+
+
+# Critics
+
+CRITIC_STEPS = 200
+
+
+def next_token_probabilities(policy: CausalLMPolicy) -> Any:
+    """A language model as a policy over token prefixes."""
+
+    def probabilities(prefixes: np.ndarray) -> np.ndarray:
+        tokens = torch.from_numpy(np.pad(prefixes, ((0, 0), (0, 1))).astype(np.int64))
+        with torch.no_grad():
+            return policy.distributions(tokens, prefixes.shape[1])[:, 0].double().exp().numpy()
+
+    return probabilities
+
+
+@pytest.mark.parametrize(("critic", "learning_rate"), [("head", 3e-2), ("separate", 3e-3)])
+@pytest.mark.parametrize("trace_decay", [1.0, 0.5])
+def test_a_critic_learns_the_exact_values_of_a_fixed_policy(
+    critic: Any, learning_rate: float, trace_decay: float
+) -> None:
+    """To within a tenth of their spread, over the states as they are visited; every prefix has a value of its own.
+
+    The policy is a language model with weights that stay as they are, its values sums over every episode that it can play.
+    """
+    env = gymnasium.make_vec(MAZE, num_envs=128, copy=False, max_new_tokens=3)
+    policy = tiny_policy(env)
+    with torch.no_grad():
+        for parameter in policy.model.parameters():
+            parameter.mul_(3.0)
+    streams = env.unwrapped.streams
+    truth = prefix_values(every_episode(streams, 0, next_token_probabilities(policy)))
+    config = A2CConfig(
+        problems_per_step=128,
+        entropy_coefficient=0.0,
+        trace_decay=trace_decay,
+        learner=LearnerConfig(learning_rate=1e-12, micro_batch_size=512),  # the policy stays
+        critic=CriticConfig(critic, critic_learning_rate=learning_rate, value_coefficient=1.0),
+    )
+    agent = A2C(policy, config)
+    before = value_error(agent, env, truth)
+    agent.learn(env, steps=CRITIC_STEPS)
+    after, spread = value_error(agent, env, truth)
+    assert before[0] > spread
+    assert after < 0.1 * spread
+    assert prefix_values(every_episode(streams, 0, next_token_probabilities(policy))) == pytest.approx(truth, abs=1e-3)
+
+
+def value_error(agent: A2C, env: Any, truth: Mapping[str, float]) -> tuple[float, float]:
+    """The critic's root mean square error over the states of sampled episodes, and the exact values' standard deviation."""
+    trajectories = agent.evaluate(env, samples=1000).trajectories
+    batch = make_batch(trajectories)
+    assert agent.critic is not None
+    values, _ = state_values(agent.policy, agent.critic, batch, 512)
+    tokenizer = env.unwrapped.streams.rules.tokenizer
+    pairs = []
+    for row, each in enumerate(trajectories):
+        for at in np.flatnonzero(each.policy_mask).tolist():
+            made = b"".join(tokenizer.token_bytes(int(token)) for token in each.tokens[each.prompt_length : at])
+            pairs.append((float(values[row, at]), truth[made.decode()]))
+    found, expected = np.array(pairs).T
+    return float(np.sqrt(np.mean((found - expected) ** 2))), float(expected.std())

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from verifiers.math.exact import (
     MAX_TERMS,
@@ -87,13 +87,20 @@ def context(digits: int) -> Any:
     return _contexts.context
 
 
+class Coordinates(Protocol):
+    """What names are worth at numbered points."""
+
+    def coordinate(self, context: Any, sample: int, name: str) -> Value:
+        """The value of a name, as a number of an mpmath context."""
+
+
 @dataclass(slots=True)
-class _Point:
+class Point:
     """Where an expression is evaluated, and what happened there."""
 
     context: Any
     sample: int
-    sampling: Sampling
+    coordinates: Coordinates
     branched: bool = field(default=False)
     """Whether an even root or a logarithm of a negative number was taken, so that the value depends on a branch."""
     amplification: Value = field(default=1)
@@ -109,10 +116,11 @@ class _Point:
         return int(self.context.prec * _VISIBLE)
 
     def coordinate(self, name: str) -> Value:
-        return self.sampling.coordinate(self.context, self.sample, name)
+        """The value of a name here."""
+        return self.coordinates.coordinate(self.context, self.sample, name)
 
 
-def evaluate(node: Node, point: _Point) -> Value:
+def evaluate(node: Node, point: Point) -> Value:
     """The value of an expression at a point.
 
     Raises:
@@ -126,23 +134,23 @@ def evaluate(node: Node, point: _Point) -> Value:
     return read(node, point)
 
 
-def _fraction(value: Fraction, point: _Point) -> Value:
+def _fraction(value: Fraction, point: Point) -> Value:
     return point.context.mpf(value.numerator) / value.denominator
 
 
-def _bounded(value: Value, point: _Point) -> Value:
+def _bounded(value: Value, point: Point) -> Value:
     if value and point.context.mag(value) > _MAX_MAGNITUDE:
         raise TooLargeError("an argument past the bounds")
     return value
 
 
-def _constant(node: Constant, point: _Point) -> Value:
+def _constant(node: Constant, point: Point) -> Value:
     if node.name == "inf":
         raise TooLargeError("infinity")
     return {"pi": +point.context.pi, "e": +point.context.e, "i": point.context.mpc(0, 1)}[node.name]
 
 
-def _sum(node: Add, point: _Point) -> Value:
+def _sum(node: Add, point: Point) -> Value:
     terms = [evaluate(term, point) for term in node.terms]
     sizes = [abs(term) for term in terms if term]
     total, largest = sum(terms, point.context.mpf(0)), max(sizes, default=0)
@@ -157,21 +165,21 @@ def _sum(node: Add, point: _Point) -> Value:
     return total
 
 
-def _product(node: Multiply, point: _Point) -> Value:
+def _product(node: Multiply, point: Point) -> Value:
     value = point.context.mpf(1)
     for factor in node.factors:
         value = value * evaluate(factor, point)
     return value
 
 
-def _quotient(node: Divide, point: _Point) -> Value:
+def _quotient(node: Divide, point: Point) -> Value:
     denominator = evaluate(node.denominator, point)
     if not denominator:
         raise UndefinedError("division by zero")
     return evaluate(node.numerator, point) / denominator
 
 
-def _power(node: Power, point: _Point) -> Value:
+def _power(node: Power, point: Point) -> Value:
     base, exponent = evaluate(node.base, point), evaluate(node.exponent, point)
     if not base:
         if not (exponent.imag == 0 and exponent.real > 0):
@@ -196,12 +204,12 @@ def _power(node: Power, point: _Point) -> Value:
     return base**exponent
 
 
-def _odd_root_power(base: Value, exponent: Fraction, point: _Point) -> Value:
+def _odd_root_power(base: Value, exponent: Fraction, point: Point) -> Value:
     power = abs(base) ** _fraction(exponent, point)
     return -power if exponent.numerator % 2 else power
 
 
-def _unknown(node: Unknown, point: _Point) -> Value:
+def _unknown(node: Unknown, point: Point) -> Value:
     total = point.context.mpf(0)
     for place, argument in enumerate(node.arguments):
         noise = zlib.crc32(f"{node.name}/{place}/{len(node.arguments)}".encode())
@@ -210,7 +218,7 @@ def _unknown(node: Unknown, point: _Point) -> Value:
     return total + zlib.crc32(node.name.encode()) % 11
 
 
-def _series(node: Series, point: _Point) -> Value:
+def _series(node: Series, point: Point) -> Value:
     if any(isinstance(part, Constant) and part.name == "inf" for end in (node.lower, node.upper) for part in walk(end)):
         raise NotExactError("infinitely many terms")
     lower, upper = _integer(evaluate(node.lower, point), point), _integer(evaluate(node.upper, point), point)
@@ -223,13 +231,13 @@ def _series(node: Series, point: _Point) -> Value:
     return total
 
 
-def _integer(value: Value, point: _Point) -> int:
+def _integer(value: Value, point: Point) -> int:
     if not point.context.isint(_bounded(value, point)):
         raise NotExactError("not an integer")
     return int(value.real)
 
 
-def _root(point: _Point, radicand: Value, degree: Value) -> Value:
+def _root(point: Point, radicand: Value, degree: Value) -> Value:
     order = _integer(degree, point)
     if order < 1 or order > 10_000:
         raise TooLargeError("a root's degree past the bounds")
@@ -240,12 +248,12 @@ def _root(point: _Point, radicand: Value, degree: Value) -> Value:
     return point.context.root(radicand, order)
 
 
-def _logarithm(point: _Point, value: Value, base: Value | None = None) -> Value:
+def _logarithm(point: Point, value: Value, base: Value | None = None) -> Value:
     base = point.context.mpf(10) if base is None else base
     return _natural_logarithm(point, value) / _natural_logarithm(point, base)
 
 
-def _natural_logarithm(point: _Point, value: Value) -> Value:
+def _natural_logarithm(point: Point, value: Value) -> Value:
     if not value:
         raise UndefinedError("the logarithm of zero")
     if value.imag == 0 and value.real < 0:
@@ -253,7 +261,7 @@ def _natural_logarithm(point: _Point, value: Value) -> Value:
     return point.context.log(value)
 
 
-def _factorial(point: _Point, value: Value) -> Value:
+def _factorial(point: Point, value: Value) -> Value:
     if value.imag == 0 and value.real < 0 and point.context.isint(value):
         raise PoleError("the factorial of a negative integer")
     if point.context.mag(value or 1) > 30 or (value.imag == 0 and value.real < 0):
@@ -261,13 +269,13 @@ def _factorial(point: _Point, value: Value) -> Value:
     return point.context.factorial(value)
 
 
-def _binomial(point: _Point, upper: Value, lower: Value) -> Value:
+def _binomial(point: Point, upper: Value, lower: Value) -> Value:
     if max(point.context.mag(upper or 1), point.context.mag(lower or 1)) > 30:
         raise TooLargeError("a binomial coefficient past the bounds")
     return point.context.binomial(upper, lower)
 
 
-def _gamma(point: _Point, value: Value) -> Value:
+def _gamma(point: Point, value: Value) -> Value:
     if value.imag == 0 and value.real <= 0 and point.context.isint(value):
         raise PoleError("the gamma function of an integer that is not positive")
     if point.context.mag(value or 1) > _MAX_GAMMA_MAGNITUDE:
@@ -275,7 +283,7 @@ def _gamma(point: _Point, value: Value) -> Value:
     return point.context.gamma(value)
 
 
-def _zeta(point: _Point, value: Value) -> Value:
+def _zeta(point: Point, value: Value) -> Value:
     if value == 1:
         raise UndefinedError("the zeta function of 1")
     if point.context.mag(value or 1) > _MAX_ZETA_MAGNITUDE:
@@ -288,14 +296,14 @@ def _common(combine: Callable[..., int]) -> Callable[..., Value]:
     return lambda point, *values: point.context.mpf(combine(*(_integer(value, point) for value in values)))
 
 
-def _real(point: _Point, value: Value) -> Value:
+def _real(point: Point, value: Value) -> Value:
     if value.imag != 0:
         raise UndefinedError("an order among complex numbers")
     return _bounded(value.real, point)
 
 
 def _rounded(name: str) -> Callable[..., Value]:
-    def read(point: _Point, value: Value) -> Value:
+    def read(point: Point, value: Value) -> Value:
         value = _real(point, value)
         nearest = point.context.nint(value)
         if value != nearest and abs(value - nearest) < point.context.mpf(10) ** (8 - point.context.dps):
@@ -306,7 +314,7 @@ def _rounded(name: str) -> Callable[..., Value]:
 
 
 def _elementary(name: str) -> Callable[..., Value]:
-    def read(point: _Point, value: Value) -> Value:
+    def read(point: Point, value: Value) -> Value:
         if value and point.context.mag(value) < -point.visible_bits:
             point.uneven = True
         return getattr(point.context, name)(_bounded(value, point))
@@ -344,7 +352,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-def _apply(node: Apply, point: _Point) -> Value:
+def _apply(node: Apply, point: Point) -> Value:
     read = _FUNCTIONS.get(node.name)
     if read is None:
         raise NotExactError(node.name)
@@ -392,7 +400,7 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sam
     """
     values = []
     for precision in digits:
-        point = _Point(context(precision), sample, sampling)
+        point = Point(context(precision), sample, sampling)
         try:
             values.append(evaluate(node, point))
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError) as cause:

@@ -13,7 +13,7 @@ import time
 from fractions import Fraction
 from typing import IO, Any
 
-from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError, limit_processor_time
 from verifiers.errors import InvalidArgumentError
 from verifiers.math.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
 from verifiers.math.tree import (
@@ -43,6 +43,7 @@ from verifiers.math.values import Algebra, UndecidedError
 _MAX_RADICAND_BITS = 400
 MAX_POWER_BITS = 10_000
 """Largest constant power that is built; SymPy would expand it at once."""
+_WALL_PER_PROCESSOR_TIME, _MIN_WALL_S = 10, 5.0  # on a busy machine; processor time decides as long as it can
 
 
 class AlgebraTimeoutError(TimeoutError):
@@ -56,8 +57,10 @@ class AlgebraBrokenError(RuntimeError):
 class AlgebraWorker:
     """Decides equality of expressions by SymPy, within a deadline.
 
+    The process counts its own processor time, so that how busy the machine is decides nothing.
+
     Args:
-        deadline_s: Seconds for one comparison.
+        deadline_s: Seconds of processor time for one comparison.
         memory_mib: Limit on the process's address space.
 
     Raises:
@@ -102,7 +105,7 @@ class AlgebraWorker:
         if any(_is_hopeless(part) for node in (gold, answer) for part in walk(node)):
             raise UndecidedError("a long sum or product without a closed form")
         try:
-            reply = self._worker.ask(request, deadline_s=deadline_s)
+            reply = self._exchange(request, deadline_s)
         except (WorkerTimeoutError, WorkerBrokenError) as error:
             raise AlgebraTimeoutError(f"computer algebra ran past its limits: {error}") from error
         assert isinstance(reply, list)
@@ -110,6 +113,10 @@ class AlgebraWorker:
         if not isinstance(same, bool):
             raise UndecidedError(str(same))
         return same, seconds
+
+    def _exchange(self, request: list[list[object]], seconds: float) -> object:
+        wall_s = max(_MIN_WALL_S, _WALL_PER_PROCESSOR_TIME * seconds)
+        return self._worker.ask([*request, seconds], deadline_s=wall_s)
 
     def takes_too_long(self, node: Node) -> bool:
         """Whether an expression by itself, in a comparison with 0, is too much already.
@@ -122,7 +129,7 @@ class AlgebraWorker:
         except UndecidedError:
             return False  # it never gets as far as computer algebra
         try:
-            self._worker.ask([built, _ZERO], deadline_s=self._deadline_s)
+            self._exchange([built, _ZERO], self._deadline_s)
         except WorkerTimeoutError:
             return True
         except WorkerBrokenError as error:
@@ -170,7 +177,7 @@ def _is_polynomial(node: Node, name: str) -> bool:
 
 
 _MAX_DEGREE = 100
-_ZERO = ["Number", "0"]
+_ZERO: list[object] = ["Number", "0"]
 
 
 @functools.lru_cache(maxsize=8)
@@ -248,16 +255,19 @@ def _plain_data(node: Node) -> list[object]:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer each pair of trees with true, false, or why neither is known, and with the seconds it took."""
+    """Answer two trees and a limit in seconds with true, false, or why neither is known, and with the seconds it took."""
     import sympy  # type: ignore[import-untyped]  # SymPy has no types
 
     algebra = _Algebra(sympy)
     replies.write(b"ready\n")
     replies.flush()
     for line in requests:
-        started = time.perf_counter()
-        found = algebra.decide(*json.loads(line))
-        replies.write(json.dumps([found, time.perf_counter() - started]).encode() + b"\n")
+        gold, answer, seconds = json.loads(line)
+        started = time.process_time()
+        limit_processor_time(seconds)
+        found = algebra.decide(gold, answer)
+        limit_processor_time(0)
+        replies.write(json.dumps([found, time.process_time() - started]).encode() + b"\n")
         replies.flush()
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from verifiers.errors import InvalidArgumentError
+from verifiers.math._stack import with_room
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
 from verifiers.math.extract import Extraction, boxes, extraction_named
@@ -141,7 +142,7 @@ class MathVerifier:
         rel_tol: Relative tolerance for constants.
         rounding_digits: Significant digits from which a correct rounding is accepted.
         decimal_comma: Whether a comma is the decimal sign in answers.
-        deadline_s: Seconds that computer algebra may take for one answer, without the time to start its process.
+        deadline_s: Seconds of processor time that computer algebra may take for one answer, without the time to start.
         memory_mib: Memory limit of the computer-algebra process.
 
     Raises:
@@ -204,6 +205,9 @@ class MathVerifier:
         """
         if not isinstance(completion, str):
             raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
+        return with_room(self._judge, completion, problem)
+
+    def _judge(self, completion: str, problem: Problem) -> Verdict:
         started = time.perf_counter()
         extracted = self.extraction(completion)
         gold = gold_text(problem.reference)
@@ -238,7 +242,9 @@ class MathVerifier:
 
     def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Finding:
         try:
-            return self.compare(answer, gold, problem)
+            return self._compared(answer, gold, problem)
+        except RecursionError:
+            raise  # the caller's stack had no room; a fresh one has
         except Exception as error:  # noqa: BLE001 - a defect here is reported in the verdict, and never scored
             return Finding(Outcome.VERIFIER_ERROR, f"the verifier broke: {type(error).__name__}: {error}")
 
@@ -250,6 +256,9 @@ class MathVerifier:
             gold: The gold answer.
             problem: Where the prompt and the choices come from, if they matter.
         """
+        return with_room(self._compared, answer, gold, problem)
+
+    def _compared(self, answer: str | None, gold: str, problem: Problem | None) -> Finding:
         begin_work()
         try:
             expected = read(gold)
