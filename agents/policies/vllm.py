@@ -36,6 +36,7 @@ from verifiers import EngineError, InvalidArgumentError, unknown_name
 
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 _PROBED_ROWS, _PROBED_TOKENS = 4, 8
+_LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
 _FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
 
 
@@ -130,7 +131,7 @@ class VLLMPolicy:
         engine: Engine | None = None,
     ) -> None:
         self.policy = policy
-        self.temperature = policy.temperature
+        self.temperature = _checked_temperature(policy.temperature)
         self.config = config or VLLMConfig()
         self.stop_tokens = tuple(int(token) for token in stop_tokens)
         self.max_new_tokens = max_new_tokens
@@ -195,7 +196,7 @@ class VLLMPolicy:
     def at_temperature(self, temperature: float) -> VLLMPolicy:
         """Give a policy on the same engine at another temperature, such as 0 for greedy evaluation."""
         other = copy.copy(self)
-        other.temperature = temperature
+        other.temperature = _checked_temperature(temperature)
         other._seeds, other._length = self._seeds[:0], self._length[:0]
         return other
 
@@ -466,6 +467,15 @@ class VLLMPolicy:
         from agents.policies.vllm_gpu import DeviceTransfer
 
         return DeviceTransfer(engine, kind, fitted(checkpoint_weights(self.policy.model), shapes))
+
+
+def _checked_temperature(temperature: float) -> float:
+    """A temperature that vLLM takes as it is: it refuses higher ones, and raises lower ones."""
+    if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
+        raise InvalidArgumentError(
+            f"vLLM samples at temperature 0 and from {_LOWEST_TEMPERATURE} to {_HIGHEST_TEMPERATURE}, got {temperature}"
+        )
+    return temperature
 
 
 def _dtype_of(policy: CausalLMPolicy) -> str:

@@ -60,7 +60,7 @@ class ProcessEngine:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [python or sys.executable, "-m", "agents.policies.vllm_child", str(theirs.fileno())],
+                [python or sys.executable, "-P", "-m", "agents.policies.vllm_child", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -76,6 +76,11 @@ class ProcessEngine:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def pid(self) -> int:
+        """Number of the process, and of the session that vLLM's other processes are in."""
+        return self._process.pid
 
     @property
     def log(self) -> Path:

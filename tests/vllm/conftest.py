@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +9,6 @@ import pytest
 
 ENGINE_ARGS = {"enforce_eager": True, "max_model_len": 64, "block_size": 32, "max_num_seqs": 64}
 ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-needs_vllm = pytest.mark.skipif(
-    importlib.util.find_spec("vllm") is None, reason="vllm is not installed here: `make test-vllm` runs these tests"
-)
 
 
 @pytest.fixture(autouse=True)

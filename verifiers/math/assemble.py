@@ -131,6 +131,13 @@ def compound_quantity(parts: list[Node], joiner: str = ",") -> Node | None:
     return Quantity(Number(total / first.unit.factor), first.unit)
 
 
+def measured_in(node: Node, unit: Unit) -> Quantity:
+    """A value with a unit; one that has a unit of measurement already has the product of both: dollars per hour."""
+    if isinstance(node, Quantity) and not (unit.is_label or node.unit.is_label):
+        return Quantity(node.value, node.unit.times(unit))
+    return Quantity(node, unit)
+
+
 def excluded_values(items: list[Node]) -> tuple[Node, ...]:
     """The items, where each number behind `x != 1` is a value excluded as well."""
     first = items[0]

@@ -22,6 +22,7 @@ from verifiers.math.forms import (
     difference,
     forms_of,
     free_constant,
+    holds_point,
     is_indefinite,
     is_made_of_parameters,
     is_named_thing,
@@ -37,6 +38,7 @@ from verifiers.math.forms import (
     names_agree,
     names_other_thing,
     plain,
+    prices,
     ratio_parts,
     renamed,
     renaming,
@@ -116,6 +118,8 @@ class Comparer:
         """Whether the answer is the gold, under the rules."""
         if gold == answer:
             return True
+        if (holds_point(gold) and is_set_like(answer)) or (holds_point(answer) and is_set_like(gold)):
+            return False
         gold, answer = plain(gold), plain(answer)
         if without_condition(gold) is gold or without_condition(answer) is answer:
             gold, answer = without_condition(gold), without_condition(answer)
@@ -308,7 +312,8 @@ class Comparer:
         if _names(items(gold)):
             return False
         if isinstance(gold, Bracketed):
-            return self._in_order(gold.items, [answer[name] for name in sorted(answer)])
+            point = bracket_kind(gold) == "()"
+            return point and self._in_order(gold.items, [answer[name] for name in sorted(answer)])
         if isinstance(gold, ListOf | SetOf):
             indexed = len({name.partition("_")[0] for name in answer}) == 1
             return self._unordered(gold.items, values) if indexed else self._in_order(gold.items, values)
@@ -541,7 +546,8 @@ class Comparer:
         if gold is None or answer is None:
             return None if self.rules.units == "require" and gold != answer else Fraction(1)
         if gold.dimension != answer.dimension:
-            return None
+            partial = self.rules.units != "require" and prices(gold, answer)
+            return Fraction(1) if partial else None
         if gold.factor == answer.factor:
             return Fraction(1)
         return answer.factor / gold.factor if self.rules.units == "convert" else None

@@ -170,6 +170,7 @@ _HEADING = re.compile(
     r"#{3,}[ \t]*(?:step|solution|explanation|conclusion|analysis|verif|check|part|case|given|approach)\b",
     re.IGNORECASE,
 )
+_TAG_END = re.compile(r"</answer>\s*\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _PHRASE = re.compile(
     r"\b(?:answer|result)s?[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
@@ -185,7 +186,7 @@ _DENIED = re.compile(
 )
 _SENTENCE_END = re.compile(r"\.(?=\s|\*|$)(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)|\n|(?<=[!?])\s")
 _AFTERTHOUGHT = re.compile(
-    r",?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)|as\s+(?:required|desired|claimed|shown|expected|needed|requested)\b|i\.e\.|that\s+is,?\s|or\s+equivalently\b|for\s+the\b|when\b|after\b"
+    r",\s+not\s|,\s+(?:it|they)\s+(?:is|are|does|do|can|has|have)\b(?!\s+not\b)|,?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)|as\s+(?:required|desired|claimed|shown|expected|needed|requested)\b|i\.e\.|that\s+is,?\s|or\s+equivalently\b|for\s+the\b|when\b|after\b"
     r"|\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s))",
     re.IGNORECASE,
 )
@@ -196,7 +197,7 @@ def _after_hashes(text: str) -> str | None:
     start = text.rfind("####")
     if start < 0 or _HEADING.match(text, start):
         return None
-    return text[start + 4 :].lstrip("#").lstrip(" \t").partition("\n")[0]
+    return _TAG_END.sub("", text[start + 4 :].lstrip("#").lstrip(" \t").partition("\n")[0])
 
 
 def _in_tag(text: str) -> str | None:
@@ -214,7 +215,17 @@ def _from_phrase(text: str) -> str | None:
     matches = [match for match in matches if match[0][:6].lower() == "answer"] or matches
     if _DENIED.search(text[max(0, matches[-1].start() - 80) : matches[-1].start()]):
         return ""
-    return _statement(text[matches[-1].end() :].lstrip(" \t\n*_:"))
+    return _statement(_without_emphasis(text, matches[-1].end()))
+
+
+def _without_emphasis(text: str, start: int) -> str:
+    """What stands behind a phrase, without the marks of Markdown around its first words."""
+    rest = text[start:].lstrip(" \t\n*_:")
+    line = text[: len(text) - len(rest)].rpartition("\n")[2]
+    for mark in ("**", "*", "_"):
+        if line.endswith(mark):  # the mark opens if it is not the second of a pair
+            return rest.replace(mark, "", 1) if line.count(mark) % 2 else rest
+    return rest
 
 
 def _statement(text: str) -> str:

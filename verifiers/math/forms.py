@@ -43,7 +43,7 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
-from verifiers.math.units import UNITS, Unit
+from verifiers.math.units import CURRENCIES, UNITS, Unit
 from verifiers.math.vocabulary import GENERIC_NOUNS, GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
@@ -117,29 +117,41 @@ def _is_tuple_in_set(node: Relation) -> bool:
     return all(isinstance(name, Symbol) for name in names.items)
 
 
+def holds_point(node: Node) -> bool:
+    """Whether a node is a set of one tuple, which is no interval."""
+    return isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Bracketed)
+
+
 def _named_point(node: Multiply) -> Bracketed | None:
     """The coordinates of a point with its letter in front: `P(1,2)`."""
     name, *rest = node.factors
     coordinates = rest[0] if len(rest) == 1 else None
     named = isinstance(name, Symbol) and len(name.name) == 1 and name.name.isupper()
-    return coordinates if named and isinstance(coordinates, Bracketed) and coordinates.opening == "(" else None
+    if not (named and isinstance(coordinates, Bracketed) and coordinates.opening == "("):
+        return None
+    return Bracketed("<", coordinates.items, ">")  # no interval
 
 
-def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | None:
+def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | None:
+    """A matrix, or a tuple, times a number."""
     if isinstance(node, Negate):
         return _scale(node.value, Negate(Number(Fraction(1))))
     if isinstance(node, Divide):
         return _scale(node.numerator, Divide(Number(Fraction(1)), node.denominator))
-    matrices = [factor for factor in node.factors if isinstance(factor, Matrix)]
+    matrices = [factor for factor in node.factors if isinstance(factor, Matrix | Bracketed)]
     if len(matrices) != 1:
         return None
     rest = tuple(factor for factor in node.factors if factor is not matrices[0])
     return _scale(matrices[0], rest[0] if len(rest) == 1 else Multiply(rest))
 
 
-def _added_matrices(node: Add) -> Matrix | None:
-    """A sum of matrices of one shape, entry by entry."""
+def _added_matrices(node: Add) -> Matrix | Bracketed | None:
+    """A sum of matrices of one shape, or of tuples of one length, entry by entry."""
     terms = [plain(term) for term in node.terms]
+    tuples = [term for term in terms if isinstance(term, Bracketed) and bracket_kind(term) == "()"]
+    if len(tuples) == len(terms) and len({len(term.items) for term in tuples}) == 1:
+        columns = zip(*(term.items for term in tuples), strict=True)
+        return Bracketed("(", tuple(Add(entries) for entries in columns), ")")
     matrices = [term for term in terms if isinstance(term, Matrix) and term.kind != "v"]
     shapes = {tuple(map(len, matrix.rows)) for matrix in matrices}
     if len(matrices) != len(terms) or len(shapes) != 1:
@@ -148,7 +160,9 @@ def _added_matrices(node: Add) -> Matrix | None:
     return Matrix(tuple(tuple(Add(entries) for entries in zip(*row, strict=True)) for row in rows), matrices[0].kind)
 
 
-def _scale(matrix: Node, factor: Node) -> Matrix | None:
+def _scale(matrix: Node, factor: Node) -> Matrix | Bracketed | None:
+    if isinstance(matrix, Bracketed) and bracket_kind(matrix) == "()":
+        return Bracketed(matrix.opening, tuple(Multiply((factor, item)) for item in matrix.items), matrix.closing)
     if not isinstance(matrix, Matrix) or matrix.kind == "v":
         return None
     return Matrix(tuple(tuple(Multiply((factor, entry)) for entry in row) for row in matrix.rows), matrix.kind)
@@ -560,15 +574,35 @@ def measured(unit: Unit | None) -> Unit | None:
 def names_other_thing(one: Unit, two: Unit) -> bool:
     """Whether two units cannot go together: a measure and a counted noun, or nouns of which neither only says more."""
     if "unit" in (one.label + two.label):
-        return False
+        degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
+        return len(degrees) > 1
     if one.is_label and two.is_label and (_is_generic(one.label) or _is_generic(two.label)):
         return False
     if one.is_label and two.is_label:
         ours, theirs = (
-            frozenset(word.removesuffix("s").removesuffix("'") for word in unit.label.split()) for unit in (one, two)
+            frozenset(word.removesuffix("s").removesuffix("'") for word in unit.label.partition(" of ")[0].split())
+            for unit in (one, two)
         )
         return not (ours <= theirs or theirs <= ours)
     return one.is_label != two.is_label
+
+
+def _length_degree(unit: Unit) -> int | None:
+    """1 for a length, 2 for an area or square units, 3 for a volume; 0 for other measures, None for a noun."""
+    if unit.is_label:
+        _, power, degree = unit.label.partition("^")
+        return int(degree) if power else None
+    degrees = {"length": 1, "area": 2}
+    (name, exponent), *rest = unit.dimension
+    return degrees.get(name, 0) * exponent if not rest else 0
+
+
+def prices(one: Unit, two: Unit) -> bool:
+    """Whether one of two units is a currency, and the other the same per something, which the first leaves unsaid."""
+    shared = set(one.dimension) & set(two.dimension)
+    rest = set(one.dimension) ^ set(two.dimension)
+    currency = len(shared) == 1 and shared <= CURRENCIES and (len(one.dimension) == 1 or len(two.dimension) == 1)
+    return currency and all(degree < 0 for _, degree in rest)
 
 
 def _is_generic(noun: str) -> bool:

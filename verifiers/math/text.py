@@ -57,7 +57,9 @@ _WRAPPERS = [
     ("\\[", "\\]"),
     *((mark, mark) for mark in ("$$", "$", "**", "__", "```", "`", '"', "'", "*")),
 ]
-_OPENING = frozenset(opening[0] for opening, _ in _WRAPPERS)
+_WRAPPERS_BY_SIGN = {
+    sign: [pair for pair in _WRAPPERS if pair[0][0] == sign] for sign in {opening[0] for opening, _ in _WRAPPERS}
+}
 _NESTED_BOX = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _TRAILING = " \t\r\n.,;:"
 
@@ -75,13 +77,12 @@ def unwrap(text: str) -> str:
 def _unwrap_once(text: str) -> str:
     if text.startswith("\\boxed") and (boxed := _NESTED_BOX.fullmatch(text)) is not None:
         return boxed[1].strip()
-    for opening, closing in _WRAPPERS if text and text[0] in _OPENING else ():
-        inner = text[len(opening) : len(text) - len(closing)]
+    for opening, closing in _WRAPPERS_BY_SIGN.get(text[:1], ()):
         if (
-            len(text) > len(opening) + len(closing)
-            and text.startswith(opening)
+            text.startswith(opening)
             and text.endswith(closing)
-            and opening not in inner
+            and len(text) > len(opening) + len(closing)
+            and opening not in (inner := text[len(opening) : len(text) - len(closing)])
             and closing not in inner
             and not inner.endswith("\\")
         ):

@@ -121,7 +121,7 @@ _BAR = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)")
 _NO_BRACKET = re.compile(r"\s*\.")
 _BOLD_LETTERS = re.compile(r"\s*(?:\{\s*[A-Za-z]+|[A-Za-z](?![A-Za-z]))")
 _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
-_SIGNS = ("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "...", "=>")
+_SIGNS = frozenset(("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "=>"))
 
 
 class _Reader:
@@ -162,7 +162,8 @@ class _Reader:
             self._sign()
 
     def _sign(self) -> None:
-        text = next((sign for sign in _SIGNS if self.text.startswith(sign, self.position)), self.text[self.position])
+        pair = self.text[self.position : self.position + 2]
+        text = pair if pair in _SIGNS else "..." if self.text.startswith("...", self.position) else pair[0]
         if not text.isprintable():
             raise UnreadableError(f"the control character {text!r}")
         self.position += len(text)
@@ -292,8 +293,10 @@ class _Reader:
 
     def _is_time_unit(self, run: str) -> bool:
         """Whether `min` or `sec` behind a number is a unit: nothing that could be its argument follows."""
-        behind_number = bool(self.tokens) and _ends_value(self.tokens[-1])
-        return run in ("min", "sec") and behind_number and _ENDS_UNIT.match(self.text, self.position) is not None
+        if run not in ("min", "sec") or not self.tokens:
+            return False
+        below = self.tokens[-1].text == "/" and len(self.tokens) > 1 and self.tokens[-2].kind == "word"
+        return (below or _ends_value(self.tokens[-1])) and _ENDS_UNIT.match(self.text, self.position) is not None
 
     def _symbols(self, run: str) -> None:
         """Split a run of letters into a known function or name at its end and one symbol for each other letter."""
@@ -409,7 +412,7 @@ def _roman(token: Token, *, may_be_unit: bool) -> Token:
 def _is_word(run: str, before: list[Token]) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
-    if run.lower() in SHORT_WORDS or (before and before[-1].kind == "word" and run.islower()):
+    if run.lower() in SHORT_WORDS or run == "Rs" or (before and before[-1].kind == "word" and run.islower()):
         return True
     if run in UNITS and before:
         abbreviated = before[-1].text == "." and len(before) > 1 and before[-2].kind == "word"

@@ -279,7 +279,7 @@ class Words(Node):
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly under a node, in written order."""
-    for name in _field_names(type(node)):
+    for name in _child_fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
             yield value
@@ -288,12 +288,21 @@ def children(node: Node) -> Iterator[Node]:
 
 
 _FIELD_NAMES: dict[type[Node], tuple[str, ...]] = {}
+_CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
 
 def _field_names(kind: type[Node]) -> tuple[str, ...]:
     names = _FIELD_NAMES.get(kind)
     if names is None:
         names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind))
+    return names
+
+
+def _child_fields(kind: type[Node]) -> tuple[str, ...]:
+    """The fields that hold nodes, by their annotations."""
+    names = _CHILD_FIELDS.get(kind)
+    if names is None:
+        names = _CHILD_FIELDS[kind] = tuple(field.name for field in fields(kind) if "Node" in str(field.type))
     return names
 
 

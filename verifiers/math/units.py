@@ -121,10 +121,11 @@ _DERIVED: list[tuple[str, Dimension, str]] = [
     ("mph", _SPEED, "0.44704"),
     ("kph", _SPEED, "5/18"),
     ("kmh", _SPEED, "5/18"),
-    ("mpg", (("length", 1), ("volume", -1)), "425.143707430272"),
+    ("mpg", (("length", 1), ("volume", -1)), "1609344000000/3785411784"),
 ]
 _WITH_MICRO = ["m", "s", "g", "L", "l", "F", "C", "A", "V", "W", "Pa", "mol"]
 UNITS = _table()
+CURRENCIES = frozenset((name, 1) for name in ("dollar", "euro", "sterling", "rupee", "yen"))
 CURRENCY_SIGNS = "$€£¥₹¢"
 
 # Letters that stand for units only where they are set apart as text; elsewhere they are symbols.
@@ -142,7 +143,7 @@ MULTIPLES = {
 _MAX_NOUN_WORDS = 5
 # Numbers, parts and multiples in words, which change what the number in front is worth.
 _NUMERAL = re.compile(
-    rf"^(?:{'|'.join((*NUMBER_WORDS, *TENS))}|fails)$"
+    rf"^(?:{'|'.join((*NUMBER_WORDS, *TENS))}|fails|dozen)$"
     r"|illions?$|(?:teen|elf|even|tie|hundred|thousand|illion)ths?$|[a-z]upled$"
 )
 
@@ -176,7 +177,11 @@ def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
         if name in _DEGREE_WORDS:
             degree = _DEGREE_WORDS[name]
         elif name in _AFTERWARDS:
+            if nouns and nouns[-1].startswith("unit"):
+                nouns[-1] += f"^{_AFTERWARDS[name]}"
             unit = unit.times(last.power(_AFTERWARDS[name] - 1))
+        elif name.startswith("unit") and degree * entry.exponent != 1:
+            nouns.append(f"{name}^{degree * entry.exponent}")
         elif (known := lookup(entry.word)) is not None:
             last = known.power(entry.exponent * degree * (-1 if entry.divides else 1))
             unit, degree = unit.times(last), 1

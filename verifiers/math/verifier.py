@@ -242,7 +242,7 @@ class MathVerifier:
 
     def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Finding:
         try:
-            return self._compared(answer, gold, problem)
+            return self.compare(answer, gold, problem)
         except RecursionError:
             raise  # the caller's stack had no room; a fresh one has
         except Exception as error:  # noqa: BLE001 - a defect here is reported in the verdict, and never scored

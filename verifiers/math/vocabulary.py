@@ -75,6 +75,7 @@ _SYNONYMS = {
     "lor": "vee",
     "land": "wedge",
     "implies": "Rightarrow",
+    "neg": "lnot",
     "pi": "uppi",
     "phi": "varphi",
     "epsilon": "varepsilon",
@@ -120,7 +121,8 @@ FRACTION_WORDS = {
 NO_NOUNS = _words(
     "not no nor isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
     "except plus minus times than less more least most fewer greater under over without else either neither both "
-    "between while when where with that which because since so then hence therefore given approximately about minimum maximum "
+    "between while when where with that which because since so then hence therefore given approximately about "
+    "minimum maximum matrix "
     "nope excluded unlikely divided multiplied doubled halved tripled twice fold root pi point negative below zero "
     "followed inverse reciprocal imaginary bn mil score gross off millionths twelfths eights "
     "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "

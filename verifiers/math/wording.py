@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from verifiers.math.text import folded_words, unwrap, without_text_commands
-from verifiers.math.tree import Constant, ListOf, NamedSet, Words
+from verifiers.math.tree import Bracketed, Constant, ListOf, NamedSet, Negate, Node, Number, Words
 from verifiers.math.vocabulary import NUMBER_WORDS, TENS
 
 _VERDICT_WORDS = (
@@ -60,7 +61,8 @@ REALS_EXCEPT = frozenset(
 )
 
 
-WORD_ANSWERS = {
+_ZERO, _INFINITY = Number(Fraction(0)), Constant("inf")
+WORD_ANSWERS: dict[str, Node] = {
     "no solution": NamedSet("empty"),
     "no solutions": NamedSet("empty"),
     "no solution exists": NamedSet("empty"),
@@ -74,6 +76,19 @@ WORD_ANSWERS = {
     "all reals": NamedSet("R"),
     "real numbers": NamedSet("R"),
     "all integers": NamedSet("Z"),
+    **{
+        f"{every}{words}": half
+        for every in ("", "all ")
+        for words, half in {
+            "positive real numbers": Bracketed("(", (_ZERO, _INFINITY), ")"),
+            "positive reals": Bracketed("(", (_ZERO, _INFINITY), ")"),
+            "nonnegative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
+            "non-negative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
+            "negative real numbers": Bracketed("(", (Negate(_INFINITY), _ZERO), ")"),
+            "positive integers": NamedSet("Z>0"),
+            "nonnegative integers": NamedSet("Z>=0"),
+        }.items()
+    },
     "all rational numbers": NamedSet("Q"),
     "undefined": Words("does not exist"),
     "dne": Words("does not exist"),
@@ -123,8 +138,12 @@ def _without_remark(text: str) -> str:
     return text
 
 
+_NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
+
+
 def essence(text: str) -> str:
     """An answer without the words around it that say nothing, such as "the answer is" and "for all x"."""
+    text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _without_remark(text)
     if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
         text = only[1]

@@ -60,7 +60,7 @@ class Arithmetic(Cursor):
     def product(self) -> Node:
         """Factors with a sign of multiplication or division between them, or side by side."""
         node = self.power()
-        while True:
+        while self.token.kind != "end":
             if self.accept("*", "cdot", "times"):
                 crossed = self.tokens[self.index - 1].text == "times"
                 factor = self.signed_factor()
@@ -76,7 +76,8 @@ class Arithmetic(Cursor):
                 product = matrix_product(node, factor, self.vectors) if self.vectors else None
                 node = product or times(node, factor)
             else:
-                return node
+                break
+        return node
 
     def signed_factor(self) -> Node:
         """A factor that may have signs in front."""
@@ -115,6 +116,8 @@ class Arithmetic(Cursor):
 
     def postfix(self, node: Node) -> Node | None:
         """What one sign on the right makes of an expression; None where there is none."""
+        if self.token.kind == "end":
+            return None
         if self.accept("!"):
             return Apply("factorial2" if self.accept("!") else "factorial", (node,))
         if self.accept("%", "\\%"):
@@ -142,7 +145,10 @@ class Arithmetic(Cursor):
             self.take()
             return node
         exponent = self.script(signed=True)
-        if isinstance(node, Matrix) and exponent in (Symbol("T"), Symbol("top"), Symbol("intercal")):
+        transposed = exponent in (Symbol("T"), Symbol("top"), Symbol("intercal"))
+        if isinstance(node, Bracketed) and transposed:
+            return Matrix(tuple((item,) for item in node.items))
+        if isinstance(node, Matrix) and transposed:
             return Matrix(tuple(zip(*node.rows, strict=True)), node.kind)
         return Power(node, exponent)
 

@@ -111,7 +111,8 @@ class Atoms(Cursor):
             _STATEMENT.fullmatch(words[0]) and (self.token.kind == "end" or self.token.text.lower() in JOINERS)
         ):
             return Symbol(words[0])
-        if words[0].lower() in _CURRENCY_CODES and self.token.kind == "number":
+        if words[0].lower() in _CURRENCY_CODES and self.ahead(int(self.at("."))).kind == "number":
+            self.accept(".")
             return Quantity(self.number(), UNITS[words[0].lower()])
         if (number := self.number_in_words(words[0].lower())) is not None:
             return number

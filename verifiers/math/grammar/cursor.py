@@ -10,7 +10,7 @@ from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40
 """Deepest nesting of a tree."""
-JOINERS = {",": ",", ";": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
+JOINERS = {",": ",", ";": ",", "\\\\": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
 OPENING_BRACKETS = frozenset(("(", "[", "{", "\\{"))
 CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
 
@@ -41,11 +41,13 @@ class Cursor(ABC):
 
     def at(self, *texts: str) -> bool:
         """Whether one of these signs, commands or words stands here."""
-        return self.token.kind != "symbol" and self.token.text in texts
+        token = self.tokens[self.index]
+        return token.text in texts and token.kind != "symbol"
 
     def accept(self, *texts: str) -> bool:
         """Pass over one of these, if it stands here."""
-        if self.at(*texts):
+        token = self.tokens[self.index]
+        if token.text in texts and token.kind != "symbol":
             self.index += 1
             return True
         return False

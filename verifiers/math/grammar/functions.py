@@ -163,11 +163,14 @@ class Functions(Cursor):
     def number_set(self) -> Node:
         """A set of numbers in blackboard bold, perhaps with a sign that says which half of it is meant."""
         self.take()
-        letter = self.argument()
-        if not (isinstance(letter, Symbol) and letter.name in _NUMBER_SETS):
+        braced = self.accept("{")
+        name = self.take().text
+        if name not in _NUMBER_SETS:
             raise UnreadableError("an unknown set in blackboard bold")
-        condition = self.sign_of_half()
-        return NamedSet(letter.name) if condition is None else half_of_set(letter.name, condition)
+        if braced:
+            self.expect("}")
+        sign = self.sign_of_half()
+        return NamedSet(name) if sign is None else half_of_set(name, sign)
 
     def sign_of_half(self) -> str | None:
         """Pass over the script of a set of numbers that is the sign of its half; None if there is none."""

@@ -50,9 +50,9 @@ class Groups(Cursor):
         inside = self.listing_of_set()
         self.bars = bars
         if self.accept("|", ":"):
-            inside = self.listing()
+            condition = self.listing()
             self.expect("\\}")
-            return inside
+            return Bracketed("{", (inside, condition), "}") if isinstance(inside, Bracketed) else condition
         self.expect("\\}")
         return SetOf(inside.items if isinstance(inside, ListOf) else (inside,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math import tree
-from verifiers.math.assemble import compound_quantity, sign_inside
+from verifiers.math.assemble import compound_quantity, measured_in, sign_inside
 from verifiers.math.grammar.cursor import JOINERS, Cursor
 from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
 from verifiers.math.tree import (
@@ -37,6 +37,8 @@ class Quantities(Cursor):
         if (clock := self.clock()) is not None:
             return clock
         node = self.sum()
+        if self.token.kind == "end":
+            return sign_inside(node)
         if self.token.text in ("\\$", *CURRENCY_SIGNS):
             node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
         if self.is_and_part():
@@ -63,7 +65,7 @@ class Quantities(Cursor):
             unit = read_unit(tuple(UnitWord(word.word, word.exponent, True) for word in self.unit_words()))
             if unit is None:
                 raise UnreadableError("words behind a number that name no unit")
-            node = Quantity(node, unit)
+            node = measured_in(node, unit)
         elif isinstance(node, Degrees) and self.ahead().text == "'":
             node = self.with_arc_minutes(node)
         elif self.is_ohm():
@@ -114,6 +116,7 @@ class Quantities(Cursor):
             if self.sum() != node:
                 raise UnreadableError("a number with the name of another")
         else:
+            self.accept("in")  # dollars
             node = self.with_words(node)
         self.expect(")")
         return node
@@ -177,7 +180,7 @@ class Quantities(Cursor):
         unit = read_unit(tuple(words))
         if unit is None:
             raise UnreadableError("words behind a number that name no unit")
-        return Quantity(node, unit)
+        return measured_in(node, unit)
 
     def with_unit_fraction(self, node: Node) -> Node:
         r"""A value and its unit as a fraction: `5 \frac{\text{m}}{\text{s}}`."""

@@ -1,0 +1,182 @@
+"""Cost of sampling: this library's torch engine, `generate` of `transformers`, and vLLM, side by side in one run.
+
+A round samples a group of completions for each of a few problems, with the same Qwen2-shaped random model in float32. The end
+token is outside the model's vocabulary, so every completion has the full length. `generate` only samples; the two others play
+episodes of a token environment and keep log-probabilities. The sides take turns, so that all see the same disturbances.
+
+Reported, medians over rounds: CPU seconds of all processes and threads, wall seconds, and sampled tokens per wall second.
+
+`--vllm-python .cache/vllm/bin/python` adds vLLM, in the environment that `make test-vllm` makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# Run as a file, Python looks for imports in this folder first, where agents.py hides the package of its name.
+sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).resolve().parent]
+
+import torch  # noqa: E402 - the path comes first
+
+from agents import CausalLMPolicy, Episode, VLLMConfig, VLLMPolicy, rollout, tiny_model  # noqa: E402
+from agents.policies.vllm_process import ProcessEngine  # noqa: E402
+from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv  # noqa: E402
+from verifiers import Problem  # noqa: E402
+
+VOCAB = ByteTokenizer.eos_token
+"""The bytes: the model has no end token."""
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (
+        ("problems", 8),
+        ("group", 8),
+        ("prompt", 128),
+        ("completion", 32),
+        ("layers", 4),
+        ("width", 128),
+        ("rounds", 5),
+        ("threads", 2),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--vllm-python", help="interpreter of an environment with vLLM; without, vLLM is left out")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    return parser.parse_args()
+
+
+def new_env(options: argparse.Namespace) -> TokenVectorEnv:
+    """One row for each completion."""
+    problems = [
+        Problem(
+            f"p{number}", "".join(chr(97 + (number * 7919 + place * 31) % 26) for place in range(options.prompt)), ""
+        )
+        for number in range(options.problems)
+    ]
+    rules = Rules(
+        tokenizer=ByteTokenizer(),
+        render_prompt=lambda problem: str(problem.prompt),
+        max_prompt_tokens=options.prompt,
+        max_new_tokens=options.completion,
+    )
+    return TokenVectorEnv(TokenStreams(problems, rules, options.problems * options.group), copy=False)
+
+
+def play(env: TokenVectorEnv, policy: Any, options: argparse.Namespace, number: int) -> None:
+    count = options.problems * options.group
+    episodes = [
+        Episode(index // options.group, index // options.group, number * count + index) for index in range(count)
+    ]
+    trajectories = rollout(env, policy, episodes)
+    assert all(len(each.tokens) == options.prompt + options.completion for each in trajectories)
+
+
+@torch.no_grad()
+def generate(model: Any, prompts: torch.Tensor, options: argparse.Namespace) -> None:
+    found = model.generate(
+        prompts, attention_mask=torch.ones_like(prompts), do_sample=True, top_k=0, max_new_tokens=options.completion
+    )
+    assert found.shape[1] == options.prompt + options.completion
+
+
+def cpu_seconds(session: int | None) -> float:
+    """Of this process, and of those of a session."""
+    own = time.process_time()
+    if session is None:
+        return own
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+        if int(fields[3]) == session:
+            own += (int(fields[11]) + int(fields[12])) / TICKS
+    return own
+
+
+def measure(sides: dict[str, Callable[[int], None]], rounds: int, session: int | None) -> dict[str, dict[str, float]]:
+    """Let the sides take turns; the first round is not counted."""
+    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            cpu, wall = cpu_seconds(session), time.perf_counter()
+            side(number)
+            seen[name].append((cpu_seconds(session) - cpu, time.perf_counter() - wall))
+    return {
+        name: {
+            "cpu_s": statistics.median(cpu for cpu, _ in found[1:]),
+            "wall_s": statistics.median(wall for _, wall in found[1:]),
+        }
+        for name, found in seen.items()
+    }
+
+
+def main() -> None:
+    options = arguments()
+    torch.set_num_threads(options.threads)
+    env = new_env(options)
+    length = options.prompt + options.completion
+    model = tiny_model(
+        VOCAB,
+        layers=options.layers,
+        hidden_size=options.width,
+        heads=4,
+        intermediate_size=4 * options.width,
+        max_tokens=length,
+    )
+    policy = CausalLMPolicy(model)
+    observation, _ = env.reset(options={"problems": torch.arange(env.num_envs).numpy() // options.group})
+    prompts = torch.from_numpy(observation["tokens"][:, : options.prompt].astype("int64"))
+    sides: dict[str, Callable[[int], None]] = {
+        "ours": lambda number: play(env, policy, options, number),
+        "generate": lambda number: generate(model, prompts, options),
+    }
+    sampler, session = None, None
+    if options.vllm_python:
+        config = VLLMConfig(
+            python=options.vllm_python,
+            engine_args={"max_model_len": length},
+            environment={
+                "OMP_NUM_THREADS": str(options.threads),
+                "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+                "VLLM_CPU_KVCACHE_SPACE": "1",
+            },
+        )
+        sampler = VLLMPolicy(policy, config, stop_tokens=[], max_new_tokens=options.completion)
+        sampler.sync()
+        assert isinstance(sampler.engine, ProcessEngine)
+        session = sampler.engine.pid
+        sides["vLLM"] = lambda number: play(env, sampler, options, number)
+    found = measure(sides, options.rounds, session)
+    if sampler is not None:
+        sampler.close()
+    report(found, options)
+
+
+def report(found: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
+    tokens = options.problems * options.group * options.completion
+    print(
+        f"{options.problems} x {options.group} completions of {options.completion} tokens, prompts of {options.prompt}, "
+        f"{options.layers} layers of {options.width}, {options.threads} threads; "
+        f"torch {version('torch')}, transformers {version('transformers')}"
+    )
+    print(f"{'':10}{'CPU s':>10}{'wall s':>10}{'tokens/s':>12}")
+    for name, cost in found.items():
+        print(f"{name:10}{cost['cpu_s']:10.3f}{cost['wall_s']:10.3f}{tokens / cost['wall_s']:12.0f}")
+    if options.json:
+        record = {"work": {name: value for name, value in vars(options).items() if name != "json"}, "sides": found}
+        options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
