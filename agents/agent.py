@@ -229,6 +229,7 @@ class Agent(abc.ABC):
     def prepare(self, batch: Batch) -> Batch:
         """Add to a batch what the advantages and the loss need of the policy, the reference and the critic as they are."""
         config, size = self.config, self.config.learner.micro_batch_size
+        self.policy.release_cache()  # its memory is the learner's now
         batch = apply_truncation(
             batch,
             config.truncation,
@@ -237,10 +238,15 @@ class Agent(abc.ABC):
             margin=config.overlong_margin,
         )
         correction = self._correction()
-        if correction is not Correction.NONE:
+        if correction is not Correction.NONE or self.policy.is_half:
+            # In half precision the passes that sample and that learn round differently; ratios are taken to the latter.
             old = token_logprobs(self.policy, batch, size)
-            weights = importance_weights(old, batch.logprobs, batch.loss_mask, correction, cap=config.importance_cap)
-            batch = dataclasses.replace(batch, old_logprobs=old, importance=weights)
+            batch = dataclasses.replace(batch, old_logprobs=old)
+        if correction is not Correction.NONE:
+            weights = importance_weights(
+                batch.old, batch.logprobs, batch.loss_mask, correction, cap=config.importance_cap
+            )
+            batch = dataclasses.replace(batch, importance=weights)
         if self.reference is not None:
             with self.reference.switched_on():
                 found = token_logprobs(self.reference.policy, batch, size)

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from agents.lora import merged
+from agents.memory import checkpointed
 from agents.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, unknown_name
 
@@ -96,20 +97,26 @@ class ValueModel(Critic):
 
     reads_policy = False
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(_hidden_size(model), model.device)
-        self.body = copy.deepcopy(merged(model).base_model).requires_grad_(True)
+    def __init__(self, policy: CausalLMPolicy) -> None:
+        super().__init__(_hidden_size(policy.model), policy.model.device)
+        self.body = copy.deepcopy(merged(policy.model).base_model).requires_grad_(True)
+        # The body computes as the policy does: in its precision, and again in the backward pass where memory is short.
+        self._precision = policy.autocast
+        self._recomputes = policy.recomputes
 
     def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""
-        return self._read(self.body(input_ids=tokens, use_cache=False).last_hidden_state[:, first - 1 :])
+        again = torch.is_grad_enabled() and self._recomputes(tokens)
+        with self._precision(), checkpointed(self.body, again):
+            states = self.body(input_ids=tokens, use_cache=False).last_hidden_state
+        return self._read(states[:, first - 1 :])
 
 
 def make_critic(policy: CausalLMPolicy, config: CriticConfig) -> Critic:
     """Build the kind of critic that a config names."""
     if config.critic == "head":
         return ValueHead(_hidden_size(policy.model), policy.model.device)
-    return ValueModel(policy.model)
+    return ValueModel(policy)
 
 
 def _hidden_size(model: Any) -> int:

@@ -7,13 +7,14 @@ token is padding, which the attention mask hides.
 from __future__ import annotations
 
 import enum
-import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
+
+from agents.model_parts import takes_positions
 
 
 class CacheKind(enum.Enum):
@@ -90,7 +91,7 @@ class RowCache:
     def __init__(self, model: Any, kind: CacheKind) -> None:
         self._model = model
         self._kind = kind
-        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
+        self._takes_positions = takes_positions(model)
         self.lengths: list[int] = []
         """How many tokens each row of the cache holds."""
         self._cache: Any = None  # a DynamicCache; its layers are typed more widely than they are here
@@ -176,7 +177,9 @@ def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
     logits: list[Tensor] = [torch.empty(0)] * len(prompts)
     for rows in by_length.values():
         tokens = torch.stack([prompts[row] for row in rows]).to(model.device)
-        for row, last in zip(rows, model(input_ids=tokens, use_cache=False).logits[:, -1], strict=True):
+        for row, last in zip(
+            rows, model(input_ids=tokens, use_cache=False, logits_to_keep=1).logits[:, -1], strict=True
+        ):
             logits[row] = last
     return torch.stack(logits)
 

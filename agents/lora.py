@@ -40,6 +40,8 @@ def add_lora(model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tupl
     with warnings.catch_warnings():
         # peft asks transformers for a property that has another name since 5.2x.
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+        # It sets this right by itself for the transposed layers of GPT-2.
+        warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
         return get_peft_model(model, settings).eval()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from typing import Any
 
@@ -13,10 +14,19 @@ _TOLERANCE = 1e-3
 """Of log-probabilities; what two orders of summation differ by is below, what a wrong layout does is far above."""
 
 
+def inner_model(model: Any) -> Any:
+    """The `transformers` model within one with an adapter, adapter included; any other model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def body_of(model: Any) -> Any:
     """A causal LM without its output layer, adapters included."""
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return inner.base_model
+    return inner_model(model).base_model
+
+
+def takes_positions(model: Any) -> bool:
+    """Whether a model may be told where its tokens stand."""
+    return "position_ids" in inspect.signature(inner_model(model).forward).parameters
 
 
 @torch.no_grad()

@@ -154,8 +154,7 @@ class CausalLMPolicy:
     def weights_changed(self) -> None:
         """Count a new version of the weights; what the cache holds of the old ones is dropped."""
         self.version += 1
-        self._cache = RowCache(self.model, self._kind)
-        self._slots = []
+        self.release_cache()
         self._current[:] = False
 
     @torch.no_grad()
@@ -386,13 +385,31 @@ class CausalLMPolicy:
             with_states: Give the states too.
         """
         chosen = tokens[:, first:]
-        places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
-        with self._states_of_the_head(with_states) as states:
-            found = self._logprobs_and_entropy(
-                {"input_ids": tokens}, places, chosen.reshape(-1), None if legal is None else legal.flatten(0, 1)
-            )
+        flat = chosen.reshape(-1)
+        allowed = None if legal is None else legal.flatten(0, 1)
+        states = None
+        if with_states and self._head_is_plain():
+            states = self.states(tokens, first)
+            found = self._by_chunks(states[:, :-1].flatten(0, 1), flat, allowed)
+        else:
+            places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
+            with self._states_of_the_head(with_states) as caught:
+                found = self._logprobs_and_entropy({"input_ids": tokens}, places, flat, allowed)
+            if with_states:
+                states = caught[0][:, -len(places) :]
         logprobs, entropy = (each.view(chosen.shape) for each in found)
-        return TokenOutputs(logprobs, entropy, states[0][:, -len(places) :] if with_states else None)
+        return TokenOutputs(logprobs, entropy, states)
+
+    def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
+        """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
+        if not self._head_is_plain():
+            found = self.forward(tokens, first, with_states=True).states
+            assert found is not None
+            return found
+        again = torch.is_grad_enabled() and self.recomputes(tokens)
+        with self.autocast(), checkpointed(self.model, again):
+            last: Tensor = body_of(self.model)(input_ids=tokens, use_cache=False).last_hidden_state
+        return last[:, first - 1 :]
 
     def _logprobs_and_entropy(
         self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None
@@ -407,11 +424,12 @@ class CausalLMPolicy:
         """
         rows = len(inputs["input_ids"])
         used = len(tokens) // rows
-        again = torch.is_grad_enabled() and self._recomputes(inputs["input_ids"])
+        again = torch.is_grad_enabled() and self.recomputes(inputs["input_ids"])
+        if used == len(places) and len(tokens) * self.vocab_size > _LOGITS_AT_ONCE and self._head_is_plain():
+            with self.autocast(), checkpointed(self.model, again):
+                states = body_of(self.model)(**inputs, use_cache=False).last_hidden_state[:, places]
+            return self._by_chunks(states.flatten(0, 1), tokens, legal)
         with self.autocast(), checkpointed(self.model, again):
-            if used == len(places) and len(tokens) * self.vocab_size > _LOGITS_AT_ONCE and self._head_is_plain():
-                states = body_of(self.model)(**inputs, use_cache=False).last_hidden_state[:, places].flatten(0, 1)
-                return self._by_chunks(states, tokens, legal)
             logits = self.model(**inputs, use_cache=False, logits_to_keep=places).logits
         if logits.shape[1] != len(places):  # not every model leaves the others out
             logits = logits[:, places]
@@ -429,8 +447,9 @@ class CausalLMPolicy:
 
         size = max(1, _LOGITS_AT_ONCE // self.vocab_size)
         allowed = [None] * -(-len(tokens) // size) if legal is None else legal.split(size)
+        again = torch.is_grad_enabled() and len(tokens) > size
         parts = [
-            checkpoint(read, *each, use_reentrant=False) if torch.is_grad_enabled() else read(*each)
+            checkpoint(read, *each, use_reentrant=False) if again else read(*each)
             for each in zip(states.split(size), tokens.split(size), allowed, strict=True)
         ]
         logprobs, entropies = zip(*parts, strict=True)
@@ -451,9 +470,10 @@ class CausalLMPolicy:
             logits = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits
         return scaled_logprobs(logits[:, -kept:-1, : self.vocab_size], self.temperature, legal)
 
-    def _recomputes(self, tokens: Tensor) -> bool:
-        half = self.precision == "bfloat16" or self.model.dtype.itemsize == 2
-        return checkpoints(self.model, self.checkpointing, tokens.numel(), self.vocab_size, 2 if half else 4)
+    def recomputes(self, tokens: Tensor) -> bool:
+        """Whether the backward pass of so many tokens computes activations again; see `checkpointing`."""
+        logits = min(tokens.numel() * self.vocab_size, _LOGITS_AT_ONCE)
+        return checkpoints(self.model, self.checkpointing, tokens.numel(), logits, 2 if self.is_half else 4)
 
     @contextlib.contextmanager
     def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
@@ -467,6 +487,16 @@ class CausalLMPolicy:
             yield caught
         finally:
             hook.remove()
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the model computes in half precision: what it says when sampling and when learning then differs visibly."""
+        return bool(self.precision == "bfloat16" or self.model.dtype.itemsize == 2)
+
+    def release_cache(self) -> None:
+        """Let go of keys and values; rows that go on are read anew."""
+        self._cache = RowCache(self.model, self._kind)
+        self._slots = []
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """The precision that the model computes in, when it samples and when it learns alike."""
@@ -492,7 +522,7 @@ def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
 
 def _precision(model: Any) -> Literal["float32", "bfloat16"]:
     """Half the bytes and many times the speed where the device has units for it; float32 anywhere else."""
-    capable = model.device.type == "cuda" and torch.cuda.is_bf16_supported()
+    capable = model.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if capable and model.dtype is torch.float32 else "float32"
 
 

@@ -37,14 +37,39 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray
 def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"]) -> Int[Tensor, " b"]:
     """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.
 
-    Summed in float64, so that a token's chance is its probability to about 1e-16 even in a large vocabulary; a token of
-    probability 0 is never chosen.
+    Summed in float64, so that a token's chance is its probability, as exactly as that is given, even in a large vocabulary;
+    a token of probability 0 is never chosen.
     """
+    if logprobs.shape[-1] > 8 * _BLOCK:
+        return _sample_by_blocks(logprobs, u.double())
     cumulative = logprobs.double().exp().cumsum(dim=-1)
     target = (u.double() * cumulative[:, -1]).unsqueeze(-1)
     chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
     last = (logprobs > -torch.inf).int().cumsum(dim=-1).argmax(dim=-1)
     return torch.minimum(chosen, last)
+
+
+_BLOCK = 256
+
+
+def _sample_by_blocks(logprobs: Tensor, u: Tensor) -> Tensor:
+    """The same in two steps, first a block of tokens and then one of its tokens: most of the vocabulary is only summed."""
+    shares = logprobs.exp()
+    rows, size = shares.shape
+    blocks = torch.nn.functional.pad(shares, (0, -size % _BLOCK)).view(rows, -1, _BLOCK)
+    sums = blocks.sum(-1, dtype=torch.float64)
+    cumulative = sums.cumsum(-1)
+    target = (u * cumulative[:, -1]).unsqueeze(-1)
+    block = torch.minimum(torch.searchsorted(cumulative, target, right=True), _last_positive(sums))
+    own = blocks.gather(1, block[..., None].expand(-1, -1, _BLOCK)).squeeze(1).double()
+    before = cumulative.gather(1, block) - sums.gather(1, block)
+    within = torch.minimum(torch.searchsorted(before + own.cumsum(-1), target, right=True), _last_positive(own))
+    return (block * _BLOCK + within).squeeze(-1)
+
+
+def _last_positive(shares: Tensor) -> Tensor:
+    """The last place i64[b 1] of each row that has a chance."""
+    return (shares > 0).int().cumsum(-1).argmax(-1, keepdim=True)
 
 
 def kept_tokens(

@@ -25,7 +25,8 @@ def token_logprobs_and_entropy(
     The gradient by z = logits / temperature is that of the equations d log p_y / dz = onehot(y) - p and
     dH / dz_j = -p_j (log p_j + H). Not twice differentiable.
     """
-    found: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
+    with torch.autocast(logits.device.type, enabled=False):  # in half precision the entropy would lose its small parts
+        found: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
     return found
 
 

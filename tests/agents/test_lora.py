@@ -9,11 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, ReferencePolicy, add_lora, load_policy, make_batch
+from agents import (
+    GRPO,
+    CausalLMPolicy,
+    Episode,
+    GRPOConfig,
+    LearnerConfig,
+    ReferencePolicy,
+    add_lora,
+    load_policy,
+    make_batch,
+    rollout,
+)
 from agents.passes import token_logprobs
 from rlvr_envs import CharTokenizer
-from tests.agents.trajectories import on_policy_logprobs, random_trajectory, tiny_policy
+from tests.agents.test_adapter import foreign
+from tests.agents.trajectories import VOCAB, on_policy_logprobs, random_trajectory, tiny_policy
 from verifiers import CheckpointError, InvalidArgumentError
 
 pytest.importorskip("peft")
@@ -89,3 +102,20 @@ def test_bad_settings_are_named() -> None:
         add_lora(tiny_policy().model, rank=0)
     with pytest.raises(InvalidArgumentError, match="has an adapter already"):
         add_lora(adapted().model)
+
+
+def test_prompts_of_different_lengths_are_sampled_right_where_positions_are_learned() -> None:
+    """GPT-2 has to be told where the tokens of a padded prompt stand, behind an adapter too."""
+    config = GPT2Config(
+        vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=64, bos_token_id=None, eos_token_id=None
+    )
+    torch.manual_seed(0)
+    policy = CausalLMPolicy(add_lora(GPT2LMHeadModel(config), rank=2, alpha=4))
+    with torch.no_grad():
+        for parameter in policy.model.parameters():
+            parameter.mul_(4.0)
+    played = rollout(foreign(4), policy, [Episode(-1, number, seed=number) for number in range(9)])
+    batch = make_batch(played)
+    found = token_logprobs(policy, batch, 64)
+    assert len({int(one.policy_mask.sum()) for one in played}) > 1
+    torch.testing.assert_close(found, batch.logprobs, rtol=0, atol=1e-4)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformers import OPTConfig, OPTForCausalLM
 
-from agents import CausalLMPolicy, make_batch, tiny_model
+from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, tiny_model
+from agents import policy as policy_module
 from agents.memory import activation_bytes, checkpoints
 from tests.agents.trajectories import VOCAB, random_trajectory
 
@@ -49,7 +51,7 @@ def test_on_a_gpu_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
     needed = activation_bytes(config, 1000, 50_000, 2)
-    assert needed == 1000 * (24 * 896 * 34 + 50_000 * 12)
+    assert needed == 1000 * 24 * 896 * 34 + 50_000 * 12
     for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, free))
         assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
@@ -70,3 +72,63 @@ def test_bfloat16_is_close_and_used_for_sampling_and_learning_alike() -> None:
     chosen = torch.cat([tokens[:, :3], torch.from_numpy(action.tokens)], dim=1)
     learned = half.forward(chosen, 3).logprobs.detach()[:, 0].numpy()
     assert np.abs(learned - action.logprobs[:, 0]).max() < 0.02
+
+
+@pytest.mark.parametrize("checkpointing", ["on", "off"])
+def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) -> None:
+    """OPT's layers call dropout themselves and look at their own training flag."""
+    config = OPTConfig(
+        vocab_size=VOCAB, hidden_size=16, ffn_dim=32, num_hidden_layers=2, num_attention_heads=2, dropout=0.5,
+        word_embed_proj_dim=16, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    )  # fmt: skip
+    policy = CausalLMPolicy(OPTForCausalLM(config).train(), checkpointing=checkpointing)
+    tokens = torch.randint(VOCAB, (3, 9), generator=torch.Generator().manual_seed(0))
+    found = []
+    for _ in range(2):
+        policy.model.zero_grad()
+        logprobs = policy.forward(tokens, 2).logprobs
+        logprobs.sum().backward()
+        gradient = torch.cat([p.grad.reshape(-1) for p in policy.model.parameters() if p.grad is not None])
+        found.append((logprobs.detach(), gradient))
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
+    assert torch.equal(
+        found[0][0], CausalLMPolicy(policy.model, checkpointing="off").forward(tokens, 2).logprobs.detach()
+    )
+
+
+def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    tokens = torch.randint(VOCAB, (4, 9), generator=torch.Generator().manual_seed(0))
+    whole = CausalLMPolicy(model, precision="bfloat16").forward(tokens, 2)
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    for with_states in (False, True):
+        parts = CausalLMPolicy(model, precision="bfloat16").forward(tokens, 2, with_states=with_states)
+        assert parts.logprobs.dtype is parts.entropy.dtype is torch.float32
+        torch.testing.assert_close(parts.entropy, whole.entropy, rtol=0, atol=1e-4)
+        torch.testing.assert_close(parts.logprobs, whole.logprobs, rtol=0, atol=1e-4)
+
+
+def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass() -> None:
+    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    policy = CausalLMPolicy(model, precision="bfloat16")
+    agent = GRPO(policy, GRPOConfig(learner=LearnerConfig(learning_rate=1e-6)))
+    generator = np.random.default_rng(0)
+    played = [random_trajectory(generator, score=float(index % 2), group=index // 4) for index in range(8)]
+    metrics = agent.update(played)
+    assert metrics["ratio/max"] == pytest.approx(1, abs=1e-6)
+    assert metrics["ratio/min"] == pytest.approx(1, abs=1e-6)
+    assert metrics["sampling/sampling_logp_difference/max"] > 0.1  # the sampler's are made up
+
+
+def test_states_are_those_that_the_output_layer_reads() -> None:
+    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=16, heads=2, intermediate_size=32))
+    tokens = torch.randint(VOCAB, (3, 7), generator=torch.Generator().manual_seed(0))
+    outputs = policy.forward(tokens, 2, with_states=True)
+    assert outputs.states is not None
+    assert outputs.states.shape == (3, 6, 16)
+    head = policy.model.get_output_embeddings()
+    logprobs = head(outputs.states[:, :-1]).log_softmax(-1).gather(-1, tokens[:, 2:, None])[..., 0]
+    torch.testing.assert_close(outputs.logprobs, logprobs, rtol=0, atol=1e-6)
+    torch.testing.assert_close(policy.states(tokens, 2), outputs.states, rtol=0, atol=0)
+    torch.testing.assert_close(policy.forward(tokens, 2).logprobs, outputs.logprobs, rtol=0, atol=1e-6)

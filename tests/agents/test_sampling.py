@@ -198,6 +198,24 @@ def test_sample_equals_bisection_of_the_cumulative_sums(dtype: torch.dtype) -> N
         assert found[row] == bisect.bisect_right(cumulative, u[row] * cumulative[-1])
 
 
+@pytest.mark.parametrize("vocab_size", [2049, 5000])
+def test_sampling_by_blocks_equals_bisection_of_all_sums(vocab_size: int) -> None:
+    generator = np.random.default_rng(1)
+    logits = generator.normal(0, 4, size=(300, vocab_size))
+    logits[generator.random(logits.shape) < 0.3] = -np.inf
+    logits[:20, 256 : vocab_size - 1] = -np.inf  # whole blocks without a chance
+    logprobs = torch.from_numpy(logits).float().log_softmax(-1)
+    u = generator.random(300)
+    u[:4] = 0, LARGEST_BELOW_1, 1e-9, 0.999999
+    found = sample(logprobs, torch.from_numpy(u)).tolist()
+    for row in range(300):
+        shares = np.exp(logprobs[row].numpy()).astype(np.float64)
+        assert shares[found[row]] > 0
+        low = shares[: found[row]].sum() / shares.sum()
+        high = shares[: found[row] + 1].sum() / shares.sum()
+        assert low - 1e-12 <= u[row] <= high + 1e-12
+
+
 @pytest.mark.parametrize("vocab_size", [2, 1000, 150_000])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_last_token_with_a_chance_is_reached_and_not_passed(vocab_size: int, seed: int) -> None:
