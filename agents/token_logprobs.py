@@ -35,12 +35,11 @@ _LOWEST = -1e30
 
 
 def _log_shares(logits: Tensor, temperature: float, legal: Tensor | None) -> Tensor:
-    """Give log p f32[n v] in a tensor of its own, shifted by the largest logit first, as rounding wants it."""
+    """Give log p f32[n v]."""
     scaled = logits.float() / temperature if temperature != 1 else logits.float()
     if legal is not None:
         scaled = scaled.masked_fill(~legal, -torch.inf)
-    shifted = scaled - scaled.amax(-1, keepdim=True)
-    return shifted.sub_(shifted.logsumexp(-1, keepdim=True))
+    return torch.log_softmax(scaled, dim=-1)
 
 
 class _TokenLogprobs(torch.autograd.Function):
@@ -53,23 +52,25 @@ class _TokenLogprobs(torch.autograd.Function):
         # A token that is not legal has probability 0 and adds nothing.
         finite = log_shares if legal is None else log_shares.clamp(min=_LOWEST)
         entropy = -torch.linalg.vecdot(log_shares.exp(), finite)
-        ctx.save_for_backward(logits, tokens, entropy, legal)
-        ctx.temperature = temperature
+        # The smaller of the two is kept: logits in half precision, or else log p, which need not be worked out again.
+        ctx.half = logits.dtype.itemsize < log_shares.dtype.itemsize
+        ctx.save_for_backward(logits if ctx.half else log_shares, tokens, entropy, legal)
+        ctx.temperature, ctx.dtype = temperature, logits.dtype
         return logprobs, entropy
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_logprob: Tensor, by_entropy: Tensor) -> tuple[Tensor, None, None, None]:
-        logits, tokens, entropy, legal = ctx.saved_tensors
+        kept, tokens, entropy, legal = ctx.saved_tensors
+        log_shares = _log_shares(kept, ctx.temperature, legal) if ctx.half else kept
         # In place as far as it goes: this is the peak of the memory of a step.
-        log_shares = _log_shares(logits, ctx.temperature, legal)
         slopes = log_shares.exp()
         if bool(by_entropy.any()):
-            finite = log_shares.clamp_(min=_LOWEST)
-            slopes.mul_(finite.add_(entropy[:, None]).mul_(by_entropy[:, None]).add_(by_logprob[:, None])).neg_()
+            weights = log_shares.clamp(min=_LOWEST).add_(entropy[:, None]).mul_(by_entropy[:, None])
+            slopes.mul_(weights.add_(by_logprob[:, None])).neg_()
         else:
             slopes.mul_(-by_logprob[:, None])
         slopes.scatter_add_(-1, tokens[:, None], by_logprob[:, None])
         if ctx.temperature != 1:
             slopes.div_(ctx.temperature)
-        return slopes.to(logits.dtype), None, None, None
+        return slopes.to(ctx.dtype), None, None, None
