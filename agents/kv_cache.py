@@ -73,6 +73,16 @@ class GrowingLayer(DynamicLayer):
         self.keys, self.values, self._filled = keys, values, keys
         return keys, values
 
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keep some rows, in this order, and the room with them."""
+        if self._room is None or self._filled is None or self._filled is not self.keys:
+            super().batch_select_indices(indices)
+            return
+        filled = self._filled.shape[-2]
+        self._room = (self._room[0].index_select(0, indices), self._room[1].index_select(0, indices))
+        self.keys, self.values = self._room[0][:, :, :filled], self._room[1][:, :, :filled]
+        self._filled = self.keys
+
 
 def _with_room(states: Tensor, columns: int) -> Tensor:
     room = states.new_empty((*states.shape[:2], columns, states.shape[-1]))
