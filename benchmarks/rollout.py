@@ -25,12 +25,12 @@ from typing import Any
 # Run as a file, Python looks for imports in this folder first, where agents.py hides the package of its name.
 sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).resolve().parent]
 
-import torch  # noqa: E402 - the path comes first
+import torch
 
-from agents import CausalLMPolicy, Episode, VLLMConfig, VLLMPolicy, rollout, tiny_model  # noqa: E402
-from agents.policies.vllm_process import ProcessEngine  # noqa: E402
-from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv  # noqa: E402
-from verifiers import Problem  # noqa: E402
+from agents import CausalLMPolicy, Episode, VLLMConfig, VLLMPolicy, rollout, tiny_model
+from agents.policies.vllm_process import ProcessEngine
+from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
+from verifiers import Problem
 
 VOCAB = ByteTokenizer.eos_token
 """The bytes: the model has no end token."""
