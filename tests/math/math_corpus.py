@@ -1663,6 +1663,58 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("-6", ("negative 6", "minus 6"), ("6",)),
         ("12", ("12",), (r"3\times4\text{ matrix}",)),
     ],
+    "formulas, labels and remarks around a value": [
+        (
+            "64",
+            (r"V=s^3=4^3=64", r"A=\ell w=16\cdot4=64"),
+            (r"V=s^3=4^3=65", r"V=s^3=5^3=64", "x+y=64", "s^3+1=s^3=64"),
+        ),
+        (r"49\pi", (r"A=\pi r^2=49\pi", r"A=\pi r^2=\pi\cdot7^2=49\pi"), (r"A=\pi r^2=\pi\cdot8^2=49\pi",)),
+        (
+            r"2.5\text{ m}",
+            (r"2.5\text{ m}=250\text{ cm}", r"250\text{ cm}=2.5\text{ m}"),
+            (r"2.5\text{ m}=25\text{ cm}", r"2.5\text{ m}=2.5\text{ kg}"),
+        ),
+        (r"\$30", (r"3\times\$10=\$30",), (r"3\times\$11=\$30", r"3\times\$10=\$31")),
+        ("2:3", ("a:b=2:3", "4:6"), ("a:b=3:2", "b=2:3:4")),
+        (
+            "12",
+            (r"\text{Perimeter: }12", "Area: 12", r"\text{There are } 12", "12 altogether"),
+            ("Not: 12", "At least: 12", "Wrong: 12"),
+        ),
+        ("5 apples", ("5", "5 items"), ("5 oranges", "A dog")),
+        ("B", ("B", "(B)"), ("B dog", "A bird", r"B\text{ or not}")),
+        (
+            r"\sqrt{2}",
+            (r"\sqrt{2} (approximately 1.414)", r"\sqrt2 (\approx 1.41)"),
+            (r"\sqrt{2} (approximately 1.42)", "1.414"),
+        ),
+        (
+            r"f(x)=2x \text{ for all } x>0",
+            (r"f(x)=2x \text{ for all } x>0", "f(x)=2x"),
+            (r"f(x)=2x \text{ for all } x<0", r"f(x)=2x \text{ for all } x, 7", "f(x)=3x"),
+        ),
+        (
+            r"(-\infty,8]",
+            (r"\{x\in\mathbb{R}: x\le8\}", r"\{x : x\le8\}"),
+            (r"\{x\in\mathbb{Z}: x\le8\}", r"x\le8, x\in\mathbb{Z}"),
+        ),
+        (
+            r"\{0,1,2,3\}",
+            (r"\{x\in\mathbb{Z}: 0\le x\le 3\}", r"\{n\in\mathbb Z\mid -1<n<\frac{7}{2}\}"),
+            (r"\{x\in\mathbb{Z}: 0< x\le 3\}", r"\{x\in\mathbb{R}: 0\le x\le 3\}", r"\{x\in\mathbb{Z}: x\le 3\}"),
+        ),
+        (r"\{x : 0\le x\le3\}", (r"\{x\in[0,5] : x\le3\}",), (r"\{x\in[1,5] : x\le3\}",)),
+        (r"\text{(b) } 9", (r"\text{(b) } 9", "(b)"), (r"\text{(b) } 7", r"\text{(a) } 9")),
+        (
+            r"3.2 \text{ J/(g}\cdot^\circ\text{C)}",
+            (r"3.2\text{ J/(g}\cdot^\circ\text{C)}",),
+            (r"-3.2 \text{ J/(g}\cdot^\circ\text{C)}", r"32 \text{ J/(g}\cdot^\circ\text{C)}"),
+        ),
+        (r"\mathrm{Na}^+", (r"\mathrm{Na}^{+}",), (r"\mathrm{Na}^-", r"\mathrm{K}^+")),
+        (r"\mathrm{CO_2}", (r"\text{CO}_2",), ("CO^2", r"\mathrm{CO_3}")),
+        ("(-b,b)", ("-b<x<b",), (r"-b\le x<b", "-b<x<a")),
+    ],
 }
 
 PAIRS = [

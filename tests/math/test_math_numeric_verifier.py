@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from verifiers import Outcome, Problem
+from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.numeric import NumericVerifier, parse_number
 
 
@@ -37,3 +37,9 @@ def test_full_width_literals_are_read(text, value):
 def test_full_width_answers_are_judged_like_plain_ones(completion, reference, right):
     verdict = NumericVerifier()(completion, Problem("", "", reference))
     assert (verdict.outcome is Outcome.CORRECT) is right
+
+
+@pytest.mark.parametrize("completion", [None, 5, b"5", ["5"]])
+def test_a_completion_that_is_no_text_is_a_callers_mistake(completion):
+    with pytest.raises(InvalidArgumentError, match="a completion is text, got"):
+        NumericVerifier()(completion, Problem("p7", "", "5"))

@@ -17,8 +17,9 @@ from verifiers.math.exact import (
     spend,
     square_root,
 )
+from verifiers.math.grammar import MAX_DEPTH
 from verifiers.math.numeric import FILTER_DIGITS, context, estimate, numerically_equal
-from verifiers.math.parse import MAX_DEPTH, parse
+from verifiers.math.parse import parse
 from verifiers.math.sampling import Sampling, sampling_for
 from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.text import folded_words, normal_text, to_ascii, unwrap

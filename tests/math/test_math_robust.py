@@ -1,5 +1,6 @@
 """Hostile answers, deadlines, threads, processes: nothing is executed, nothing hangs, nothing raises."""
 
+import inspect
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,7 @@ from verifiers import Outcome, Problem, verify
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.math import MathVerifier
 from verifiers.math.parse import parse
+from verifiers.math.quadrature import quadratures_differ
 from verifiers.math.sympy_worker import AlgebraTimeoutError, AlgebraWorker
 from verifiers.math.values import UndecidedError
 
@@ -224,6 +226,77 @@ def test_one_deadline_holds_for_all_questions_of_one_verdict(monkeypatch):
         with pytest.raises(AlgebraTimeoutError, match="used up"):
             equal(parse("x"), parse("y"))
     assert deadlines == pytest.approx([1.0, 0.6, 0.2] * 2)
+
+
+def test_what_algebra_may_spend_is_processor_time_and_not_how_busy_the_machine_is(tmp_path, monkeypatch):
+    (tmp_path / "lazy_worker.py").write_text(
+        textwrap.dedent(
+            """
+            import json, time
+            from verifiers._workers import limit_processor_time
+            def serve(requests, replies):
+                replies.write(b"ready\\n"); replies.flush()
+                for line in requests:
+                    limit_processor_time(0.3)
+                    kind, seconds = json.loads(line)
+                    end = time.monotonic() + seconds
+                    while time.monotonic() < end:
+                        if kind == "sleep": time.sleep(seconds)
+                    limit_processor_time(0)
+                    replies.write(line); replies.flush()
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    worker = Worker("lazy_worker", memory_mib=512)
+    assert worker.ask(["sleep", 0.6], deadline_s=30) == ["sleep", 0.6]
+    with pytest.raises(WorkerTimeoutError, match="processor time"):
+        worker.ask(["work", 60], deadline_s=30)
+    assert worker.ask(["sleep", 0.01], deadline_s=30) == ["sleep", 0.01]
+    worker.close()
+
+
+HARD_INTEGRALS = [
+    SLOW,
+    r"\int_0^1 x^x\,dx",
+    r"\int_0^\pi \sin(\cos(\sin x))+x\,dx",
+    r"\int_{-\infty}^\infty \frac{e^{-x^2}}{1+x^4}\,dx",
+]
+
+
+@pytest.mark.parametrize("integral", HARD_INTEGRALS)
+def test_integrals_that_plainly_differ_never_reach_computer_algebra(integral, monkeypatch):
+    monkeypatch.setattr(Worker, "ask", lambda *_, **__: pytest.fail("computer algebra was asked"))
+    for other in ("5", r"\frac{\pi}{7}", integral + "+10^{-3}"):
+        found = MathVerifier().compare(other, integral)
+        assert (found.outcome, found.tier.name) == (Outcome.INCORRECT, "NUMERIC"), other
+
+
+@pytest.mark.parametrize(
+    ("integral", "value"),
+    [
+        (r"\int_0^\infty\frac{\sin x}{x}\,dx", r"\frac{\pi}{2}"),  # neither rule converges
+        (r"\int_0^1\frac{1}{\sqrt{x}}\,dx", "2"),  # one rule converges slowly at the end
+        (r"\int_{-1}^1|x|\,dx", "1"),  # no rule converges fast at a corner
+        (r"\int_{-1}^1x^3\,dx", "0"),
+        (r"\int_0^1-\ln x\,dx", "1"),
+        (r"\int_0^{2}\lfloor x\rfloor\,dx", "1"),
+    ],
+)
+def test_quadrature_tells_no_integral_from_its_value(integral, value):
+    assert not quadratures_differ(parse(integral), parse(value))
+
+
+@pytest.mark.parametrize(("gold", "answer"), [("5", "4+1"), (r"\frac{\sqrt3}{2}", r"\sin 60^\circ"), ("x+1", "1+x")])
+def test_a_caller_deep_in_its_stack_gets_the_same_verdict(gold, answer):
+    judge, problem = MathVerifier(), Problem("", "", gold)
+
+    def at_depth(frames):
+        return judge(rf"\boxed{{{answer}}}", problem) if frames == 0 else at_depth(frames - 1)
+
+    used = len(inspect.stack())
+    for left in (200, 60, 40, 25, 15):
+        assert at_depth(sys.getrecursionlimit() - used - left).outcome is Outcome.CORRECT, left
 
 
 def test_algebra_says_when_it_cannot_tell():

@@ -102,6 +102,16 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
     return (*lines[:-1], Bracketed("(", (last[0], rest), ")"))
 
 
+def set_by_condition(element: Node, condition: Node) -> Node:
+    r"""A set-builder as its condition, with the set that its elements come from unless it is that of all real numbers."""
+    if isinstance(element, Bracketed):
+        return Bracketed("{", (element, condition), "}")
+    if isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] != NamedSet("R"):
+        conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
+        return ListOf((element, *conditions), "and")
+    return condition
+
+
 def half_of_set(name: str, sign: str) -> Node:
     """The numbers of a set that stand in a relation to zero."""
     if name != "R":

@@ -17,6 +17,7 @@ from verifiers.math.forms import (
     as_set,
     assignments,
     at_least_one,
+    between,
     bracket_kind,
     choice_letter,
     difference,
@@ -24,6 +25,7 @@ from verifiers.math.forms import (
     free_constant,
     holds_point,
     is_indefinite,
+    is_interval,
     is_made_of_parameters,
     is_named_thing,
     is_set_like,
@@ -154,7 +156,7 @@ class Comparer:
         if isinstance(gold, Choice):
             letter = choice_letter(answer) or (answer.name.upper() if isinstance(answer, Symbol | Constant) else None)
             if letter is not None and len(letter) == 1:
-                return letter == gold.letter and not self._contradicts(answer)
+                return letter == gold.letter and not self._contradicts(gold, answer)
             meant = gold.content or self.choices.get(gold.letter)
             return meant is not None and not isinstance(answer, Choice) and self.same(meant, answer)
         assert isinstance(answer, Choice)
@@ -163,9 +165,11 @@ class Comparer:
         meant = answer.content or self.choices.get(answer.letter)
         return meant is not None and self.same(gold, meant)
 
-    def _contradicts(self, answer: Node) -> bool:
-        """Whether what stands behind the letter is the content of another choice."""
+    def _contradicts(self, gold: Choice, answer: Node) -> bool:
+        """Whether what stands behind the letter is another value than the gold's, or the content of another choice."""
         content = answer.content if isinstance(answer, Choice) else None
+        if content is not None and gold.content is not None and not isinstance(content, Words):
+            return not (isinstance(gold.content, Words) or self.same(gold.content, content))
         if content is None or not isinstance(answer, Choice) or answer.letter not in self.choices:
             return False
         others = [option for letter, option in self.choices.items() if letter != answer.letter]
@@ -222,6 +226,10 @@ class Comparer:
         """Sets that are not made of real constants: symbolic ends, tuples, chains of inequalities."""
         if isinstance(gold, Relation) and isinstance(answer, Relation):
             return self._inequalities(gold, answer)
+        if isinstance(gold, Bracketed) != isinstance(answer, Bracketed):
+            gold, answer = between(gold), between(answer)
+            intervals = all(isinstance(node, Bracketed) and is_interval(node) for node in (gold, answer))
+            return intervals and self._tuples(gold, answer)
         if isinstance(gold, SetOperation) and isinstance(answer, SetOperation) and gold.kind == answer.kind:
             return (self.same(gold.left, answer.left) and self.same(gold.right, answer.right)) or (
                 gold.kind != "difference" and self.same(gold.left, answer.right) and self.same(gold.right, answer.left)
@@ -375,6 +383,8 @@ class Comparer:
             return ()
         if self._is_name(operands[0]):
             operators, operands = operators[1:], operands[1:]
+            formulas = next((place for place, operand in enumerate(operands) if not symbols(operand)), 0)
+            operators, operands = operators[formulas:], operands[formulas:]  # area = length times width = 3 times 4
         elif self._is_name(operands[-1]) and len(operands) == 2 and operators == ["="]:
             operators, operands = [], operands[:1]
         exact = [operands[0]]
@@ -406,7 +416,13 @@ class Comparer:
         return is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
 
     def _same_value(self, one: Node, two: Node) -> bool:
+        ours, theirs = measured(split_unit(one)[1]), measured(split_unit(two)[1])
         one, two = without_unit(one), without_unit(two)
+        if ours is not None and theirs is not None:
+            if ours.dimension != theirs.dimension:
+                return False
+            if ours.factor != theirs.factor:
+                one = Multiply((Number(ours.factor / theirs.factor), one))
         if isinstance(one, Bracketed | ListOf | SetOf | Matrix) or isinstance(two, Bracketed | ListOf | SetOf | Matrix):
             return self.same(one, two)
         return self.values.identical(one, two)

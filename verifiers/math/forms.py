@@ -98,7 +98,7 @@ def plain(node: Node) -> Node:
     """A set of one item as that item, and a matrix times a number multiplied out."""
     if isinstance(node, SetOf) and len(node.items) == 1 and not isinstance(node.items[0], SetOf | NamedSet):
         return plain(node.items[0])
-    if isinstance(node, Relation) and _is_tuple_in_set(node):
+    if isinstance(node, Relation) and (_is_tuple_in_set(node) or _is_named_ratio(node)):
         return node.operands[1]
     if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
         return point
@@ -115,6 +115,13 @@ def _is_tuple_in_set(node: Relation) -> bool:
     if node.operators != ("in",) or not isinstance(names, Bracketed) or not isinstance(node.operands[1], SetOf):
         return False
     return all(isinstance(name, Symbol) for name in names.items)
+
+
+def _is_named_ratio(node: Relation) -> bool:
+    """Whether a relation says what the ratio of names is, as in `a:b=2:3`."""
+    names = node.operands[0]
+    equal = node.operators == ("=",) and isinstance(names, Ratio) and isinstance(node.operands[1], Ratio)
+    return equal and isinstance(names, Ratio) and all(isinstance(part, Symbol) for part in names.parts)
 
 
 def holds_point(node: Node) -> bool:
@@ -193,7 +200,7 @@ def is_named_thing(node: Node) -> bool:
             and (_is_capital(inside) or (isinstance(inside, Symbol) and inside.name in GREEK))
         )
     if isinstance(node, Limit | Integral | Derivative | Series):
-        return bool(symbols(node))
+        return bool(symbols(node)) or any(isinstance(part, Unknown) for part in walk(node))
     if isinstance(node, Divide):
         return all(_is_capital(part) or is_named_thing(part) for part in (node.numerator, node.denominator))
     if isinstance(node, Multiply) and all(isinstance(factor, Symbol) for factor in node.factors):
@@ -331,6 +338,7 @@ def assignments(node: Node) -> dict[str, Node] | None:
         if (
             isinstance(names_, Bracketed)
             and isinstance(values, Bracketed)
+            and bracket_kind(names_) == bracket_kind(values) == "()"
             and len(names_.items) == len(values.items)
             and all(isinstance(item, Symbol) for item in names_.items)
         ):
@@ -368,6 +376,19 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, Bracketed):
         return is_interval(node) and (bracket_kind(node) in ("(]", "[)") or any(map(is_infinite, node.items)))
     return isinstance(node, ListOf) and all(is_set_like(item) for item in node.items)
+
+
+def between(node: Node) -> Node:
+    """A chain of two inequalities around a symbol as the interval that it means."""
+    if not (isinstance(node, Relation) and len(node.operands) == 3 and isinstance(node.operands[1], Symbol)):
+        return node
+    operators, operands = node.operators, node.operands
+    if set(operators) <= {">", ">="}:
+        return between(Relation(*reversed_chain(node)))
+    if not set(operators) <= {"<", "<="}:
+        return node
+    opening, closing = "[" if operators[0] == "<=" else "(", "]" if operators[1] == "<=" else ")"
+    return Bracketed(opening, (operands[0], operands[2]), closing)
 
 
 def is_interval(node: Bracketed) -> bool:
@@ -443,6 +464,7 @@ def without_condition(node: Node) -> Node:
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
     whole = condition.operators == ("in",) and domain in (NamedSet("Z"), NamedSet("N"))
+    whole = whole and not any(map(is_set_like, rest))  # of these it would leave the integers only
     restricts = len(rest) == 1 and set(condition.operators) <= INEQUALITIES and not is_set_like(rest[0])
     if not (whole or restricts) or not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
         return node
@@ -525,8 +547,14 @@ def split_unit(node: Node) -> tuple[Node, Unit | None]:
         return value, inner if inner is not None and not inner.is_label else node.unit
     if isinstance(node, Degrees):
         return node.value, DEGREE
-    if isinstance(node, Multiply) and isinstance(node.factors[0], Quantity):
-        return Multiply((node.factors[0].value, *node.factors[1:])), node.factors[0].unit
+    quantities = (
+        [factor for factor in node.factors if isinstance(factor, Quantity)] if isinstance(node, Multiply) else []
+    )
+    if isinstance(node, Multiply) and len(quantities) == 1:
+        value = quantities[0].value
+        return Multiply(tuple(value if factor is quantities[0] else factor for factor in node.factors)), quantities[
+            0
+        ].unit
     return node, None
 
 
@@ -611,10 +639,10 @@ def _is_generic(noun: str) -> bool:
 
 
 def without_unit(node: Node) -> Node:
-    """A value without its unit, but with degrees."""
-    if isinstance(node, Quantity):
-        return without_unit(node.value)
-    return Negate(without_unit(node.value)) if isinstance(node, Negate) else node
+    """A value without its units, but with degrees."""
+    if not any(isinstance(part, Quantity) for part in walk(node)):
+        return node
+    return rewrite(node, lambda part: without_unit(part.value) if isinstance(part, Quantity) else None)
 
 
 def without_percent(node: Node) -> tuple[bool, Node]:

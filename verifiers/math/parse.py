@@ -45,6 +45,8 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
     tokens = tokenize(text, thousands=thousands, decimal_comma=decimal_comma)
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
+    if (implication := _implication(tokens)) is not None:
+        return implication
     words = _as_words(text, tokens)
     if isinstance(words, Words) and words.text in WORD_ANSWERS:
         return WORD_ANSWERS[words.text]
@@ -91,9 +93,15 @@ def _is_bare_function(tokens: list[Token]) -> bool:
 def _last_conclusion(tokens: list[Token]) -> list[Token]:
     """What stands behind the last arrow of implication."""
     last = max((index for index, token in enumerate(tokens) if token.text in ("implies", "=>")), default=-1)
-    if all(token.kind in ("symbol", "end") for place, token in enumerate(tokens) if place != last):
-        return tokens  # an implication between statements that are letters
     return tokens[last + 1 :]
+
+
+def _implication(tokens: list[Token]) -> Words | None:
+    """An implication between two statements that are letters, in which nothing is concluded; None for anything else."""
+    kinds = [token.kind for token in tokens]
+    if len(tokens) != 4 or kinds[0] != "symbol" or kinds[2] != "symbol" or tokens[1].text not in ("implies", "=>"):
+        return None
+    return Words(f"{tokens[0].text} implies {tokens[2].text}")
 
 
 def _as_words(text: str, tokens: list[Token]) -> Words | ListOf | None:

@@ -5,10 +5,11 @@ r"""Sets of real numbers in a canonical form: intervals and points, merged and s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers.math.exact import NotExactError, UndefinedError
+from verifiers.math.exact import NotExactError, UndefinedError, rational_value, signed_number
 from verifiers.math.numeric import FILTER_DIGITS, estimate
 from verifiers.math.tree import (
     Apply,
@@ -95,6 +96,8 @@ def real_set(node: Node) -> RealSet:
         return _operation(node.kind, real_set(node.left), real_set(node.right))
     if isinstance(node, Relation):
         return _solutions(node)
+    if isinstance(node, ListOf) and node.joiner != "or" and any(map(_is_integrality, node.items)):
+        return _integers([item for item in node.items if not _is_integrality(item)])
     if isinstance(node, ListOf) and all(isinstance(item, Relation | NamedSet) for item in node.items):
         return _listed([real_set(item) for item in node.items], node.joiner)
     raise NoSetError(type(node).__name__)
@@ -182,6 +185,31 @@ def _half_line(operator: str, end: End) -> RealSet:
     if operator in (">", ">="):
         return _interval(end, operator == ">=", RIGHT, False)
     return _interval(LEFT, False, end, operator == "<=")
+
+
+def _is_integrality(node: Node) -> bool:
+    """Whether a condition says that a variable is an integer."""
+    return isinstance(node, Relation) and node.operators == ("in",) and node.operands[1] == NamedSet("Z")
+
+
+def _integers(conditions: list[Node]) -> RealSet:
+    """The integers between rational bounds, as points."""
+    if not conditions:
+        raise NoSetError("all integers")
+    within = real_set(ListOf(tuple(conditions), "and"))
+    points: list[int] = []
+    for piece in within.pieces:
+        try:
+            low, high = rational_value(piece.low.node), rational_value(piece.high.node)
+        except (NotExactError, UndefinedError) as error:
+            raise NoSetError("integers without rational bounds") from error
+        first = math.ceil(low) if piece.closed_low else math.floor(low) + 1
+        last = math.floor(high) if piece.closed_high else math.ceil(high) - 1
+        if last - first >= MAX_PIECES - len(points):
+            raise NoSetError("too many integers")
+        points += range(first, last + 1)
+    ends = [_end(signed_number(point)) for point in points]
+    return RealSet(tuple(Piece(end, True, end, True) for end in ends), within.variable)
 
 
 def _listed(sets: list[RealSet], joiner: str) -> RealSet:

@@ -123,7 +123,18 @@ def normal_text(text: str) -> str:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*")
-_ORDINAL = re.compile(r"(?<=[0-9])(?:st|nd|rd|th)\b")
+_DIGIT = re.compile(r"[0-9]")
+_ORDINAL = re.compile(r"(?<=[0-9])(?:\s?\^\s?\{?\s?)?(?:st|nd|rd|th)\b")
+_SIGNS_AS_WORDS = [  # that change what a number or a name among words says
+    (re.compile(sign), f" {name} ")
+    for sign, name in (
+        (r"\^\s?\{?\s?\+|(?<=[0-9])\s?\+(?=\s?\})|\+(?=\s?[0-9])", "plus"),
+        (r"\^\s?\{?\s?-|(?<=[0-9])\s?-(?=\s?\})|(?<![\w)\]}])-\s?(?=[0-9.\\])", "minus"),
+        (r"\^", "raised"),
+        (r"(?<=[0-9])\s?\\?%", "percent"),
+        (r"(?<=[0-9])\s?/\s?(?=[0-9])", "over"),
+    )
+]
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 
 
@@ -135,5 +146,8 @@ def without_text_commands(text: str) -> str:
 def folded_words(text: str) -> str:
     """Prose without case, articles, punctuation and TeX text commands."""
     text = _ORDINAL.sub("", without_text_commands(unicodedata.normalize("NFKC", text)))
+    if not text.isalpha():
+        for sign, name in _SIGNS_AS_WORDS:
+            text = sign.sub(name, text)
     words = _WORD.findall(_ARTICLE.sub(" ", text.casefold()))
-    return " ".join(word.replace(".", "") for word in words)
+    return " ".join(word if _DIGIT.search(word) else word.replace(".", "") for word in words)

@@ -31,10 +31,10 @@ NAMES = {
 SHORT_WORDS = _words(
     "am pm an and are as at be by do for if in is it no not of on or so the to yes all any but one two six ten "
     "men odd even per sq cu usd eur gbp inr jpy way east west north south none true day days he she mod we you up "
-    "st nd rd th base"
+    "st nd rd th base red big old new dog cat pig hen cow box bag car bus egg pen hat boy man kid pie"
 )
 """Words of two or three letters, which would otherwise be read as products of symbols."""
-TEXT_COMMANDS = _words("text mbox textbf textrm textit textsf texttt hbox textnormal")
+TEXT_COMMANDS = _words("text emph mbox textbf textrm textit textsf texttt hbox textnormal")
 """Commands whose argument is prose."""
 ROMAN_COMMANDS = _words("mathrm operatorname mathsf mathit")
 """Commands whose argument is a name set upright: a unit, a function, a symbol."""
@@ -137,3 +137,10 @@ GENERIC_NOUNS = _words(
     "distinct possible unique"
 )
 """Words of counted nouns that could be said in place of a more special one."""
+MEASURED_THINGS = _words(
+    "total sum product difference quotient remainder area perimeter circumference volume length width height depth "
+    "radius diameter side sides angle angles distance speed velocity time age cost price profit loss discount salary "
+    "income amount number count probability chance ratio slope intercept center vertex mean median mode average range "
+    "domain value values degree coefficient coordinates mass weight temperature solution solutions roots"
+)
+"""What a label in front of a value can name, as in "Area: 12"."""

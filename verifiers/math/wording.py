@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from verifiers.math.text import folded_words, unwrap, without_text_commands
 from verifiers.math.tree import Bracketed, Constant, ListOf, NamedSet, Negate, Node, Number, Words
-from verifiers.math.vocabulary import NUMBER_WORDS, TENS
+from verifiers.math.vocabulary import MEASURED_THINGS, NO_NOUNS, NUMBER_WORDS, TENS
 
 _VERDICT_WORDS = (
     "is isn't was are not no nor cannot can't never wrong incorrect or if but maybe perhaps excluded eliminated unlikely "
@@ -108,7 +108,8 @@ WORD_ANSWERS: dict[str, Node] = {
 
 
 _LEADING = re.compile(
-    r"(?:a\s+(?=half)|(?:approximately|about|roughly|exactly|just|only|simply|therefore|thus|hence|so|it is|it's|equals|=)[\s,]"
+    r"(?:a\s+(?=half)|US\s?(?=\\?\$)|\\text\s?\{\s?(?:exactly|only|just|simply|there\s(?:are|is)|the\syear)\s?\}|there\s(?:are|is)\s(?=[0-9\\$])|"
+    r"(?:approximately|about|roughly|exactly|just|only|simply|therefore|thus|hence|so|it is|it's|equals|=)[\s,]"
     r"|\\approx(?![A-Za-z])|≈|(?:\\text\s*\{)?\s*(?:the\s+)?(?:final\s+)?answer(?:\s+is\b|\s*:)\s*:?\s*\}?|(?:\\text\s*\{\s*)?(?:the\s+)?"
     r"(?:(?:a\s+)?total\s+of|point|(?:ordered\s+)?(?:pair|triple)|interval|set|number|value|vector|matrix|fraction|integer|polynomial)s?\s*\}?"
     r"(?=\s*[\\$(\[{0-9-]))\s*(?=\S)",
@@ -117,33 +118,50 @@ _LEADING = re.compile(
 
 
 _REMARK = re.compile(
-    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each)\b|where\b(?=.{0,60}\binteger))"
+    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger))"
 )
 
 
 _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 
 
+_GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
+_MORE_VALUES = re.compile(
+    r"(?:,|\bor\b|\band\b)[\s}]*\$?[-+]?[0-9]|\b(?:or|and)\b[^=]{0,20}=|\+\s*[0-9]"
+)  # that no remark would hold
+_CONDITION = re.compile(r"[\s}$]*([A-Za-z]\s?(?:[<>]=?|\\[lg]eq?(?:slant)?(?![A-Za-z])|≤|≥)[^,;]{1,40})")
 _SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
 
 
 def _without_remark(text: str) -> str:
     """An answer without what is said behind it of the values its symbols may take."""
     found = _REMARK.search(text) if "for" in text or "where" in text else None
-    if found is None or not found.start():
+    if found is None or not found.start() or _MORE_VALUES.search(_GROUP.sub("", text[found.end() :])):
         return text
+    condition = _CONDITION.fullmatch(text[found.end() :])
     text = text[: found.start()].rstrip()
     while text.endswith(_SPACES_BEFORE_REMARK):
         text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
-    return text
+    return f"{text}, {condition[1]}" if condition is not None else text
 
 
+_IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
+_LABEL = re.compile(  # in front of a value: "Area: 12"
+    r"(?!.{0,30}\b(?:[Aa]nswers?|[Oo]ption|[Cc]hoice)\b)(?:\\text\s?\{\s?[A-Za-z]|[A-Z])"
+    r"(?<=([A-Za-z]))([a-z ]{2,30}):\s?\}?\s{0,3}(?=[-+0-9\\$(])"
+)
 _NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
 
 
 def essence(text: str) -> str:
     """An answer without the words around it that say nothing, such as "the answer is" and "for all x"."""
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
+    text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
+    if ":" in text and (found := _LABEL.match(text)) is not None:
+        label = found[1] + found[2]
+        words = label.lower().split()
+        if MEASURED_THINGS.intersection(words) and not NO_NOUNS.intersection(words):
+            text = rf"\text{{{label}}}={text[found.end() :]}"
     text = _without_remark(text)
     if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
         text = only[1]

@@ -99,7 +99,7 @@ class Arithmetic(Cursor):
             return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text == "^")
         if token.kind == "command":
             return token.text in FACTOR_STARTS and not self.is_unit_fraction() and not self.is_ohm()
-        if token.text in ("{", "(") and self.ahead().kind == "word":
+        if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):
             return False  # a unit in braces, a remark in brackets
         return token.kind == "sign" and (token.text in ("(", "[", "{") or (token.text == "|" and not self.bars))
 

@@ -10,7 +10,7 @@ from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40
 """Deepest nesting of a tree."""
-JOINERS = {",": ",", ";": ",", "\\\\": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
+JOINERS = {"\\&": "and", ",": ",", ";": ",", "\\\\": ",", "and": "and", "or": "or", "lor": "or", "land": "and"}
 OPENING_BRACKETS = frozenset(("(", "[", "{", "\\{"))
 CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
 

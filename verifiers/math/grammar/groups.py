@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import bracketed, expanded_determinant
+from verifiers.math.assemble import bracketed, expanded_determinant, set_by_condition
 from verifiers.math.grammar.cursor import Cursor
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Apply, Bracketed, ListOf, Matrix, NamedSet, Node, Relation, SetOf
@@ -52,7 +52,7 @@ class Groups(Cursor):
         if self.accept("|", ":"):
             condition = self.listing()
             self.expect("\\}")
-            return Bracketed("{", (inside, condition), "}") if isinstance(inside, Bracketed) else condition
+            return set_by_condition(inside, condition)
         self.expect("\\}")
         return SetOf(inside.items if isinstance(inside, ListOf) else (inside,))
 

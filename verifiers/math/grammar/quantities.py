@@ -21,11 +21,14 @@ from verifiers.math.tree import (
     Number,
     Percent,
     Quantity,
+    Relation,
+    Symbol,
 )
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, UnitWord, read_unit
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, TENS
 from verifiers.math.wording import QUARTERS
 
+_NEARLY = ("approximately", "approx", "about", "roughly")
 _HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 
@@ -56,7 +59,11 @@ class Quantities(Cursor):
             self.take()
             node = self.with_words(node)
             self.expect("}")
-        elif self.at("(") and self.ahead().kind == "word" and self.ahead().text != "mod":
+        elif (
+            self.at("(")
+            and (self.ahead().kind == "word" or self.ahead().text in _NEARLY)
+            and self.ahead().text != "mod"
+        ):
             node = self.with_remark(node)
         elif isinstance(node, Number) and self.ends_in_feet_or_inches():
             node = self.in_feet_or_inches(node)
@@ -112,6 +119,8 @@ class Quantities(Cursor):
         self.expect("(")
         if self.accept("or"):
             node = ListOf((node, self.relation()), "or")
+        elif self.accept(*_NEARLY):
+            node = Relation(("~",), (node, self.sum()))
         elif self.token.text.lower() in NUMBER_WORDS or self.token.text.lower() in TENS:
             if self.sum() != node:
                 raise UnreadableError("a number with the name of another")
@@ -180,6 +189,8 @@ class Quantities(Cursor):
         unit = read_unit(tuple(words))
         if unit is None:
             raise UnreadableError("words behind a number that name no unit")
+        if unit.is_label and isinstance(node, Symbol) and not unit.label.startswith("unit"):
+            raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
         return measured_in(node, unit)
 
     def with_unit_fraction(self, node: Node) -> Node:
