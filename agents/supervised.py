@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch, make_batch
@@ -36,7 +37,7 @@ class SupervisedConfig:
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:
-    """Make the episode in which a policy writes a problem's gold completion and stops.
+    """Make the episode in which a policy writes a problem's gold completion, and stops if the episode is not over then.
 
     Raises:
         DataError: If the problem has no gold completion.
@@ -47,7 +48,10 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
         raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be learned from")
     tokenizer = streams.rules.tokenizer
     prompt = streams.prompt_tokens(index)
-    tokens = np.concatenate([prompt, tokenizer.encode(gold), np.array([tokenizer.eos_token], dtype=np.int32)])
+    tokens = np.concatenate([prompt, tokenizer.encode(gold)])
+    over = streams.rules.end_condition
+    if over is None or not over(tokens, len(prompt), problem):
+        tokens = np.append(tokens, np.int32(tokenizer.eos_token))
     return Trajectory(
         problem_id=problem.id,
         group=index,
@@ -61,7 +65,19 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
         logprobs=np.zeros(len(tokens), dtype=np.float32),
         rewards=np.zeros(len(tokens)),
         policy_version=np.zeros(len(tokens), dtype=np.int32),
+        action_masks=_legal_masks(streams, tokens, len(prompt)),
     )
+
+
+def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:
+    """The tokens that each was chosen from, packed; None where any token is legal."""
+    legal = streams.rules.legal_actions
+    if legal is None:
+        return None
+    masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
+    for place in range(prompt_length, len(tokens)):
+        masks[place] = legal(tokens[:place], prompt_length).astype(bool)
+    return np.packbits(masks, axis=1)
 
 
 def train_supervised(
