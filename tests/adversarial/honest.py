@@ -6,6 +6,7 @@ Each function returns, and each script prints, n * n + 7.
 
 FUNCTIONS = {
     "lam": "solve=lambda n: n*n+7",
+    "byte order mark": "\ufeffdef solve(n): return n*n+7",
     "cls": "class C:\n    def __call__(s,n): return n*n+7\nsolve=C()",
     "partial": "import functools\nsolve=functools.partial(lambda a,n: n*n+a,7)",
     "lru": "import functools\n@functools.lru_cache(None)\ndef solve(n): return n*n+7",
@@ -111,6 +112,12 @@ def solve(n): return n*n+7""",
 """Programs that define `solve(n)`, by what they use."""
 
 SCRIPTS = {
+    "wrapped stdout": "import sys,io\nout=io.TextIOWrapper(sys.stdout.buffer)\nn=int(input())\nout.write(str(n*n+7))",
+    "descriptor": "import os\nout=os.fdopen(1,'w')\nn=int(input())\nout.write(str(n*n+7))",
+    "buffered descriptor": "import io\nout=io.BufferedWriter(io.FileIO(1,'w'))\nn=int(input())\nout.write(b'%d'%(n*n+7))",
+    "stdout at exit": "import atexit,io,sys\nout=sys.stdout=io.StringIO()\natexit.register(lambda: sys.__stdout__.write(out.getvalue()))\nn=int(input())\nprint(n*n+7)",
+    "closed stdout": "import sys\nn=int(input())\nprint(n*n+7)\nsys.stdout.close()",
+    "no stdout": "import sys\nn=int(input())\nprint(n*n+7)\nsys.stdout.flush()\nsys.stdout=None",
     "plain": "n=int(input())\nprint(n*n+7)",
     "sysexit": "import sys\nn=int(sys.stdin.readline())\nprint(n*n+7)\nsys.exit()",
     "sysexit0": "import sys\nn=int(sys.stdin.readline())\nprint(n*n+7)\nsys.exit(0)",

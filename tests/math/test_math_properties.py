@@ -249,6 +249,7 @@ def test_fuzz(seed):
         gold = generator.choice(golds)
         started = time.monotonic()
         finding = verifier.compare(answer, gold)
-        assert time.monotonic() - started < 10, (answer, gold)  # twice the deadline and the start of the worker
+        # The deadline is processor time; on a loaded machine ten times as much may pass, and the start of the worker.
+        assert time.monotonic() - started < 45, (answer, gold)
         allowed = (Outcome.CORRECT, Outcome.INCORRECT, Outcome.TIMEOUT)
         assert finding.outcome in allowed, (answer, gold, finding)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -47,6 +48,7 @@ def judge(verifier: UnitTestVerifier, completion: str, tests: object) -> Verdict
         "**utils.py**\n```python\n",
         "### `utils.py`:\n\n```python\n",
         "1. File: utils.py\n```python\n",
+        "--- utils.py ---\n```python\n# utils.py\n",
         "`utils.py`\n~~~python\n",
     ],
 )
@@ -58,6 +60,29 @@ def test_ways_to_name_a_file(opening: str) -> None:
     assert list(source.others) == (["utils.py"] if named else [])
     assert source.text == "import utils"
     assert source.path == ""
+
+
+def test_underscores_belong_to_a_files_name() -> None:
+    source = extract("**_private.py**\n```python\nx = 1\n```\n```python\nimport _private\n```\n", "last_block")
+    assert source is not None
+    assert list(source.others) == ["_private.py"]
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "{}\n```python\nx = 1\n```",
+        "{}!\n```python\nx = 1\n```",
+        "```python {}\nx = 1\n```",
+        "```python {}x`\nx = 1\n```",
+        "```python\n# {}x\nx = 1\n```",
+    ],
+)
+@pytest.mark.parametrize("unit", ["-", "#", " ", "_", "*", "1.", "1", "a/", "=", "file ", "> ", "a.py ", ":a", "`"])
+def test_no_completion_takes_long_to_read(completion: str, unit: str) -> None:
+    before = time.process_time()
+    extract(completion.format(unit * 50_000), "last_block")
+    assert time.process_time() - before < 1.0, "linear: milliseconds; a pattern that backtracks takes minutes or ages"
 
 
 @pytest.mark.parametrize(

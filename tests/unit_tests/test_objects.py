@@ -75,6 +75,7 @@ class Vector:
         "assert sorted([Vector(3), Vector(1)])[0].x == [1]",
         "assert len(Vector(1, 2)) == 2 and list(Vector(1, 2)) == [1, 2] and list(reversed(Vector(1, 2))) == [2, 1]",
         "v = Vector(1, 2); v[0] = 5; assert v[0] == 5 and v[1] == 2 and v.x == [5, 2]",
+        "v = Vector(1, 2, 3); assert v[1:] == [2, 3] and v[::-1] == [3, 2, 1]; v[:2] = [7]; assert v.x == [7, 3]",
         "v = Vector(1, 2); assert 2 in v and 7 not in v and v.x",
         "assert bool(Vector(0)) is False and not Vector(0) and Vector(7)",
         "assert str(Vector(1, 2)) == repr(Vector(1, 2)) == 'Vector(1, 2)' == '%s' % Vector(1, 2)",

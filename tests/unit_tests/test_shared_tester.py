@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import os
 import signal
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,10 @@ import pytest
 
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.runtime import children as children_module
+from verifiers.unit_tests.runtime.children import Child
 from verifiers.unit_tests.runtime.harmless import leaves_no_trace
+from verifiers.unit_tests.runtime.limits import Limits
 from verifiers.unit_tests.runtime.names import may_name_classes, names_of_classes
 
 HARMLESS = [
@@ -53,6 +58,8 @@ TRACED = [
     "assert hash(f(1)) == 3",
     "functools.lru_cache(f)",
     "open('x')",
+    "setcontext(Context(prec=2))",
+    "(x for x in ()).gi_frame.f_builtins['len'] = f",
 ]
 
 
@@ -76,6 +83,19 @@ def verifier() -> Iterator[UnitTestVerifier]:
 def children(verifier: UnitTestVerifier) -> list[str]:
     (server,) = verifier.idle_servers
     return Path(f"/proc/{server}/task/{server}/children").read_text().split()
+
+
+def test_a_tester_is_worn_by_the_cpu_time_of_all_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = children_module.TesterProcess(Child(os.getpid(), -1), ours, Limits(1, 1, 1, 1, 1, 1))
+        used = time.process_time()
+        monkeypatch.setattr(children_module, "TESTER_LIFE_S", used + 100)
+        assert not process.is_worn()
+        monkeypatch.setattr(children_module, "TESTER_LIFE_S", used / 2)
+        assert process.is_worn(), "also by the job that has just ended"
+        process.child.before_s += process.child.clock()
+        assert process.is_worn()
 
 
 CALLS = Problem("calls", "", CallTests("f", (CallCase((3,), 9), CallCase((-2,), 4))))

@@ -125,6 +125,7 @@ def test_plain_data_crosses_both_ways_unchanged(verifier: UnitTestVerifier, valu
         ("def f(x):\n    yield from range(x)", "assert list(f(3)) == [0, 1, 2]"),
         ("def f(x):\n    yield x", "g = f(3); assert next(g) == 3"),
         ("def f(x): return lambda y: x + y", "assert f(3)(4) == 7"),
+        ("def f(s): return s", "assert f(slice(1, None)) == slice(1, None) and [1, 2][f(slice(1))] == [1]"),
         ("def f(g, x): return [g(y) for y in x]", "assert f(lambda y: y * y, [1, 2]) == [1, 4]"),
         ("def f(g, x): return g(x)", "assert f(len, [1, 2]) == 2 and f(sorted, (2, 1)) == [1, 2] and f(int, '5') == 5"),
         ("class A:\n    def __init__(self, x): self.x = x\n    def g(self): return self.x", "assert A(3).g() == 3 and A(4).x == 4"),
@@ -178,11 +179,44 @@ def test_partial_credit_is_the_share_of_cases() -> None:
     check = (
         "def check(g):\n    for x in (1, 2):\n        assert g(x) == 1\n    assert g(10) == 10\n    assert g(0) == 0"
     )
-    assert judge(verifier, program, CheckTests("f", check)).score == 0.5
+    assert judge(verifier, program, CheckTests("f", check)).score == pytest.approx(1 / 3)
     exits = "import os\ndef f(x): return 1 if x == 1 else os._exit(0)"
     assert judge(verifier, exits, cases).score == 0.25
     scripts = StdioTests((StdioCase("1", "1"), StdioCase("2", "2"), StdioCase("x", "0")))
     assert judge(verifier, "print(int(input()))", scripts).score == pytest.approx(2 / 3)
+    verifier.close()
+
+
+LOOP = "    for x in g(3):\n        assert x >= 0\n    assert g(3) == [0, 1, 2]\n    assert g(1) == [0]\n    assert g(0) == []"
+ONE = "    for i in range(3):\n        assert g(i) == list(range(i))"
+RAISING = "    try:\n        g(-1)\n        assert False\n    except ValueError: pass\n    assert g(1) == [0]"
+HELPER = "    def same(a, b):\n        assert a == b\n    same(g(1), [0])\n    same(g(2), [0, 1])"
+
+
+@pytest.mark.parametrize(
+    ("check", "program", "passed", "total"),
+    [
+        (LOOP, "def f(n): return list(range(n))", 4, 4),
+        (LOOP, "def f(n): return [0] * 1000", 1, 4),
+        (LOOP, "import os\ncalls = []\ndef f(n):\n    calls.append(n)\n    return [0] * 1000 if len(calls) < 2 else os._exit(0)", 0, 4),
+        (LOOP, "calls = []\ndef f(n):\n    calls.append(n)\n    while len(calls) > 1: pass\n    return [0] * 1000", 0, 4),
+        (ONE, "def f(n): return list(range(n))", 1, 1),
+        (ONE, "def f(n): return []", 0, 1),
+        (ONE, "import os\ndef f(n): return os._exit(0) if n else []", 0, 1),
+        (RAISING, "def f(n):\n    if n < 0: raise ValueError\n    return list(range(n))", 1, 1),
+        (RAISING, "def f(n): return list(range(n))", 1, 2),
+        (HELPER, "def f(n): return list(range(n))", 1, 1),
+        (HELPER, "def f(n): return [0]", 0, 1),
+        ("    assert g(0) == []\n    x = g(1)[0]\n    assert x == 0", "def f(n): return []", 1, 2),
+        ("    g(1)", "def f(n): return n", 1, 1),
+    ],
+)  # fmt: skip
+def test_an_assert_of_a_check_is_one_case_however_often_it_is_reached(
+    check: str, program: str, passed: int, total: int
+) -> None:
+    verifier = UnitTestVerifier(partial_credit=True, timeout_s=1)
+    detail = judge(verifier, program, CheckTests("f", f"def check(g):\n{check}")).detail
+    assert (detail["passed"], detail["total"]) == (passed, total)
     verifier.close()
 
 
@@ -286,6 +320,51 @@ def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier) -> None:
         verdict = judge(verifier, "def f(): pass", tests)
         assert verdict.outcome is Outcome.VERIFIER_ERROR
         assert math.isnan(verdict.score)
+
+
+AT_MODULE_LEVEL = {
+    "assert": CheckTests("f", "def check(candidate): pass\nassert f(3)[0] == 9"),
+    "call of check": CheckTests("f", "def check(candidate):\n    assert candidate(3)[0] == 9\ncheck(f)"),
+    "setup": AssertTests(("assert x == 9",), setup="x = f(3)[0]\nassert x == 9"),
+    "test file": FunctionTests("from solution import f\nX = f(3)[0] + 0\ndef test_x(): assert X == 9"),
+    "parameters": FunctionTests(
+        "import pytest\nfrom solution import f\n@pytest.mark.parametrize(('x', 'y'), [f(3) + f(3)])\ndef test_x(x, y): assert x == y == 9"
+    ),
+}
+"""Tests that run the program outside of any case."""
+
+
+@pytest.mark.parametrize("tests", AT_MODULE_LEVEL.values(), ids=AT_MODULE_LEVEL)
+@pytest.mark.parametrize("wrong", ["[8]", "None", "[]", "['x']", "['x', 'y']"])
+def test_who_breaks_test_code_with_a_result_is_wrong(verifier: UnitTestVerifier, tests: object, wrong: str) -> None:
+    assert judge(verifier, "def f(n): return [n * n]", tests).outcome is Outcome.CORRECT
+    verdict = judge(verifier, f"def f(n): return {wrong}", tests)
+    assert verdict.outcome is Outcome.INCORRECT
+    assert verdict.detail["failure"] == "wrong_answer"
+
+
+def test_what_no_result_can_break_is_the_tests_fault(verifier: UnitTestVerifier) -> None:
+    for source in ("f(3)\nassert undefined", "f(3)\nfrom math import nothing", "assert 1 == 2", "import numpy\nf(3)"):
+        verdict = judge(verifier, "def f(n): return 8", CheckTests("f", f"{source}\ndef check(candidate): pass"))
+        assert verdict.outcome is Outcome.VERIFIER_ERROR
+
+
+@pytest.mark.parametrize("deep", ["[r]", "{1: r}"])
+def test_results_that_cannot_be_sent_back_are_the_programs_failure(verifier: UnitTestVerifier, deep: str) -> None:
+    tests = CheckTests("f", "def check(candidate):\n    assert candidate(candidate(0)) == 0")
+    program = f"import sys\nsys.setrecursionlimit(10**6)\ndef f(r):\n    for _ in range(2900): r = {deep}\n    return r"
+    assert judge(verifier, program, tests).detail["failure"] in ("output_limit", "protocol")
+    given = CheckTests(
+        "f", f"def check(candidate):\n    r = 0\n    for _ in range(2900): r = {deep}\n    assert candidate(r) == 0"
+    )
+    assert judge(verifier, "def f(r): return 0", given).detail["failure"] == "unsupported"
+
+
+def test_a_recursion_of_program_and_test_is_the_programs_failure(verifier: UnitTestVerifier) -> None:
+    tests = CheckTests("f", "def check(candidate):\n    def g(n): return candidate(g)\n    assert candidate(g) == 1")
+    program = "import sys\nsys.setrecursionlimit(10**6)\ndef f(g): return {}"
+    assert judge(verifier, program.format("g(1)"), tests).detail["failure"] == "exception"
+    assert judge(verifier, program.format("1"), tests).outcome is Outcome.CORRECT
 
 
 def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None:

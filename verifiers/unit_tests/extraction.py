@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
 """`*_block` takes that fenced block, or the whole text where there is none; `raw` always takes the whole text."""
 
-_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)$")
+# Completions are hostile too, and are read in the caller's process: no pattern may try a text in more than a few ways.
+_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$")
 _PYTHON = {"", "python", "python3", "py", "py3", "python2", "pycon"}
 _PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
 _NAME_IN_INFO = re.compile(rf"(?:^|[\s:={{\"'])(?:[\w-]+[:=])?[\"']?{_PATH}[\"'}}]*(?:\s|$)")
 _NAME_IN_COMMENT = re.compile(rf"^\s*#+[\s=-]*(?:file(?:name)?\s*[:=]\s*)?[`\"']?{_PATH}[`\"']?[\s=-]*$", re.IGNORECASE)
 _NAME_BEFORE = re.compile(
-    rf"^\s*(?:[#>*+-]+\s*|\d+[.)]\s*)*(?:file(?:name)?\s*[:=]?\s*)?[*`_\"']*{_PATH}[*`\"']*\s*:?\s*[*`]*$",
+    rf"^(?:[\s#>*+-]|\d+[.)])*+(?:file(?:name)?\s*+[:=]?\s*+)?[*`\"']*+{_PATH}[*`\"']*+\s*+:?\s*+[*`]*$",
     re.IGNORECASE,
 )
 

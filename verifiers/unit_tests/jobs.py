@@ -189,7 +189,7 @@ def _report_lines(report: bytes) -> list[dict[str, Any]]:
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
-    cases = [line for line in lines if "passed" in line]
+    cases = _cases(lines)
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
@@ -202,6 +202,12 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
     return Finding(failure, passed, total, {**detail, **streams}, _cost(answer))
+
+
+def _cases(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cases in order; of one that is reported again, by its number, the last report counts."""
+    found = {line.get("number", len(lines) + place): line for place, line in enumerate(lines) if "passed" in line}
+    return [found[number] for number in sorted(found)]
 
 
 def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:

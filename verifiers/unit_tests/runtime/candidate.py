@@ -13,6 +13,7 @@ import enum
 import errno
 import gc
 import importlib
+import io
 import json
 import operator
 import os
@@ -339,9 +340,20 @@ def _finish(status: int) -> int:
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # what Py_Finalize calls
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush_streams()
     except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the exit status
         _print_error(error, ())
         return status or statuses.EXCEPTION
     return status
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+    # Others lose nothing either: at the interpreter's end they are deleted, which flushes them and ignores what fails.
+    others = [sys.__stdout__, *gc.get_objects()]
+    for kind in (io.TextIOWrapper, io.BufferedWriter):
+        for stream in (other for other in others if issubclass(type(other), kind)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()

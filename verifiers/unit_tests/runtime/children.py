@@ -87,8 +87,8 @@ class TesterProcess:
             return b""
 
     def is_worn(self) -> bool:
-        """Whether it should be replaced."""
-        return self.child.before_s > TESTER_LIFE_S
+        """Whether it should be replaced: it still runs, and another job's limit would not fit into its own."""
+        return self.child.before_s + self.child.clock() > TESTER_LIFE_S
 
     def end(self) -> None:
         """End the process."""

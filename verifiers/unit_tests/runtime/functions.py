@@ -109,7 +109,9 @@ def _expand(
         return
     used = tuple(itertools.chain.from_iterable(mark.args for mark in marks if mark.name == "usefixtures"))
     columns = [_parameter_sets(mark) for mark in marks if mark.name == "parametrize"]
-    known = {name for column in columns for name in column[0].arguments} if all(columns) else set()
+    if not all(columns):
+        return  # a set of parameters is empty, and so is that of the tests
+    known = {name for column in columns for name in column[0].arguments}
     fixtures = _fixtures_of(namespace, cls)
     wanted = [*used, *(name for name, each in fixtures.items() if each.autouse), *_parameters(function, cls)]
     columns += [_fixture_sets(each) for each in _closure(wanted, fixtures, known) if each.params is not None]
@@ -142,7 +144,7 @@ def _parameter_sets(mark: Mark) -> list[_Set]:
             else Parameters(tuple(value) if len(names) > 1 else (value,), (), None)
         )
         if len(given.values) != len(names):
-            raise UnsupportedTestError(f"parametrize: {len(given.values)} values for the names {', '.join(names)}")
+            raise ValueError(f"parametrize: {len(given.values)} values for the names {', '.join(names)}")
         label = given.id or _label(ids, number, given.values)
         sets.append(_Set(label, dict(zip(names, given.values, strict=True)), marks=given.marks))
     return sets

@@ -12,6 +12,7 @@ import cmath
 import collections
 import copy
 import datetime
+import decimal
 import dis
 import fractions
 import functools
@@ -37,6 +38,11 @@ _TYPES = (
     *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, fractions.Fraction, re.Match, re.Pattern),
     *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
 )
+_REACHABLE = (
+    *(decimal, types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+    *(types.FrameType, types.CodeType, types.TracebackType),
+)
+"""What harmless code can come by and what more then leads to what outlives a job: contexts, frames and their globals."""
 _EFFECTFUL = """
 breakpoint compile copyright credits delattr eval exec exit getattr globals hash help id input license locals open quit
 setattr super vars
@@ -60,7 +66,8 @@ def _exported(module: types.ModuleType) -> Iterator[str]:
 
 
 _KNOWN = frozenset(
-    {name for owner in (builtins, *_MODULES, *_TYPES) for name in _public(owner)} | {*sys.stdlib_module_names, "test"}
+    {name for owner in (builtins, *_MODULES, *_TYPES, *_REACHABLE) for name in _public(owner)}
+    | {*sys.stdlib_module_names, "test"}
 )
 _HARMLESS = (
     frozenset(module.__name__ for module in _MODULES)

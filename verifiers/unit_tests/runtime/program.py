@@ -91,7 +91,8 @@ def run_source(module: types.ModuleType, source: str, filename: str) -> None:
         ProgramError: If it does not compile.
     """
     try:
-        code = compile(source, filename, "exec", dont_inherit=True)
+        # The mark that some editors put before a text; from a file the interpreter itself would drop it.
+        code = compile(source.removeprefix("\ufeff"), filename, "exec", dont_inherit=True)
     except MemoryError as error:
         raise ProgramError("memory", error) from None
     except _COMPILE_ERRORS as error:

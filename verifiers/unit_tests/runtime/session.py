@@ -15,16 +15,18 @@ import types
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
-from .channel import Channel, ChannelClosedError, InvalidMessageError
+from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from .giving import kind_of, operate
 from .remote import Remote, as_coroutine, let_operators_see_plain
-from .report import MAX_TEXT, Report, classify, described
+from .report import MAX_TEXT, Report, classify, described, finding
 
 _STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
 """Raised for real, these could end a loop of the test early and so pass it."""
 _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
 """Operations that end by one of them."""
+_DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
+"""Bytes of an answer that could nest so deeply, or take so much more when it is sent back, that it can't cross again."""
 _EXCEPTIONS = {
     name: kind
     for name, kind in vars(builtins).items()
@@ -48,6 +50,9 @@ class Session:
         self._enumerations: dict[str, Any] = {}
         self._class_numbers: dict[type[Any], object] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
+        self._has_asked = False
+        self._depth = 0
+        """Of the program's calls of what the tests gave it, which may call the program in turn."""
 
     def load(self) -> None:
         """Wait until the candidate has loaded the program; end with a report where it can't."""
@@ -106,14 +111,24 @@ class Session:
             named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
             target = subject._remote_number if named else encoder.encode(subject)  # type: ignore[attr-defined]  # checked
             message = [operation, target, encoder.items(args), [[k, encoder.encode(v)] for k, v in kwargs.items()]]
-        except (NotPlainError, RecursionError) as error:
+        except NotPlainError as error:
             self._report.end(failure="unsupported", reason=f"an argument can't cross: {error}")
+        except RecursionError as error:
+            if self._depth:
+                self._report.end(failure="exception", exception=finding(error)["exception"])
+            self._refuse("an argument nests too deeply", _DEEP_ANSWER)
         self._send(message)
+        self._has_asked = self._has_asked or operation != "import"
         while True:
             reply = self._receive()
             if reply[0] != "callback":
                 return self._finish(reply, encoder.objects, operation)
             self._call_back(reply)
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the program has done anything for the tests yet, beyond saying what its names are."""
+        return self._has_asked
 
     def is_new(self, remote: Remote) -> bool:
         """Whether the object was met for the first time in the last answer."""
@@ -142,11 +157,14 @@ class Session:
             kwargs = {str(name): decoder.decode(item) for name, item in keywords}
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        self._depth += 1
         try:
             self._send(["result", Encoder(self._encode_opaque).encode(operate(operation, given, args, kwargs))])
         except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
             name, bases = _name_and_bases(type(error))
             self._send(["error", name, bases, str(error)[:MAX_TEXT]])
+        finally:
+            self._depth -= 1
 
     def decode_special(self, wire: Wire) -> Any:
         """Decode what is no plain data: an object of the candidate, or a function of the tests."""
@@ -267,7 +285,12 @@ class Session:
         except ChannelClosedError:
             self.abandon("exit")
         except InvalidMessageError as error:
-            self._report.end(failure="unsupported", reason=f"an argument is too large: {error}")
+            self._refuse(f"an argument is too large: {error}", _LARGE_ANSWER)
+
+    def _refuse(self, reason: str, answer_size: int) -> NoReturn:
+        """End because of an argument that can't be sent: the program's failure if it can come of so large an answer."""
+        made_of_answer = self._channel.largest >= answer_size
+        self._report.end(failure="output_limit" if made_of_answer else "unsupported", reason=reason)
 
     def _receive(self) -> Wire:
         try:

@@ -61,9 +61,9 @@ class Tester:
 
     def run(self) -> None:
         """Run the tests and write the report."""
+        sys.setrecursionlimit(_RECURSION)
         self._session.load()
         random.seed(self._tests["seed"])
-        sys.setrecursionlimit(_RECURSION)
         sys.modules["pytest"] = pytest_subset
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
@@ -72,21 +72,27 @@ class Tester:
 
     def _case(self, run: Callable[[], object], name: str = "") -> bool:
         """Run one case and report it; False if it was left out."""
+        found = self._run_case(run)
+        if found is None:
+            return False
+        self._report.write(**found, name=name)
+        if not (found["passed"] or self._everything):
+            self._report.end(done=True)
+        return True
+
+    def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
+        """Run one case; return what the report says of it, None if it was left out."""
         try:
             run()
         except UnsupportedTestError as error:
             self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
         except Skipped:
-            return False
+            return None
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._report.write(passed=False, name=name, **finding(error))
-            if not self._everything:
-                self._report.end(done=True)
-        else:
-            self._report.write(passed=True, name=name)
-        return True
+            return {"passed": False, **finding(error)}
+        return {"passed": True}
 
     def _require(self, name: str) -> None:
         if self._session.resolve([name])[name][0] == "missing":
@@ -128,10 +134,17 @@ class Tester:
             if "candidate_error" in error.__dict__:
                 self._report.end(**finding(error))
             self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
-        except BaseException as error:
-            if "candidate_error" in error.__dict__:
-                self._report.end(**finding(error))
+        except JobEndedError:
             raise
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            self._blame(error)
+
+    def _blame(self, error: BaseException) -> NoReturn:
+        """End because test code that is no case failed: by the program's fault if it raised or made what failed."""
+        made_by_program = self._session.has_asked and not isinstance(error, _FAULTS_OF_TESTS)
+        if made_by_program or "candidate_error" in error.__dict__:
+            self._report.end(**finding(error))
+        raise error
 
     def _calls(self) -> None:
         find = self._callee()
@@ -160,27 +173,24 @@ class Tester:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.named(name, tests.classes)
-        code = tests.code
         if self._everything:
-            tree = ast.parse(self._tests["test"])
-            namespace["__case__"] = self._case
-            self._report.write(total=sum(isinstance(node, ast.Assert) for node in ast.walk(tree)))
-            tree = ast.fix_missing_locations(_SplitAsserts().visit(tree))
-            code = compile(tree, TEST_FILE, "exec", dont_inherit=True)
-        self._run_test_code(code, namespace)
-        if self._everything:
-            self._outside_cases(namespace["check"], function)
+            self._check_asserts(namespace, function)
         else:
+            self._run_test_code(tests.code, namespace)
             self._case(lambda: namespace["check"](function), "check")
 
-    def _outside_cases(self, check: Callable[[object], object], function: object) -> None:
+    def _check_asserts(self, namespace: dict[str, Any], function: object) -> None:
         """Run a check whose asserts are cases; what it raises between them fails the rest."""
-        try:
-            check(function)
-        except JobEndedError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._report.write(passed=False, name="check", **finding(error))
+        splitter = _SplitAsserts()
+        tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
+        self._report.write(total=splitter.count)
+        cases = namespace["__case__"] = _AssertCases(self._report, self._run_case)
+        self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
+        found = self._run_case(lambda: namespace["check"](function))
+        if found is not None and not found["passed"]:
+            self._report.write(**found, name="check")
+        else:
+            cases.finish()
 
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
@@ -193,6 +203,10 @@ class Tester:
             cases = collect(namespace)
         except UnsupportedTestError as error:
             self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+        except JobEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            self._blame(error)
         total = len(cases)
         self._report.write(total=total)
         for case in cases:
@@ -230,6 +244,8 @@ class Tester:
                 namespace[name] = importlib.import_module(name) if name in sys.stdlib_module_names else helper(name)
 
 
+_FAULTS_OF_TESTS = (NameError, ImportError, SyntaxError)
+"""What goes wrong in test code whatever a program returns."""
 _SOLUTION_CLASS = "Solution"
 _TEST_MODULES = (
     "tests import from the standard library, this library's subset of pytest, the files that the problem gives, and the "
@@ -339,8 +355,54 @@ def _short(value: object) -> str:
         return f"a {type(value).__name__} too long to print"
 
 
+class _AssertCases:
+    """The asserts of a check as cases: each passes if it holds whenever it is reached."""
+
+    def __init__(self, report: Report, run_case: Callable[[Callable[[], object]], dict[str, Any] | None]) -> None:
+        self._report = report
+        self._run_case = run_case
+        self._held: dict[int, bool] = {}
+        self._undecided: dict[int, str] = {}
+
+    def __call__(self, condition: Callable[[], object], number: int, name: str, repeats: bool) -> None:
+        """Judge one assert, by its number; one that repeats may be reached again."""
+        found = self._run_case(condition) or {"passed": True}
+        before = self._held.get(number, True)
+        self._held[number] = before and found["passed"]
+        if self._held[number] and repeats:
+            self._undecided[number] = name
+        elif before:
+            self._undecided.pop(number, None)
+            self._report.write(**found, number=number, name=name)
+
+    def finish(self) -> None:
+        """Decide about the rest, after the check's own end. Asserts that were not reached are no cases."""
+        for number, name in self._undecided.items():
+            self._report.write(passed=True, number=number, name=name)
+        if not self._held:
+            self._report.write(passed=True, name="check")
+        self._report.write(total=max(1, len(self._held)))
+
+
 class _SplitAsserts(ast.NodeTransformer):
     """Makes each assert of a test a case of its own: `assert x` becomes a guarded statement that records and goes on."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._loops = 0
+
+    def _visit_repeated(self, node: ast.AST) -> ast.AST:
+        self._loops += 1
+        self.generic_visit(node)
+        self._loops -= 1
+        return node
+
+    visit_For = visit_AsyncFor = visit_While = visit_AsyncFunctionDef = _visit_repeated
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Any other function than the check itself may be called more than once."""
+        outermost = node.name == "check" and not self._loops
+        return self.generic_visit(node) if outermost else self._visit_repeated(node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """Wrap the statement's condition in a function and hand it to `__case__`."""
@@ -350,8 +412,11 @@ class _SplitAsserts(ast.NodeTransformer):
             orelse=_raise_assertion(node.msg or ast.Constant("")),
         )
         thunk = ast.Lambda(args=ast.arguments([], [], None, [], [], None, []), body=test)
-        name = ast.Constant(ast.unparse(node)[:MAX_TEXT])
-        call = ast.Call(func=ast.Name("__case__", ast.Load()), args=[thunk, name], keywords=[])
+        content = (self.count, ast.unparse(node)[:MAX_TEXT], self._loops > 0)
+        self.count += 1
+        call = ast.Call(
+            func=ast.Name("__case__", ast.Load()), args=[thunk, *(ast.Constant(each) for each in content)], keywords=[]
+        )
         return ast.copy_location(ast.Expr(call), node)
 
 
