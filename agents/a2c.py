@@ -20,7 +20,7 @@ from agents.actor_critic import critic_advantages
 from agents.advantages import n_step
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_share
+from agents.checks import NO_RATIO, require_one_step, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
@@ -44,6 +44,7 @@ class A2CConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_one_step(self, NO_RATIO)
         require_share(discount=self.discount, trace_decay=self.trace_decay)
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")

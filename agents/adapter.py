@@ -51,6 +51,12 @@ def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
         )
 
 
+def num_problems(env: VectorEnv[Any, Any, Any]) -> int | None:
+    """How many problems an environment has; None where it does not say, so that every draw is left to it."""
+    size = getattr(env.unwrapped, "num_problems", None)
+    return None if size is None else int(size)
+
+
 class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
     """Adds what a rollout reads to `info`, and leaves rows that ended alone until they are reset."""
 
@@ -60,10 +66,17 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         self._masks: NDArray[np.int8] | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all rows, or those of `reset_mask`; problems can't be chosen here."""
-        mask = np.ones(self.num_envs, dtype=bool) if options is None else options.get("reset_mask")
+        """Reset all rows, or those of `reset_mask`.
+
+        The option `problems` is passed on where the environment says its `num_problems`; elsewhere none can be chosen.
+        """
+        given = options or {}
+        mask = given.get("reset_mask")
         rows = np.ones(self.num_envs, dtype=bool) if mask is None else mask
-        observation, info = self.env.reset(seed=seed, options={"reset_mask": rows.copy()})
+        passed: dict[str, Any] = {"reset_mask": rows.copy()}
+        if "problems" in given and num_problems(self.env) is not None:
+            passed["problems"] = given["problems"]
+        observation, info = self.env.reset(seed=seed, options=passed)
         self._ended &= ~rows
         self._keep_masks(info)
         return observation, self._complete(info, np.zeros(self.num_envs, dtype=np.int64), np.zeros(self.num_envs))

@@ -13,10 +13,12 @@ from typing import Any, get_type_hints
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch, make_batch
 from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.checks import require_equal_groups
 from agents.config import AgentConfig
 from agents.critic import make_critic
 from agents.evaluation import Evaluation, evaluate
@@ -29,6 +31,7 @@ from agents.metrics import advantage_metrics, explained_variance, importance_met
 from agents.passes import state_values, token_logprobs
 from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import episodes_of_step
+from agents.random_state import random_state, set_random_state
 from agents.reference import ReferencePolicy
 from agents.rollouts import Episode, rollout
 from agents.run import Run
@@ -55,6 +58,10 @@ class Agent(abc.ABC):
     """
 
     name: str
+    compares_groups: bool = False
+    """Whether advantages compare a group's scores, so that groups of one size, at least 2, are needed."""
+    vanishes_without_advantage: bool = True
+    """Whether `loss` has gradient 0 where the advantage is 0, so that completions without any need no pass."""
 
     def __init__(self, policy: CausalLMPolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         self.policy = policy
@@ -86,6 +93,10 @@ class Agent(abc.ABC):
             raise InvalidArgumentError(
                 f"{type(self).__name__} is told by a {wanted.__name__}, got a {type(config).__name__}"
             )
+        if self.sampler.learner is not policy:
+            raise InvalidArgumentError(
+                "the sampler has the weights of another policy than the one that learns: make it of the agent's policy"
+            )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
             raise InvalidArgumentError(f"{type(self).__name__} has no use for a critic: leave `critic` out")
         if config.reference_sync_every is not None and has_adapter(policy.model):
@@ -102,7 +113,12 @@ class Agent(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """Give the loss f[b t] of each token; the batch is cut to the same t positions."""
+        """Give the loss f[b t] of each token; the batch is cut to the same t positions.
+
+        Where the advantage is 0 its gradient must be 0, as that of a loss in proportion to the advantage is: completions
+        whose advantages are all 0 are left out of the passes. An agent whose loss has other terms says so by
+        `vanishes_without_advantage = False`.
+        """
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """What the critic's values should be, f64[b l]; None for an agent without one."""
@@ -120,9 +136,26 @@ class Agent(abc.ABC):
 
     # Acting and learning
 
-    def act(self, observation: Observation) -> Action:
-        """Choose tokens; see `Policy.act`."""
-        return self.policy.act(observation)
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose tokens; see `Policy.act`.
+
+        A plain Gymnasium loop, with the legal tokens where the environment limits them:
+
+        ```python
+        observation, info = env.reset(seed=0)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = agent.act(observation, action_mask=info.get("action_mask"))
+            observation, reward, terminated, truncated, info = env.step(int(action.tokens[0]))
+        ```
+        """
+        return self.policy.act(observation, action_mask=action_mask, rows=rows)
 
     def learn(
         self,
@@ -149,14 +182,14 @@ class Agent(abc.ABC):
                 for callback in callbacks:
                     callback(self.steps, metrics)
                 if run is not None and checkpoint_every and self.steps % checkpoint_every == 0:
-                    self.save(run.checkpoint_folder(self.steps))
+                    self._keep(run)
         except KeyboardInterrupt:
             # Between updates the agent is as it was after the last step; what was rolled out since is done again.
             if run is not None:
-                self.save(run.checkpoint_folder(self.steps))
+                self._keep(run)
             raise
         if run is not None:
-            self.save(run.checkpoint_folder(self.steps))
+            self._keep(run)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
@@ -187,7 +220,7 @@ class Agent(abc.ABC):
                 return *self.collect(env, self.rounds), dict(metrics)
         except Exception:
             if run is not None and self.steps > 0:
-                self.save(run.checkpoint_folder(self.steps))
+                self._keep(run)
             raise
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
@@ -214,10 +247,11 @@ class Agent(abc.ABC):
         """Learn from trajectories and give the metrics; see `agents.metrics`. This is one training step.
 
         A batch in which every verifier broke changes no weight.
+
+        Raises:
+            InvalidArgumentError: If the trajectories can't be learned from; then nothing has changed.
         """
-        batch = self.prepare(make_batch(trajectories))
-        advantages = self.advantages(batch)
-        batch = dataclasses.replace(batch, value_targets=self.value_targets(batch))
+        batch, advantages = self.compute_advantages(trajectories)
         metrics = advantage_metrics(batch, advantages) | importance_metrics(batch)
         if batch.values is not None and batch.value_targets is not None:
             metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)
@@ -225,6 +259,23 @@ class Agent(abc.ABC):
         self._after_update(batch, metrics)
         self.steps += 1
         return metrics
+
+    def compute_advantages(self, trajectories: Sequence[Trajectory]) -> tuple[Batch, Tensor]:
+        """The first half of `update`: the batch, with all that the loss needs, and the advantages f64[b l] of its tokens.
+
+        Nothing is changed by it. `optimize` is the other half.
+
+        Raises:
+            InvalidArgumentError: If there are no trajectories, one can't be learned from (see `check_episode`), or groups that
+                are compared have one member or different sizes.
+        """
+        for trajectory in trajectories:
+            self.check_episode(trajectory)
+        if self.compares_groups:
+            require_equal_groups(trajectory.group for trajectory in trajectories)
+        batch = self.prepare(make_batch(trajectories))
+        advantages = self.advantages(batch)
+        return dataclasses.replace(batch, value_targets=self.value_targets(batch)), advantages
 
     def prepare(self, batch: Batch) -> Batch:
         """Add to a batch what the advantages and the loss need of the policy, the reference and the critic as they are."""
@@ -289,7 +340,8 @@ class Agent(abc.ABC):
     def _rows_with_gradient(self, advantages: Tensor) -> Tensor | None:
         """The completions bool[b] whose loss has a gradient; None for all, where the loss has terms without advantages."""
         alone = self.critic is None and not self._kl_in_loss and self.entropy_coefficient() == 0
-        return (advantages != 0).any(dim=1) if alone and self.config.learner.skip_zero_advantages else None
+        skips = alone and self.vanishes_without_advantage and self.config.learner.skip_zero_advantages
+        return (advantages != 0).any(dim=1) if skips else None
 
     def _minibatches(self, rows: int) -> list[Tensor]:
         """Row indices of each optimiser step; in a random order where an epoch takes several."""
@@ -358,18 +410,28 @@ class Agent(abc.ABC):
         with self.sampler.sampling():
             return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed)
 
-    def save(self, folder: Path) -> None:
-        """Write all that the agent is to a folder, as a whole or not at all."""
-        save_checkpoint(folder, self.policy.model, self._state(), self.tokenizer)
+    def save(self, folder: str | Path) -> None:
+        """Write all that the agent is to a folder, as a whole or not at all; a checkpoint that is there is replaced.
 
-    def load(self, folder: Path) -> None:
+        Raises:
+            InvalidArgumentError: If the folder holds something else.
+        """
+        save_checkpoint(Path(folder), self.policy.model, self._state(), self.tokenizer)
+
+    def _keep(self, run: Run) -> None:
+        """Write the step's checkpoint of a run, where it is always the same, unless it is there."""
+        folder = run.checkpoint_folder(self.steps)
+        if not folder.exists():
+            self.save(folder)
+
+    def load(self, folder: str | Path) -> None:
         """Become the agent that was saved.
 
         Raises:
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
                 then nothing has changed.
         """
-        state = load_checkpoint(folder, self.policy.model, agent=self.name, parts=self._parts())
+        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, parts=self._parts())
         self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
         self.learner.load_state_dict(state["learner"])
         if self.reference is not None:
@@ -377,7 +439,7 @@ class Agent(abc.ABC):
         if self.kl_controller is not None:
             self.kl_controller.coefficient = state["kl_coefficient"]
         self.load_own_state(state["own"])
-        torch.set_rng_state(state["torch_rng"])
+        set_random_state(state["random"])
 
     def _parts(self) -> dict[str, list[str] | None]:
         """What the agent has beside its policy, by the names of the weights; None for what it has not."""
@@ -405,7 +467,7 @@ class Agent(abc.ABC):
             "reference": None if self.reference is None else self.reference.state_dict(),
             "kl_coefficient": None if self.kl_controller is None else self.kl_controller.coefficient,
             "own": self.own_state(),
-            "torch_rng": torch.get_rng_state(),
+            "random": random_state(),
         }
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from agents.lora import adapter_weights, has_adapter, merged, set_adapter_weights
+from agents.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
 from agents.models import save_model
 from rlvr_envs import Tokenizer
-from verifiers import CheckpointError
+from verifiers import CheckpointError, InvalidArgumentError
 
 _STATE = "state.pt"
 _MODEL = "model"
@@ -26,20 +26,27 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
 
     A model with an adapter is written merged; the adapter itself goes with the state.
 
-    Everything is written beside the folder first, flushed to the disk and renamed. A folder that exists is kept: within a
-    run a step's checkpoint is always the same.
+    Everything is written beside the folder first, flushed to the disk and renamed. A checkpoint that the folder holds is set
+    aside between two renames, as `.NAME.previous`, and removed in the end.
+
+    Raises:
+        InvalidArgumentError: If the folder holds something else.
     """
-    if folder.exists():
-        return
-    partial = folder.with_name(f".{folder.name}.partial")
+    if folder.exists() and not (folder / _STATE).is_file() and any(folder.iterdir()):
+        raise InvalidArgumentError(f"{folder} holds something else than a checkpoint: choose another folder")
+    partial, previous = (folder.with_name(f".{folder.name}.{kind}") for kind in ("partial", "previous"))
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    save_model(partial / _MODEL, merged(model), tokenizer)
-    torch.save({**state, "adapter": adapter_weights(model)}, partial / _STATE)
+    save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
+    torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
     for path in (*partial.rglob("*"), partial):
         _flush(path)
+    if folder.exists():
+        shutil.rmtree(previous, ignore_errors=True)
+        os.replace(folder, previous)
     os.replace(partial, folder)
     _flush(folder.parent)
+    shutil.rmtree(previous, ignore_errors=True)
 
 
 def load_checkpoint(
@@ -66,6 +73,8 @@ def load_checkpoint(
     _check_parts(folder, state["parts"], parts)
     try:
         if state["adapter"] is not None:
+            _check_weights(folder, state["adapter"], adapter_weights(model) or {})
+            _check_adapted(folder, state["adapted"], adapted_model(model) or {})
             set_adapter_weights(model, state["adapter"])
         else:
             saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype).state_dict()
@@ -80,7 +89,8 @@ def _read_state(folder: Path) -> dict[str, Any]:
     if not (folder / _STATE).is_file():
         raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
     try:
-        state: dict[str, Any] = torch.load(folder / _STATE, weights_only=True)
+        # Not to the device it was saved on, which may not be here.
+        state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"the checkpoint at {folder} is damaged: {_STATE} can't be read ({error})") from error
     return state
@@ -106,6 +116,15 @@ def _check_weights(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
         if there != here:
             raise CheckpointError(
                 f"the checkpoint at {folder} is of another model: the shape of {name} is {there} there and {here} here"
+            )
+
+
+def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """An adapter is only what it was with the same scale, on the same weights."""
+    for name, there in saved.items():
+        if there != wanted.get(name):
+            raise CheckpointError(
+                f"the adapter at {folder} is of another model: its {name} is {there} there and {wanted.get(name)} here"
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from agents.config import AgentConfig
 from agents.truncation import Truncation
@@ -40,6 +41,44 @@ def require_groups(group_size: int) -> None:
     """
     if group_size < 2:
         raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+
+
+def require_equal_groups(groups: Iterable[int]) -> None:
+    """Check that every completion of a batch has others to be compared with, and all as many.
+
+    Args:
+        groups: Of each completion that was generated, those included whose verifier broke.
+
+    Raises:
+        InvalidArgumentError: If a group has one member, or groups differ in size.
+    """
+    sizes = Counter(groups)
+    smallest, largest = min(sizes.values(), default=2), max(sizes.values(), default=2)
+    if smallest < 2 or smallest != largest:
+        short = min(sizes, key=lambda group: sizes[group])
+        raise InvalidArgumentError(
+            f"scores are compared in groups of one size, at least 2, and the {sum(sizes.values())} trajectories fall into "
+            f"{len(sizes)} groups of {smallest} to {largest}: group {short} has {sizes[short]}. Give the trajectories of one "
+            "problem the same `group`, those of a broken verifier too"
+        )
+
+
+def require_one_step(config: AgentConfig, reason: str) -> None:
+    """Check that each batch is learned from in one optimiser step.
+
+    Raises:
+        InvalidArgumentError: If it is in several.
+    """
+    if config.epochs * config.minibatches > 1:
+        raise InvalidArgumentError(
+            f"{reason}: epochs and minibatches are 1, got epochs={config.epochs} and minibatches={config.minibatches}"
+        )
+
+
+NO_RATIO = (
+    "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch follows its gradient"
+)
+"""The reason of agents whose loss is `policy_gradient`."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:

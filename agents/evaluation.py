@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from agents.problems import episode_seeds, num_problems
+from agents.adapter import num_problems
+from agents.problems import env_seeds, episode_seeds
 from agents.rollouts import Episode, rollout
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError, Outcome
@@ -74,7 +75,11 @@ def evaluate(
             f"can't evaluate {count} problems x {samples}: the environment has {available} problems"
         )
     seeds = episode_seeds(seed, _EVALUATION, count * samples)
-    episodes = [Episode(index // samples, index // samples, int(seeds[index])) for index in range(count * samples)]
+    starts = env_seeds(env, seed, _EVALUATION, count)
+    episodes = [
+        Episode(index // samples, index // samples, int(seeds[index]), starts[index // samples])
+        for index in range(count * samples)
+    ]
     return summarize_evaluation(rollout(env, policy, episodes, on_episode=on_episode), count, samples)
 
 

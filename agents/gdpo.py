@@ -15,7 +15,8 @@ from agents.advantages import multi_reward
 from agents.batch import Batch
 from agents.checks import require_plain_scores
 from agents.grpo import GRPO, GRPOConfig
-from agents.types import Trajectory
+from agents.policy import CausalLMPolicy
+from agents.types import Sampler, Trajectory
 from verifiers import InvalidArgumentError
 
 
@@ -40,10 +41,25 @@ class GDPO(GRPO):
     name = "gdpo"
     config: GDPOConfig
 
+    def __init__(self, policy: CausalLMPolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        self._weights: dict[str, float] | None = None  # of each part, as the first verdict said
+
     def check_episode(self, trajectory: Trajectory) -> None:
-        """Refuse a score without parts."""
-        if not trajectory.broken and not trajectory.reward_parts:
+        """Refuse a score without parts, or with other parts or weights than those before it."""
+        if trajectory.broken:
+            return
+        if not trajectory.reward_parts:
             raise InvalidArgumentError(_WITHOUT_PARTS)
+        weights = {name: weight for name, (_, weight) in trajectory.reward_parts.items()}
+        if self._weights is None:
+            self._weights = weights
+        # In order, too: a batch takes them by their places.
+        if list(weights.items()) != list(self._weights.items()):
+            raise InvalidArgumentError(
+                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} came with the weights {weights}, and others with "
+                f"{self._weights}"
+            )
 
     def relative_scores(self, batch: Batch) -> Tensor:
         """The weighted sum of the parts' z-scores, normalised over the batch.

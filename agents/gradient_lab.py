@@ -223,15 +223,16 @@ class GradientLab:
 def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l]."""
     first = batch.first
-    outputs = policy.forward(batch.tokens, first, batch.legal_tokens(first, policy.vocab_size))
+    there = batch.to(policy.model.device)
+    outputs = policy.forward(there.tokens, first, there.legal_tokens(first, policy.vocab_size))
     parameters = list(policy.parameters())
     shape = (*batch.tokens.shape, sum(parameter.numel() for parameter in parameters))
     found = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
     for row, position in batch.loss_mask.nonzero().tolist():
         for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
             grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
-            jacobian[row, position] = torch.cat([grad.reshape(-1) for grad in grads]).double()
-    logprobs = torch.nn.functional.pad(outputs.logprobs.detach().double(), (first, 0))
+            jacobian[row, position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
+    logprobs = torch.nn.functional.pad(outputs.logprobs.detach().double().cpu(), (first, 0))
     return *found, torch.where(batch.loss_mask, logprobs, 0.0)
 
 

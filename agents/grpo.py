@@ -51,6 +51,7 @@ class GRPO(Agent):
 
     name = "grpo"
     config: GRPOConfig
+    compares_groups = True
 
     def advantages(self, batch: Batch) -> Tensor:
         """The score relative to the group, the same for every token of a completion."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.grpo import GRPO, GRPOConfig
-from agents.losses import Aggregation, clipped_tokens, sequence_clipped_surrogate
+from agents.losses import Aggregation, clipped_tokens, sequence_clipped_surrogate, sequence_log_ratio
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,7 @@ class GSPO(GRPO):
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
         """Where the completion's ratio takes the gradient away."""
-        mask = batch.loss_mask
-        difference = torch.where(mask, logprobs - batch.old, 0.0).sum(1, keepdim=True) / mask.sum(
-            1, keepdim=True
-        ).clamp(min=1)
-        sequence = difference.expand(mask.shape)
+        sequence = sequence_log_ratio(logprobs, batch.old, batch.loss_mask).expand(logprobs.shape)
         return clipped_tokens(
             sequence, torch.zeros_like(sequence), advantages, self.config.clip_low, self.config.clip_high
         )

@@ -139,11 +139,3 @@ class AdaptiveKLController:
         error = min(max(kl / self.target - 1, -0.2), 0.2)
         self.coefficient *= 1 + error * n / self.horizon
         return self.coefficient
-
-    def state_dict(self) -> dict[str, float]:
-        """What changes during a run; target and horizon belong to its configuration."""
-        return {"coefficient": self.coefficient}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Take up the state of `state_dict`."""
-        self.coefficient = state["coefficient"]

@@ -133,10 +133,10 @@ class Learner:
 
         Returns:
             Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
-            or that has nothing to learn from, changes no weight and has `skipped` 1.
+            or that has nothing to learn from, changes no weight and has `skipped` 1; `nonfinite_gradients` tells them apart.
         """
         if not batch.loss_mask.any():
-            return {"skipped": 1.0}
+            return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         sums = self.backward(
             batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clipped=clipped, keep=keep
         )
@@ -215,8 +215,13 @@ class Learner:
         error = squared_value_error(values.double(), tail.value_targets, old, clip)
         return torch.where(tail.loss_mask, error, 0.0)
 
-    def fit_critic(self, batch: Batch) -> float:
-        """Make one optimiser step of the critic's own weights alone, and give its mean error before it."""
+    def fit_critic(self, batch: Batch) -> dict[str, float]:
+        """Make one optimiser step of the critic's own weights alone, at its full learning rate.
+
+        Returns:
+            `loss/value`, its mean error before the step, `grad_norm/critic`, `learning_rate/critic`, and
+            `nonfinite_gradients`, 1 if the step was left out.
+        """
         assert self.critic is not None
         self.optimizer.zero_grad(set_to_none=True)
         num_tokens = int(batch.loss_mask.sum())
@@ -232,9 +237,15 @@ class Learner:
             error = self._value_error(part.positions_from(first), values).sum() / num_tokens
             error.backward()
             total += float(error.detach())
-        if math.isfinite(_clip(list(self.critic.parameters()), self.config.max_grad_norm)):
+        norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
+        if math.isfinite(norm):
             self.optimizer.step()
-        return total
+        return {
+            "loss/value": total,
+            "grad_norm/critic": norm,
+            "learning_rate/critic": self.optimizer.param_groups[-1]["lr"],
+            "nonfinite_gradients": float(not math.isfinite(norm)),
+        }
 
     def _update(self) -> dict[str, float]:
         rate = self.config.learning_rate_at(self.steps)
@@ -246,12 +257,13 @@ class Learner:
             metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
         norms = (norm, metrics.get("grad_norm/critic", 0.0))
         # A gradient that is 0 everywhere has nothing to say, and moments of earlier ones would still move the weights.
-        learns = all(map(math.isfinite, norms)) and any(norms)
+        finite = all(map(math.isfinite, norms))
+        learns = finite and any(norms)
         if learns:
             self.optimizer.step()
         self.steps += 1
         self.policy.weights_changed()
-        return {**metrics, "skipped": float(not learns)}
+        return {**metrics, "skipped": float(not learns), "nonfinite_gradients": float(not finite)}
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next step depends on, beside the policy's weights."""

@@ -7,9 +7,12 @@ term is the same model with the adapter switched off, so that it takes no room.
 from __future__ import annotations
 
 import copy
+import hashlib
 import warnings
 from collections.abc import Mapping
 from typing import Any
+
+import torch
 
 from verifiers import InvalidArgumentError, missing_dependency
 
@@ -50,9 +53,25 @@ def has_adapter(model: Any) -> bool:
     return hasattr(model, "disable_adapter")
 
 
-def merged(model: Any) -> Any:
-    """Give a model without adapter that computes the same; the one given stays as it is."""
-    return copy.deepcopy(model).merge_and_unload() if has_adapter(model) else model
+def merged(model: Any, *, device: torch.device | str | None = None) -> Any:
+    """Give a model without adapter that computes the same; the one given stays as it is.
+
+    Args:
+        model: One without an adapter is given back.
+        device: Where the copy of one with an adapter is made; None for the model's own, which then holds both.
+    """
+    return _copied(model, device).merge_and_unload() if has_adapter(model) else model
+
+
+def _copied(model: Any, device: torch.device | str | None) -> Any:
+    """A deep copy whose weights come to be on a device, and nowhere else."""
+    memo: dict[int, Any] = {}
+    if device is not None:
+        for weight in (*model.parameters(), *model.buffers()):
+            moved = weight.detach().to(device, copy=True)
+            is_parameter = isinstance(weight, torch.nn.Parameter)
+            memo[id(weight)] = torch.nn.Parameter(moved, weight.requires_grad) if is_parameter else moved
+    return copy.deepcopy(model, memo)
 
 
 def adapter_weights(model: Any) -> dict[str, Any] | None:
@@ -62,6 +81,32 @@ def adapter_weights(model: Any) -> dict[str, Any] | None:
     from peft import get_peft_model_state_dict
 
     return dict(get_peft_model_state_dict(model))
+
+
+def adapted_model(model: Any) -> dict[str, Any] | None:
+    """What an adapter's weights mean nothing without: its rank, its alpha and the weights it stands on; None without one.
+
+    The weights are known by a checksum of up to `_SAMPLED` numbers of each.
+    """
+    if not has_adapter(model):
+        return None
+    settings = model.peft_config[model.active_adapter]
+    return {"rank": settings.r, "alpha": settings.lora_alpha, "checksum of its base": _base_checksum(model)}
+
+
+_SAMPLED = 256
+
+
+@torch.no_grad()
+def _base_checksum(model: Any) -> str:
+    found = hashlib.sha256()
+    for name, weight in sorted(model.named_parameters()):
+        if "lora_" in name:
+            continue
+        numbers = weight.detach().flatten()
+        found.update(f"{name} {tuple(weight.shape)}".encode())
+        found.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
+    return found.hexdigest()
 
 
 def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:

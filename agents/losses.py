@@ -66,6 +66,17 @@ def clipped_tokens(
     return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
 
 
+def sequence_log_ratio(
+    logprobs: Float[Tensor, "b t"], old_logprobs: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]
+) -> Float[Tensor, "b 1"]:
+    """Give log s_i, the mean over a completion's masked tokens of log pi - log pi_old (GSPO, equation 7), without gradient.
+
+    0 for a completion without such tokens.
+    """
+    differences = torch.where(mask, (logprobs - old_logprobs).detach(), 0.0)
+    return differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
 def sequence_clipped_surrogate(
     logprobs: Float[Tensor, "b t"],
     old_logprobs: Float[Tensor, "b t"],
@@ -85,8 +96,7 @@ def sequence_clipped_surrogate(
     Where s_i = 1 its gradient is that of `policy_gradient`. s_i is cut at e^20, so that nothing overflows; for A < 0 its
     tokens keep their gradients beyond.
     """
-    differences = torch.where(mask, (logprobs - old_logprobs).detach(), 0.0)
-    sequence = differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
+    sequence = sequence_log_ratio(logprobs, old_logprobs, mask)
     ratio = _ratio(sequence) * (logprobs - logprobs.detach()).exp()
     return -_clipped_objective(ratio, advantages, clip_low, clip_high)
 

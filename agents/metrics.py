@@ -6,7 +6,8 @@
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
 | `frac_reward_zero_std` | share of groups whose scores are all equal |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
-| `outcomes/NAME` | share of episodes with that outcome; `verifier_errors` counts the broken ones |
+| `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
+| `verifier_errors` | number of episodes whose verifier broke |
 | `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
 | `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |
@@ -19,8 +20,10 @@
 | `sampling/probe_difference`, `sync_s` | mean of that on a few tokens after an engine got new weights; seconds of both |
 | `advantages/mean`, `std`, `abs_max` | over the tokens learned from |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
-| `grad_norm` | before clipping |
-| `skipped` | optimiser steps that changed no weight: gradient not finite, or nothing to learn from |
+| `grad_norm`, `grad_norm/critic` | before clipping, of the policy's weights and of the critic's own |
+| `learning_rate`, `learning_rate/critic` | of the last optimiser step; the latter where the critic is fitted by itself |
+| `skipped` | optimiser steps that changed no weight, for whatever reason: nothing to learn from, or as follows |
+| `nonfinite_gradients` | optimiser steps, of the policy or of a critic by itself, left out since a gradient was not finite |
 | `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | tokens so far, speed, seconds of each phase |
 | `verify_s` | seconds spent on verdicts, within `rollout_s`; in the background where they are deferred |
 """
@@ -41,6 +44,7 @@ from agents.types import Trajectory
 from verifiers import Outcome
 
 _LOSSES = ("loss", "loss/")
+_COUNTS = ("skipped", "nonfinite_gradients")
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -56,7 +60,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/mean_length": float(lengths.mean()),
         "completions/max_length": float(lengths.max()),
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
-        **_outcome_shares(trajectories),
+        **_outcomes(trajectories),
         "verifier_errors": float(len(trajectories) - len(valid)),
     }
 
@@ -81,9 +85,12 @@ def _share_without_spread(valid: Sequence[Trajectory]) -> float:
     return float(np.mean(flat)) if flat else 0.0
 
 
-def _outcome_shares(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+def _outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     found = [each.verdict.outcome for each in trajectories if each.verdict is not None]
-    return {f"outcomes/{outcome}": found.count(outcome) / len(trajectories) for outcome in Outcome if found}
+    counts = {outcome: float(found.count(outcome)) for outcome in Outcome if found}
+    return {f"outcomes/{outcome}": count / len(trajectories) for outcome, count in counts.items()} | {
+        f"outcome_counts/{outcome}": count for outcome, count in counts.items()
+    }
 
 
 def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor] | None) -> dict[str, float]:
@@ -134,7 +141,7 @@ def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
         values = [step[name] for step in steps if name in step]
         if name.startswith("sampling/"):
             metrics[name] = values[0]
-        elif name == "skipped":
+        elif name in _COUNTS:
             metrics[name] = sum(values)
         else:
             metrics[name] = _combine(name, values, len(values))

@@ -15,10 +15,9 @@ from torch import Tensor
 from agents.advantages import length_weighted
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_groups
+from agents.checks import require_groups, require_one_step
 from agents.config import AgentConfig
 from agents.losses import Aggregation, policy_gradient
-from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class OPOConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_groups(self.group_size)
-        if self.epochs * self.minibatches > 1:
-            raise InvalidArgumentError("OPO is exactly on-policy: epochs and minibatches are 1")
+        require_one_step(self, "OPO is exactly on-policy")
 
 
 class OPO(Agent):
@@ -39,6 +37,7 @@ class OPO(Agent):
 
     name = "opo"
     config: OPOConfig
+    compares_groups = True
 
     def advantages(self, batch: Batch) -> Tensor:
         """The score less the length-weighted mean of its group, the same for every token of a completion."""

@@ -139,6 +139,11 @@ class CausalLMPolicy:
 
     # Acting
 
+    @property
+    def learner(self) -> CausalLMPolicy:
+        """Itself."""
+        return self
+
     def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
         """Nothing has to be done before acting: what acts is what learns."""
         return contextlib.nullcontext({})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from agents.adapter import num_problems
 from agents.rollouts import Episode
 from agents.sampling import mix
-from verifiers import InvalidArgumentError
+from rlvr_envs import TokenVectorEnv
 
 
 def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
@@ -39,6 +41,8 @@ def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
 
 _ORDERS = 2**62
 """Keeps the seeds of orders apart from those of training steps, which count from 0."""
+_ENVIRONMENTS = 2**61
+"""Keeps the seeds that environments are reset with apart from both."""
 _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 
 
@@ -47,22 +51,29 @@ def episodes_of_step(
 ) -> list[Episode]:
     """The episodes of one step: `group_size` of each problem, with sampling seeds of their own.
 
-    Raises:
-        InvalidArgumentError: If groups are asked for and the environment can't be told which problem to give.
+    A `TokenVectorEnv` is told the problems. Any other environment is reset with one seed for each group, so that its members
+    begin alike, and so that a run that is repeated or resumed plays the same episodes.
     """
     size = num_problems(env)
-    if size is None and group_size > 1:
-        raise InvalidArgumentError(
-            f"group_size={group_size} needs an environment with num_problems, whose problems can be chosen; "
-            f"{type(env.unwrapped).__name__} has none"
-        )
     problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)
     seeds = episode_seeds(seed, step, len(problems) * group_size)
+    starts = env_seeds(env, seed, step, len(problems))
     return [
-        Episode(problem, group, int(seeds[group * group_size + member]))
+        Episode(problem, group, int(seeds[group * group_size + member]), starts[group])
         for group, problem in enumerate(problems)
         for member in range(group_size)
     ]
+
+
+def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int) -> Sequence[int | None]:
+    """What each of `count` problems is reset with; None for a `TokenVectorEnv`, where a problem is the same each time.
+
+    Of 31 bits, since not every environment takes more.
+    """
+    if isinstance(env.unwrapped, TokenVectorEnv):
+        return [None] * count
+    found: list[int] = (episode_seeds(seed, _ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
+    return found
 
 
 def episode_seeds(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
@@ -70,9 +81,3 @@ def episode_seeds(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
     origin = mix(np.array([seed % 2**64], dtype=np.uint64))
     base = mix(origin ^ np.uint64(stream % 2**64))
     return mix(base ^ mix(np.arange(count, dtype=np.uint64)))
-
-
-def num_problems(env: VectorEnv[Any, Any, Any]) -> int | None:
-    """How many problems an environment has; None where it does not say, so that every draw is left to it."""
-    size = getattr(env.unwrapped, "num_problems", None)
-    return None if size is None else int(size)

@@ -24,7 +24,12 @@ class ReferencePolicy:
         self._adapted = has_adapter(policy.model)
         model = policy.model if self._adapted else copy.deepcopy(policy.model).requires_grad_(False)
         self.policy = CausalLMPolicy(
-            model, temperature=policy.temperature, vocab_size=policy.vocab_size, precision=policy.precision
+            model,
+            temperature=policy.temperature,
+            vocab_size=policy.vocab_size,
+            precision=policy.precision,
+            checkpointing=policy.checkpointing,
+            shared_prefix=policy.shared_prefix,
         )
 
     def switched_on(self) -> contextlib.AbstractContextManager[Any]:

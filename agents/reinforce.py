@@ -21,7 +21,7 @@ from torch import Tensor
 from agents.advantages import batch_mean_baseline, moving_average, returns_to_go
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_choice, require_share
+from agents.checks import NO_RATIO, require_choice, require_one_step, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
@@ -55,6 +55,7 @@ class ReinforceConfig(AgentConfig):
                 f"baseline {self.baseline!r} uses no critic: leave it out, or set baseline='value'"
             )
         super().__post_init__()
+        require_one_step(self, NO_RATIO)
         require_share(discount=self.discount, decay=self.decay)
 
 

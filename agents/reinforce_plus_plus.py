@@ -22,6 +22,8 @@ from agents.checks import require_clip, require_groups, require_share
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
+from agents.policy import CausalLMPolicy
+from agents.types import Sampler
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ class ReinforcePlusPlus(Agent):
 
     name = "reinforce++"
     config: ReinforcePlusPlusConfig
+
+    def __init__(
+        self, policy: CausalLMPolicy, config: ReinforcePlusPlusConfig, *, sampler: Sampler | None = None
+    ) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        self.compares_groups = config.group_baseline
 
     def advantages(self, batch: Batch) -> Tensor:
         """Returns from each token on, or scores relative to the group, whitened over the batch's tokens."""

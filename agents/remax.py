@@ -19,10 +19,10 @@ from torch import Tensor
 from agents.advantages import returns_to_go
 from agents.agent import Agent
 from agents.batch import Batch
+from agents.checks import NO_RATIO, require_one_step
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
-from agents.problems import num_problems
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
@@ -36,6 +36,10 @@ class ReMaxConfig(AgentConfig):
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_step(self, NO_RATIO)
+
 
 class ReMax(Agent):
     """REINFORCE with the greedy completion's score as baseline."""
@@ -45,10 +49,6 @@ class ReMax(Agent):
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
         """Sample completions, and let each carry the score of its problem's greedy one."""
-        if num_problems(env) is None:
-            raise InvalidArgumentError(
-                "ReMax answers each problem twice, and this environment has no num_problems to choose a problem by"
-            )
         episodes = self.episodes(env, first_round)
         sampled = self.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())

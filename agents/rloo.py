@@ -17,7 +17,7 @@ from torch import Tensor
 from agents.advantages import leave_one_out
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_groups
+from agents.checks import NO_RATIO, require_groups, require_one_step
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
@@ -33,6 +33,7 @@ class RLOOConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_one_step(self, NO_RATIO)
         require_groups(self.group_size)
 
 
@@ -41,6 +42,7 @@ class RLOO(Agent):
 
     name = "rloo"
     config: RLOOConfig
+    compares_groups = True
 
     def advantages(self, batch: Batch) -> Tensor:
         """The score less the mean score of the others, the same for every token of a completion."""

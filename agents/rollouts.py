@@ -2,10 +2,14 @@
 
 It uses `reset` and `step_many` of a vector environment with the observations, options and information of `TokenVectorEnv`,
 and `step` where the outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
+
+What `step` returns is the reward, and `info["rewards"]` says only which tokens it came with: where they differ, since a
+wrapper changed the one and not the other, the difference belongs to the last token of the step.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +33,17 @@ class Episode:
     """Carried into the trajectory."""
     seed: int
     """Decides the policy's sampling, together with the observations alone."""
+    env_seed: int | None = None
+    """What the row is reset with, so that an environment that draws the problem itself draws the same again; None for an
+    environment that goes on drawing. Episodes with one problem and one `env_seed` begin alike."""
+
+
+_ALL_LEGAL = 255
+"""Eight bits of a packed mask."""
+_POLL_S = 1e-3
+"""Between two looks for a verdict, where a wrapper hides `wait`."""
+_ROUNDING = 1e-6
+"""Relative, of a reward that a wrapper returns in float32."""
 
 
 def rollout(
@@ -50,7 +65,8 @@ def rollout(
         The trajectories in the order of `episodes`.
 
     Raises:
-        InvalidArgumentError: If the environment can't be played; see `with_token_info`.
+        InvalidArgumentError: If the environment can't be played (see `with_token_info`), or begins differently when it is
+            reset with the same seed.
     """
     recorder = _Recorder(with_token_info(env), policy, episodes)
     for trajectory in recorder.play():
@@ -79,6 +95,7 @@ class _Recorder:
         self.rewards = np.zeros((rows, width))
         self.versions = np.zeros((rows, width), dtype=np.int32)
         self.action_masks: NDArray[np.uint8] | None = None
+        self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
 
     def play(self) -> Iterator[Trajectory]:
         observation, mask = self._refill(np.ones(self.env.num_envs, dtype=bool))
@@ -87,10 +104,11 @@ class _Recorder:
             if acting.any():
                 action = self.policy.act(observation, action_mask=mask, rows=acting)
                 self._keep_masks(mask, action, acting)
-                observation, _, terminated, truncated, info = self._step(action)
+                observation, reward, terminated, truncated, info = self._step(action, mask)
                 self._record(action, info)
             else:
-                observation, _, terminated, truncated, info = self.env.unwrapped.wait(every=False)  # type: ignore[attr-defined]
+                observation, reward, terminated, truncated, info = self._wait(mask)
+            self._correct_rewards(reward, terminated | truncated, info)
             self.length = observation["length"].astype(np.int64)
             self._record_rewards(info)
             mask = info.get("action_mask")
@@ -113,15 +131,49 @@ class _Recorder:
         options: dict[str, Any] = {"problems": problems}
         if len(rows) < self.env.num_envs:
             options["reset_mask"] = np.isin(np.arange(self.env.num_envs), rows)
-        observation, info = self.env.reset(options=options)
+        seeds = self._env_seeds(rows, starting)
+        observation, info = self.env.reset(seed=seeds, options=options)  # type: ignore[arg-type] # a list may hold None
         self.policy.begin(rows, np.array([episode.seed for episode in starting], dtype=np.uint64))
         self.length = observation["length"].astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
         for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
             buffer[rows] = 0
+        if self.action_masks is not None:
+            self.action_masks[rows] = _ALL_LEGAL
+        self._check_starts(rows, starting, observation)
         return observation, info.get("action_mask")
 
-    def _step(self, action: Action) -> Any:
+    def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
+        """One seed for each row of the environment, None for rows that are not reset; None altogether if there is none."""
+        if all(episode.env_seed is None for episode in starting):
+            return None
+        seeds: list[int | None] = [None] * self.env.num_envs
+        for row, episode in zip(rows.tolist(), starting, strict=True):
+            seeds[row] = episode.env_seed
+        return seeds
+
+    def _check_starts(self, rows: NDArray[np.int64], starting: Sequence[Episode], observation: Any) -> None:
+        """Members of a group are compared, so an environment that ignores its seed must not pass unnoticed."""
+        for row, episode in zip(rows.tolist(), starting, strict=True):
+            if episode.env_seed is None:
+                continue
+            prompt = observation["tokens"][row, : self.length[row]].tobytes()
+            if self.starts.setdefault((episode.problem, episode.env_seed), prompt) != prompt:
+                raise InvalidArgumentError(
+                    f"{type(self.env.unwrapped).__name__} began differently when it was reset twice with seed "
+                    f"{episode.env_seed}: an environment draws all that is random from the seed of reset(seed=...)"
+                )
+
+    def _wait(self, mask: NDArray[np.int8] | None) -> Any:
+        """Give what comes once a verdict is there: from `wait`, or, where a wrapper hides it, from steps that move no row."""
+        if hasattr(self.env, "wait"):
+            return self.env.wait(every=False)
+        time.sleep(_POLL_S)
+        rows = self.env.num_envs
+        nothing = np.zeros((rows, 1), dtype=np.int64)
+        return self._step(Action(nothing, nothing[:, 0], nothing.astype(np.float32)), mask)
+
+    def _step(self, action: Action, mask: NDArray[np.int8] | None) -> Any:
         if hasattr(self.env, "step_many"):
             return self.env.step_many(action.tokens, action.counts)
         if action.tokens.shape[1] != 1:
@@ -129,7 +181,9 @@ class _Recorder:
                 f"the policy gives {action.tokens.shape[1]} tokens at once, and the outermost wrapper of the environment, "
                 f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that gives one token"
             )
-        return self.env.step(action.tokens[:, 0])
+        # `step` has a token for every row: those that are not played get a legal one.
+        unused = 0 if mask is None else mask.argmax(axis=1)
+        return self.env.step(np.where(action.counts > 0, action.tokens[:, 0], unused))
 
     def _keep_masks(self, mask: NDArray[np.int8] | None, action: Action, acting: NDArray[np.bool_]) -> None:
         """Note which tokens each was chosen from: what the policy kept, or else the legal ones."""
@@ -140,14 +194,24 @@ class _Recorder:
             packed = action.kept[rows]
         else:
             assert mask is not None
+            self._check_width(mask, action, rows)
             packed = np.packbits(mask[rows].astype(bool), axis=1)[:, None]
         if self.action_masks is None:
-            self.action_masks = np.zeros((*self.rewards.shape, packed.shape[-1]), dtype=np.uint8)
+            self.action_masks = np.full((*self.rewards.shape, packed.shape[-1]), _ALL_LEGAL, dtype=np.uint8)
         width = self.action_masks.shape[1]
         for column in range(packed.shape[1]):
             at = self.length[rows] + column
             fits = at < width  # what is beyond the buffer is never consumed
             self.action_masks[rows[fits], at[fits]] = packed[fits, column]
+
+    def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
+        """The environment's mask is that of the next token only."""
+        width = action.tokens.shape[1]
+        if width > 1 and not mask[rows].all():
+            raise InvalidArgumentError(
+                f"the policy gives {width} tokens at once, and the environment limits tokens, of which only the next one's "
+                "limits are known: give one token at a time, or say in `Action.kept` what each was chosen from"
+            )
 
     def _record(self, action: Action, info: dict[str, Any]) -> None:
         consumed = info["consumed"]
@@ -158,6 +222,18 @@ class _Recorder:
             self.logprobs[rows, at] = action.logprobs[rows, column]
             self.rewards[rows, at] += info["rewards"][rows, column]
             self.versions[rows, at] = self.policy.version
+
+    def _correct_rewards(self, reward: NDArray[np.float64], ended: NDArray[np.bool_], info: dict[str, Any]) -> None:
+        """Put the difference between what `step` returned and what the tokens were paid on the last of them."""
+        paid = info["rewards"].sum(axis=1)
+        if (reward == paid).all():
+            return
+        consumed = info["consumed"]
+        differs = ~np.isclose(reward, paid, rtol=_ROUNDING, atol=0, equal_nan=True)
+        # What is no number stays as it is, for the trajectory to name it; a row that waits has no token to put it on.
+        differs &= np.isfinite(paid) & ((consumed > 0) | ended)
+        rows = np.flatnonzero(differs & (self.playing >= 0))
+        self.rewards[rows, self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
 
     def _record_rewards(self, info: dict[str, Any]) -> None:
         """A verdict that was awaited comes without a token: it belongs to the last one."""

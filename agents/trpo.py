@@ -25,7 +25,7 @@ from agents.actor_critic import critic_advantages, lambda_returns
 from agents.advantages import whiten
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_share
+from agents.checks import require_one_step, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.fisher import (
@@ -75,8 +75,7 @@ class TRPOConfig(AgentConfig):
             raise InvalidArgumentError(
                 f"damping is at least 0 and backtrack_ratio in (0, 1), got {self.damping} and {self.backtrack_ratio}"
             )
-        if self.epochs * self.minibatches > 1:
-            raise InvalidArgumentError("one step is taken on the whole batch: epochs and minibatches are 1")
+        require_one_step(self, "one step is taken on the whole batch")
 
 
 class TRPO(Agent):
@@ -101,16 +100,20 @@ class TRPO(Agent):
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
         """Take the natural gradient's step within the trust region, then fit the critic."""
         if not batch.loss_mask.any():
-            return {"skipped": 1.0}
+            return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         metrics = self._surrogate(batch, advantages)
         gradient = flat_gradient(self.policy)
         metrics["grad_norm"] = float(gradient.norm())
-        if math.isfinite(metrics["grad_norm"]) and metrics["grad_norm"] > 0:
+        finite = math.isfinite(metrics["grad_norm"])
+        metrics["nonfinite_gradients"] = float(not finite)
+        if finite and metrics["grad_norm"] > 0:
             metrics |= self._natural_step(batch, advantages, gradient, metrics["loss"])
         else:
             metrics["skipped"] = 1.0
         for _ in range(self.config.value_steps):
-            metrics["loss/value"] = self.learner.fit_critic(batch)
+            nonfinite = metrics["nonfinite_gradients"]
+            metrics |= self.learner.fit_critic(batch)
+            metrics["nonfinite_gradients"] += nonfinite
         self.learner.steps += 1
         self.policy.weights_changed()
         return metrics
@@ -121,7 +124,7 @@ class TRPO(Agent):
         curvature = float(direction.dot(product(direction)))
         full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
         if not bool(torch.isfinite(full).all()):
-            return {"skipped": 1.0}
+            return {"skipped": 1.0, "nonfinite_gradients": 1.0}
         return self._move(batch, advantages, full, before)
 
     def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:

@@ -62,6 +62,11 @@ class Policy(Protocol):
 class Sampler(Policy, Protocol):
     """A policy that an agent's episodes are played with: the one that learns, or an engine that gets its weights."""
 
+    @property
+    def learner(self) -> Policy:
+        """The policy whose weights these are."""
+        ...
+
     def at_temperature(self, temperature: float) -> Policy:
         """Give a policy on the same weights at another temperature, 0 being greedy."""
         ...
@@ -126,9 +131,14 @@ class Trajectory:
     def reward_parts(self) -> dict[str, tuple[float, float]]:
         """Score and weight of each part of a score that is a weighted sum (`verifiers.make("weighted_sum")`); else empty."""
         parts = {} if self.verdict is None else self.verdict.detail.get("parts", {})
-        if not isinstance(parts, Mapping) or not all("weight" in part for part in parts.values()):
+        if not isinstance(parts, Mapping) or not all(_is_weighted(part) for part in parts.values()):
             return {}
         return {name: (_number(part["score"]), part["weight"]) for name, part in parts.items()}
+
+
+def _is_weighted(part: object) -> bool:
+    """Whether a part is one of a weighted sum; other verifiers say other things of their parts, such as a number."""
+    return isinstance(part, Mapping) and {"score", "weight"} <= part.keys()
 
 
 def _number(score: float | None) -> float:

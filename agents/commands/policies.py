@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import torch
+
 from agents.commands.common import make_vec, named_arguments
 from agents.models import load_policy, tiny_model
 from agents.policy import CausalLMPolicy
@@ -21,7 +23,8 @@ def policy_for(
     """A policy to be trained, and an environment of the same tokens.
 
     Args:
-        model: A folder, a Hugging Face name, or "tiny" for random weights of a size for the environment.
+        model: A folder, a Hugging Face name, or "tiny" for random weights of a size for the environment; on the GPU where
+            there is one.
         name: The environment's id.
         num_envs: Episodes that are played at once.
         arguments: Of the environment.
@@ -32,6 +35,8 @@ def policy_for(
         return policy, make_vec(name, num_envs, {"tokenizer": tokenizer, **arguments})
     env = make_vec(name, num_envs, arguments)
     made = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
+    if torch.cuda.is_available():
+        made = made.to("cuda")
     return CausalLMPolicy(made, temperature=temperature), env
 
 

@@ -29,6 +29,8 @@ class Sampling:
     min_p: float = 0.0
     allowed_tokens: tuple[int, ...] | None = None
     """The only tokens there are; None for all of the model's."""
+    forbidden_tokens: tuple[int, ...] = ()
+    """Tokens that there are not; the shorter way of saying the same where most are allowed."""
 
     @property
     def leaves_out(self) -> bool:

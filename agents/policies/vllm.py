@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +58,8 @@ class VLLMConfig:
     """In which the engine computes, such as "bfloat16"; None: as the learner does."""
     weight_transfer: WeightTransfer = "auto"
     """How new weights get to the engine: in a file in shared memory, which a CPU needs and any engine on this machine can take;
-    by CUDA IPC, to an engine on the learner's own GPU; by NCCL, to one on other GPUs. "auto" is IPC where the learner is on a
-    GPU, and else shared memory. IPC and NCCL need vLLM in the learner's environment too."""
+    by CUDA IPC, to an engine on the learner's own GPU; by NCCL, to one on other GPUs. IPC and NCCL need vLLM in the learner's
+    environment too. "auto" is IPC where the learner is on a GPU and has vLLM, and else shared memory."""
     sleep: bool = False
     """Give the engine's GPU memory to the learner while no episodes are played."""
     probe_tolerance: float | None = None
@@ -130,7 +131,7 @@ class VLLMPolicy:
         legal_tokens: NDArray[np.int8] | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.policy = policy
+        self.learner = policy
         self.temperature = _checked_temperature(policy.temperature)
         self.config = config or VLLMConfig()
         self.stop_tokens = tuple(int(token) for token in stop_tokens)
@@ -142,7 +143,7 @@ class VLLMPolicy:
             )
         if any(not 0 <= token < policy.vocab_size for token in self.stop_tokens):
             raise InvalidArgumentError(f"stop tokens are below {policy.vocab_size}, got {self.stop_tokens}")
-        self._allowed = self._allowed_tokens()
+        self._limits = self._token_limits()
         self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
         self._seeds = np.zeros(0, dtype=np.uint64)
         self._length = np.zeros(0, dtype=np.int64)
@@ -256,16 +257,20 @@ class VLLMPolicy:
         return _first_row(action) if single else action
 
     def _sampling(self) -> Sampling:
-        policy = self.policy
-        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, self._allowed)
+        policy = self.learner
+        limits = self._limits
+        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, **limits)
 
-    def _allowed_tokens(self) -> tuple[int, ...] | None:
-        """The tokens that the engine may choose, where those are not all of the model's."""
-        size = self.policy.vocab_size
-        if self.legal_tokens is not None:
-            return tuple(np.flatnonzero(self.legal_tokens).tolist())
-        has = int(self.policy.model.get_output_embeddings().weight.shape[0])
-        return tuple(range(size)) if size < has else None
+    def _token_limits(self) -> dict[str, Any]:
+        """Which of the model's tokens the engine may choose, said by naming those or the others, whichever are fewer.
+
+        Every request carries the names, and the vocabulary of many models is a few hundred tokens short of their output layer.
+        """
+        allowed = np.zeros(int(self.learner.model.get_output_embeddings().weight.shape[0]), dtype=bool)
+        allowed[: self.learner.vocab_size] = True if self.legal_tokens is None else self.legal_tokens
+        if 2 * np.count_nonzero(allowed) < len(allowed):
+            return {"allowed_tokens": tuple(np.flatnonzero(allowed).tolist())}
+        return {"forbidden_tokens": tuple(np.flatnonzero(~allowed).tolist())}
 
     def _check_width(self, width: int) -> None:
         context = self._context_tokens()
@@ -295,7 +300,7 @@ class VLLMPolicy:
         rows = asked[length[asked] < self._length[asked]]
         if len(rows):
             self._served.readings += 1
-            origin = np.array([self.policy.seed % 2**64, self._served.readings], dtype=np.uint64)
+            origin = np.array([self.learner.seed % 2**64, self._served.readings], dtype=np.uint64)
             base = mix(mix(origin[:1]) ^ origin[1:])
             self._seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
 
@@ -324,7 +329,7 @@ class VLLMPolicy:
         self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool
     ) -> NDArray[np.uint8] | None:
         """Which tokens each was chosen from; None where those are all."""
-        size = self.policy.vocab_size
+        size = self.learner.vocab_size
         if self._sampling().leaves_out:
             kept = np.zeros((count, width, size), dtype=bool)
             for row, completion in zip(asked.tolist(), completions, strict=True):
@@ -334,8 +339,9 @@ class VLLMPolicy:
                         "out, or start a server with --return-sampling-mask on a GPU"
                     )
                 for place, tokens in enumerate(completion.kept):
-                    kept[row, place, tokens] = True
-            return np.packbits(kept, axis=-1)
+                    kept[row, place, [token for token in tokens if token < size]] = True
+            # A token that is not allowed may be among the k likeliest where hardly any other is left.
+            return np.packbits(kept if self.legal_tokens is None else kept & self.legal_tokens.astype(bool), axis=-1)
         if not masked:
             return None
         assert self.legal_tokens is not None
@@ -365,11 +371,11 @@ class VLLMPolicy:
             InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
             EngineError: If the engine died, or its log-probabilities are not the learner's.
         """
-        state = (self.policy.version, sum(parameter._version for parameter in self.policy.model.parameters()))
+        state = (self.learner.version, sum(parameter._version for parameter in self.learner.model.parameters()))
         if self._served.state == state:
             return {}
         started = time.perf_counter()
-        weights = fitted(checkpoint_weights(self.policy.model), self._shapes)
+        weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
         if self.config.sleep:
             self.engine.wake("weights")
         self._transfer.push(weights)
@@ -377,7 +383,7 @@ class VLLMPolicy:
             self.engine.wake("kv_cache")
         self.engine.reset_prefix_cache()
         difference = self.probe()
-        self._served.version, self._served.state = self.policy.version, state
+        self._served.version, self._served.state = self.learner.version, state
         return {"sync_s": time.perf_counter() - started, "sampling/probe_difference": difference}
 
     def probe(self) -> float:
@@ -388,14 +394,14 @@ class VLLMPolicy:
         Raises:
             EngineError: If the difference is more than the tolerance.
         """
-        prompts = self._served.prompts or [[token % self.policy.vocab_size] for token in range(_PROBED_ROWS)]
+        prompts = self._served.prompts or [[token % self.learner.vocab_size] for token in range(_PROBED_ROWS)]
         count = min(_PROBED_TOKENS, self.max_new_tokens or _PROBED_TOKENS)
         requests = [
             Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
             for seed, prompt in enumerate(prompts)
         ]
         # Without top-k and the like, which both sides apply to the distribution that is compared here.
-        sampling = Sampling(self.policy.temperature, (), allowed_tokens=self._allowed)
+        sampling = Sampling(self.learner.temperature, (), **self._limits)
         completions = self.engine.generate(requests, sampling)
         differences = [self._difference(*each) for each in zip(prompts, completions, strict=True)]
         difference = float(np.concatenate(differences).mean())
@@ -410,7 +416,7 @@ class VLLMPolicy:
     @torch.no_grad()
     def _difference(self, prompt: list[int], completion: Completion) -> NDArray[np.float64]:
         """The absolute difference f64[t] at each token of one completion."""
-        policy = self.policy
+        policy = self.learner
         tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
         legal = None
         if self.legal_tokens is not None:
@@ -423,7 +429,7 @@ class VLLMPolicy:
     def _tolerance(self) -> float:
         if self.config.probe_tolerance is not None:
             return self.config.probe_tolerance
-        full = self.config.server is None and self._dtype() == "float32" and _dtype_of(self.policy) == "float32"
+        full = self.config.server is None and self._dtype() == "float32" and _dtype_of(self.learner) == "float32"
         return _FULL_PRECISION_TOLERANCE if full else _HALF_PRECISION_TOLERANCE
 
     # The engine
@@ -434,19 +440,20 @@ class VLLMPolicy:
         return np.iinfo(np.int64).max if most is None else int(most)
 
     def _dtype(self) -> str:
-        return self.config.dtype or _dtype_of(self.policy)
+        return self.config.dtype or _dtype_of(self.learner)
 
     def _weight_transfer(self) -> str:
         kind = self.config.weight_transfer
         if kind != "auto":
             return kind
-        return "ipc" if self.policy.model.device.type == "cuda" else "shared-memory"
+        shared = self.learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
+        return "ipc" if shared else "shared-memory"
 
     def _start(self, folder: Path) -> Engine:
         """Start vLLM with the learner's model as it is, or connect to the server."""
         if self.config.server is not None:
             return ServerEngine(self.config.server)
-        merged(self.policy.model).save_pretrained(folder)
+        merged(self.learner.model).save_pretrained(folder)
         kind = self._weight_transfer()
         settings = {
             "dtype": self._dtype(),
@@ -466,7 +473,7 @@ class VLLMPolicy:
             return SharedMemoryTransfer(engine)
         from agents.policies.vllm_gpu import DeviceTransfer
 
-        return DeviceTransfer(engine, kind, fitted(checkpoint_weights(self.policy.model), shapes))
+        return DeviceTransfer(engine, kind, fitted(checkpoint_weights(self.learner.model), shapes))
 
 
 def _checked_temperature(temperature: float) -> float:

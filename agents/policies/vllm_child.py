@@ -1,7 +1,7 @@
 """The process that holds vLLM: started by `agents.policies.vllm_process`, it answers one call after the other.
 
-`python -m agents.policies.vllm_child FD`, FD being the number of an open socket. The first message holds the arguments of
-`vllm.LLM`; each later one is (method, arguments). Each is answered by ("done", result) or ("failed", what went wrong).
+`python -m agents.policies.vllm_child FD`, FD being the number of an open socket. A message is (number, method, arguments); the
+first has the arguments of `vllm.LLM`. Each is answered by (number, "done", result) or (number, "failed", what went wrong).
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from typing import Any
 
 from agents.policies.engine import Completion, Request, Sampling
 
+_ON_CPU = {"enable_chunked_prefill": False}
+"""A request with a seed whose prompt is read in two parts kills vLLM 0.32 there: it rewinds torch's generator, which torch
+can't do on a CPU. With as many requests at once as an agent has, some prompt is read in parts sooner or later."""
+_NEVER = -100.0
+"""The lowest logit bias there is: it makes a token e^100 times less likely, which float32 can't tell from impossible."""
 _POLL_S = 5.0
 """How often the process looks whether the one that started it is still there."""
 
@@ -35,7 +40,7 @@ class EngineInProcess:
                 "vLLM on CPU does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them out"
             )
         self._vllm = vllm
-        self._llm = vllm.LLM(**settings)
+        self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
         """Sample one completion for each request."""
@@ -78,6 +83,8 @@ def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
     }
     if sampling.allowed_tokens is not None:
         parameters["allowed_token_ids"] = list(sampling.allowed_tokens)
+    if sampling.forbidden_tokens:
+        parameters["logit_bias"] = dict.fromkeys(sampling.forbidden_tokens, _NEVER)
     if sampling.leaves_out:
         parameters |= {"top_k": sampling.top_k or 0, "top_p": sampling.top_p, "min_p": sampling.min_p}
     return parameters
@@ -94,27 +101,24 @@ def main(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)  # vLLM's own processes must not keep the socket open
     connection = Connection(descriptor)
     parent = os.getppid()
-    engine = _answer(connection, EngineInProcess, connection.recv())
-    while engine is not None and os.getppid() == parent:
+    engine: EngineInProcess | None = None
+    while os.getppid() == parent:
         if not connection.poll(_POLL_S):
             continue
         try:
-            method, arguments = connection.recv()
+            number, method, arguments = connection.recv()
         except EOFError:
             return
-        _answer(connection, getattr(engine, method), *arguments)
-
-
-def _answer(connection: Connection, call: Any, *arguments: Any) -> Any:
-    """Answer one call, and give its result; None if it failed."""
-    try:
-        result = call(*arguments)
-    except Exception as error:  # noqa: BLE001 - the other side raises it
-        traceback.print_exc()
-        connection.send(("failed", f"{type(error).__name__}: {error}"))
-        return None
-    connection.send(("done", None if call is EngineInProcess else result))
-    return result
+        try:
+            if engine is None:
+                engine, result = EngineInProcess(*arguments), None
+            else:
+                result = getattr(engine, method)(*arguments)
+        except Exception as error:  # noqa: BLE001 - the other side raises it
+            traceback.print_exc()
+            connection.send((number, "failed", f"{type(error).__name__}: {error}"))
+        else:
+            connection.send((number, "done", result))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
+from agents.interrupts import interrupts_deferred
 from agents.policies.engine import Completion, Request, Sampling
 from agents.policies.vllm_worker import EXTENSION
 from verifiers import EngineError
@@ -70,9 +71,9 @@ class ProcessEngine:
             )
         self._connection = Connection(ours.detach())
         self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self._log)
-        self._send({"model": str(model), "worker_extension_cls": EXTENSION, **settings})
+        self._calls = 0
         try:
-            self._answer("start")
+            self._call("start", {"model": str(model), "worker_extension_cls": EXTENSION, **settings})
         except BaseException:
             self.close()
             raise
@@ -120,23 +121,28 @@ class ProcessEngine:
     def _call(self, method: str, *arguments: Any) -> Any:
         if not self._finalizer.alive:
             raise EngineError(f"the vLLM engine has ended and can't {method}: make another policy")
-        self._send((method, arguments))
-        return self._answer(method)
-
-    def _send(self, message: Any) -> None:
         try:
-            self._connection.send(message)
-        except OSError as error:
-            raise self._dead("take a call") from error
-
-    def _answer(self, method: str) -> Any:
-        try:
-            outcome, value = self._connection.recv()
+            self._send(method, arguments)
+            outcome, value = self._answer()
         except (EOFError, OSError) as error:
             raise self._dead(method) from error
         if outcome == "failed":
             raise EngineError(f"the vLLM engine failed to {method}: {value}\n{self._tail()}")
         return value
+
+    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+        with interrupts_deferred():  # half a message would be the end of the conversation
+            self._calls += 1
+            self._connection.send((self._calls, method, arguments))
+
+    def _answer(self) -> tuple[str, Any]:
+        """Wait for the answer to the last call; those to calls that were interrupted come before it, and are dropped."""
+        while True:
+            self._connection.poll(None)
+            with interrupts_deferred():
+                number, outcome, value = self._connection.recv()
+            if number == self._calls:
+                return outcome, value
 
     def _dead(self, method: str) -> EngineError:
         tail = self._tail()
@@ -197,12 +203,31 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes], connection: Connection, log: IO[bytes]) -> None:
-    """Hang up, which ends the process; whatever of its group is left then is killed, since vLLM's workers may outlive it."""
+    """Hang up, which ends the process, and see to it that nothing of its group is left: vLLM's workers may outlive it.
+
+    They are asked before they are killed, so that Python's resource tracker, one of them, removes their shared memory.
+    """
     connection.close()
     deadline = time.monotonic() + _CLOSE_S
     look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # leaves it a zombie, so that the number of its group stays its own
     while os.waitid(os.P_PID, process.pid, look) is None and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-    os.killpg(process.pid, signal.SIGKILL)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        os.killpg(process.pid, number)
+        deadline = time.monotonic() + _CLOSE_S
+        while _lives(process.pid) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
     process.wait()
     log.close()
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of a group is more than a zombie."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+        if int(its_group) == group and state != "Z":
+            return True
+    return False

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import TransformReward
 
 import rlvr_envs  # noqa: F401 - registers the ids
-from agents import GRPO, GRPOConfig, LearnerConfig, Reinforce, ReinforceConfig, rollout
+from agents import GRPO, GRPOConfig, LearnerConfig, Reinforce, ReinforceConfig, ReMax, ReMaxConfig, evaluate, rollout
 from agents.rollouts import Episode
+from tests.agents.agent_cases import playing_policy
 from tests.agents.trajectories import tiny_policy
 from verifiers import InvalidArgumentError
 
@@ -92,10 +94,110 @@ def test_an_agent_learns_from_a_foreign_environment() -> None:
     assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 1
 
 
-def test_groups_need_problems_that_can_be_chosen() -> None:
-    agent = GRPO(tiny_policy(), GRPOConfig())
-    with pytest.raises(InvalidArgumentError, match="group_size=8 needs an environment with num_problems"):
-        agent.learn(foreign(2), steps=1)
+class DrawnPrompt(CountUp):
+    """Begins with a token that it draws: from its seed, or, if it is told to, from what it has counted."""
+
+    def __init__(self, seeded: bool = True) -> None:
+        super().__init__()
+        self.seeded = seeded
+        self.resets = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        _, info = super().reset(seed=seed)
+        self.resets += 1
+        self.tokens = [int(self.np_random.integers(VOCAB)) if self.seeded else self.resets % VOCAB]
+        return self._observation(), info
+
+
+@pytest.mark.parametrize("kind", [GRPO, ReMax])
+def test_members_of_a_group_begin_alike_in_an_environment_that_draws(kind: Any) -> None:
+    """And a run that is repeated draws the same, with other rows too."""
+    config = GRPOConfig if kind is GRPO else ReMaxConfig
+    agent = kind(tiny_policy(), config(problems_per_step=6, group_size=4))
+    played, _ = agent.collect(foreign(5, DrawnPrompt), 0)
+    starts = [[int(one.tokens[0]) for one in played[first : first + 4]] for first in range(0, 24, 4)]
+    assert all(len(set(group)) == 1 for group in starts)
+    assert len({group[0] for group in starts}) > 1
+    again, _ = kind(tiny_policy(), agent.config).collect(foreign(3, DrawnPrompt), 0)
+    assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
+    assert [one.baseline for one in again] == [one.baseline for one in played]
+    other, _ = agent.collect(foreign(5, DrawnPrompt), 1)
+    assert [one.tokens[0] for one in other] != [one.tokens[0] for one in played]
+
+
+def test_an_environment_that_ignores_its_seed_can_not_be_compared_in_groups() -> None:
+    agent = GRPO(tiny_policy(), GRPOConfig(problems_per_step=2, group_size=4))
+    with pytest.raises(InvalidArgumentError, match="SyncVectorEnv began differently when it was reset twice with seed"):
+        agent.collect(foreign(2, lambda: DrawnPrompt(seeded=False)), 0)
+
+
+class Chosen(SyncVectorEnv):
+    """A vector environment of somebody else whose problems can be chosen: problem i begins with token i."""
+
+    num_problems = 5
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        assert options is not None
+        problems = options.pop("problems", None)
+        observation, info = super().reset(seed=seed, options=options)
+        for row, one in enumerate(self.envs):
+            if problems is not None and problems[row] >= 0:
+                one.unwrapped.tokens[0] = int(problems[row])  # type: ignore[attr-defined]
+                observation["tokens"][row, 0] = problems[row]
+        return observation, info
+
+
+def test_problems_of_a_foreign_environment_are_chosen_where_it_has_them() -> None:
+    env = Chosen([CountUp] * 3, autoreset_mode=AutoresetMode.DISABLED)
+    agent = GRPO(tiny_policy(), GRPOConfig(problems_per_step=4, group_size=3))
+    played, _ = agent.collect(env, 0)
+    wanted = [episode.problem for episode in agent.episodes(env, 0)]
+    assert [int(one.tokens[0]) for one in played] == wanted
+    assert len(set(wanted)) == 4
+
+
+def test_an_evaluation_of_a_foreign_environment_can_be_repeated() -> None:
+    class Drawn(DrawnPrompt):
+        """Its end is drawn, too."""
+
+        def step(self, action: Any) -> Any:
+            observation, reward, terminated, truncated, info = super().step(action)
+            return observation, reward + float(self.np_random.random()), terminated, truncated, info
+
+    found = [
+        evaluate(Chosen([Drawn] * rows, autoreset_mode=AutoresetMode.DISABLED), tiny_policy(), samples=3)
+        for rows in (2, 5)
+    ]
+    assert found[0].score == found[1].score
+    first = [one.tokens.tolist() for one in found[0].trajectories]
+    assert first == [one.tokens.tolist() for one in found[1].trajectories]
+
+
+def test_the_reward_that_step_returns_is_what_counts() -> None:
+    def env() -> Any:
+        return gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=3, n=2)
+
+    policy = playing_policy(env())
+    episodes = [Episode(0, n, n) for n in range(8)]
+    plain = rollout(env(), policy, episodes)
+    tenfold = rollout(TransformReward(env(), lambda reward: 10 * reward), policy, episodes)
+    assert any(one.score > 0 for one in plain)
+    for one, other in zip(plain, tenfold, strict=True):
+        assert other.tokens.tolist() == one.tokens.tolist()
+        assert other.rewards.tolist() == pytest.approx((10 * one.rewards).tolist())
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_wrapper_that_hides_wait_is_looked_at_again(wrapped: bool) -> None:
+    """The verdicts come in the background; the wrapper's reward still counts."""
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=2, tokenizer="char", verification="deferred")
+    policy = playing_policy(env)
+    episodes = [Episode(n, n, n) for n in range(6)]
+    played = rollout(TransformReward(env, lambda reward: reward + 2) if wrapped else env, policy, episodes)
+    env.close()
+    assert all(one.verdict is not None for one in played)
+    extra = [one.score - one.verdict.score for one in played if one.verdict is not None]
+    assert all((more >= 2) == wrapped for more in extra)
 
 
 def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_episodes() -> None:

@@ -62,9 +62,11 @@ from tests.agents.agent_cases import (
     timeless,
 )
 from tests.agents.trajectories import scored, tiny_policy
-from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
+from verifiers import CheckpointError, InvalidArgumentError, Outcome, UnknownNameError, Verdict
 
 EVERY_CASE = pytest.mark.parametrize("case", CASES)
+ONE_STEP = ("reinforce", "rloo", "remax", "a2c", "trpo", "npg", "opo")
+"""Agents that make one optimiser step on each batch."""
 EVERY_AGENT = pytest.mark.parametrize("name", AGENTS)
 
 
@@ -90,9 +92,9 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
 @EVERY_CASE
 def test_rows_of_a_broken_verifier_change_not_a_bit(case: str) -> None:
     """Not the weights, nor a metric: in baselines, advantages, denominators and critics they do not exist."""
-    epochs = {} if case.split("/")[0] in ("trpo", "npg", "opo") else {"epochs": 2}
+    epochs = {} if case.split("/")[0] in ONE_STEP else {"epochs": 2}
     found: list[tuple[dict[str, float], Tensor]] = []
-    for rows in ([], broken_rows(1, [0, 1, 9, 9, 9]), broken_rows(2, [0, 1, 9, 9, 9])):
+    for rows in ([], broken_rows(1, [0, 1, 2, 3, 9, 9, 9, 9]), broken_rows(2, [0, 1, 2, 3, 9, 9, 9, 9])):
         agent = make_agent(case, **epochs)
         good = some_batch(agent.policy)
         mixed = [*rows[:1], *good[:5], *rows[1:3], *good[5:], *rows[3:]]
@@ -435,6 +437,122 @@ def test_a_policy_acts_in_a_plain_gymnasium_loop() -> None:
     assert info["verdict"] is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("GridWorld", {"n": 2, "max_new_tokens": 30}), ("Addition", {"tokenizer": "char", "max_new_tokens": 5})],
+)
+def test_an_agent_acts_in_a_plain_gymnasium_loop(name: str, settings: dict[str, Any]) -> None:
+    """And keeps to the legal tokens, though it would rather take others."""
+    env = gymnasium.make(f"rlvr/{name}-v0", **settings)
+    policy = playing_policy(gymnasium.make_vec(f"rlvr/{name}-v0", num_envs=1, **settings))
+    agent = make_agent("ppo", policy)
+    for seed in range(5):
+        observation, info = env.reset(seed=seed)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = agent.act(observation, action_mask=info.get("action_mask"))
+            observation, _, terminated, truncated, info = env.step(int(action.tokens[0]))
+        assert info["verdict"] is not None
+
+
+def test_an_agent_acts_with_the_mask_and_rows_that_it_is_given() -> None:
+    agent = make_agent("grpo")
+    observation: Any = {"tokens": np.full((3, 6), 3, dtype=np.int32), "length": np.full(3, 2, dtype=np.int32)}
+    mask = np.zeros((3, agent.policy.vocab_size), dtype=np.int8)
+    mask[[0, 1, 2], [4, 9, 7]] = 1
+    action = agent.act(observation, action_mask=mask, rows=np.array([True, False, True]))
+    assert (action.tokens[0, 0], action.tokens[2, 0]) == (4, 7)
+    assert action.counts.tolist() == [1, 0, 1]
+
+
+# Groups
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo", "opo", "gspo", "maxrl", "pass-at-k", "reinforce++/baseline"])
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1, 2, 3], "4 groups of 1 to 1: group 0 has 1"),
+        ([0, 0, 0, 1, 1], "2 groups of 2 to 3: group 1 has 2"),
+        ([0, 0, 5], "2 groups of 1 to 2: group 5 has 1"),
+    ],
+)
+def test_groups_that_can_not_be_compared_are_refused_before_any_pass(
+    name: str, groups: list[int], message: str
+) -> None:
+    agent = make_agent(name)
+    before = all_weights(agent)
+    rows = [scored(float(number % 2), length=4, group=group) for number, group in enumerate(groups)]
+    with pytest.raises(InvalidArgumentError, match=message):
+        agent.update(rows)
+    assert agent.steps == 0
+    assert torch.equal(all_weights(agent), before)
+
+
+def test_an_agent_that_compares_no_groups_takes_any() -> None:
+    agent = make_agent("reinforce")
+    agent.update([scored(float(group), length=4, group=group) for group in (0, 1, 1)])
+    assert agent.steps == 1
+
+
+class Penalised(BestOfGroup):
+    """Holds every token's log-probability down, whatever its advantage."""
+
+    name = "penalised"
+    vanishes_without_advantage = False
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        return logprobs
+
+
+def test_an_agent_whose_loss_needs_no_advantage_learns_from_every_row() -> None:
+    rows = some_batch(tiny_policy())
+    found = []
+    for skip in (True, False):
+        config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9, skip_zero_advantages=skip))
+        found.append(Penalised(tiny_policy(), config).update(rows)["grad_norm"])
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    vanishing = type("Vanishing", (Penalised,), {"vanishes_without_advantage": True})
+    config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9))
+    assert vanishing(tiny_policy(), config).update(rows)["grad_norm"] < 0.9 * found[0]
+
+
+@EVERY_CASE
+def test_the_advantages_of_an_update_can_be_had_by_themselves(case: str) -> None:
+    """Nothing changes by asking for them, and what is left of `update` after them is `optimize`."""
+    agent = make_agent(case)
+    rows = some_batch(agent.policy)
+    before = all_weights(agent)
+    batch, advantages = agent.compute_advantages(rows)
+    assert advantages.shape == batch.tokens.shape
+    assert (batch.value_targets is None) == (agent.critic is None)
+    assert torch.equal(all_weights(agent), before)
+    assert agent.steps == 0
+    agent.optimize(batch, advantages)
+    other = make_agent(case)
+    other.update(rows)
+    assert torch.equal(all_weights(agent), all_weights(other))
+
+
+def parted(parts: dict[str, Any]) -> Trajectory:
+    """An episode whose verdict has these parts."""
+    return dataclasses.replace(scored(1.0, length=4), verdict=Verdict(1.0, Outcome.SCORED, detail={"parts": parts}))
+
+
+def test_gdpo_refuses_scores_of_other_parts_or_weights_than_before() -> None:
+    agent = make_agent("gdpo")
+    part = {"score": 1.0, "weight": 1.0}
+    agent.check_episode(parted({"a": part, "b": part}))
+    agent.check_episode(parted({"a": {**part, "score": 0.0}, "b": part}))
+    for parts in ({"a": part}, {"b": part, "a": part}, {"a": part, "b": {**part, "weight": 2.0}}):
+        with pytest.raises(InvalidArgumentError, match=r"the same in every verdict.* came with the weights"):
+            agent.check_episode(parted(parts))
+        with pytest.raises(InvalidArgumentError, match="came with the weights"):
+            agent.update([parted({"a": part, "b": part}), parted(parts)])
+    with pytest.raises(InvalidArgumentError, match="GDPO needs a score of several parts"):
+        agent.check_episode(parted({"a": 1.0, "b": 0.5}))
+
+
 # Mistakes are named before anything is played
 
 
@@ -516,6 +634,10 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "has to be positive: set kl_placement='loss'"),
         (GDPOConfig, {"truncation": "fixed-reward"}, "compares the parts of a score"),
         (OPOConfig, {"epochs": 2}, "exactly on-policy"),
+        (ReinforceConfig, {"epochs": 2}, "its loss has no ratio .* got epochs=2 and minibatches=1"),
+        (RLOOConfig, {"minibatches": 2}, "its loss has no ratio"),
+        (ReMaxConfig, {"epochs": 3}, "its loss has no ratio"),
+        (A2CConfig, {"minibatches": 2}, "its loss has no ratio"),
         (A2CConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
         (A2CConfig, {"steps_ahead": 0}, "steps_ahead is at least 1"),
         (A2CConfig, {"trace_decay": 1.1}, r"trace_decay is in \[0, 1\]"),
@@ -614,15 +736,6 @@ def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil:
     kept = latest_checkpoint(tmp_path / "run")
     assert kept is not None
     assert kept.name == "step-000002"
-
-
-def test_groups_and_greedy_baselines_need_problems_that_can_be_chosen() -> None:
-    from tests.agents.test_adapter import foreign
-
-    with pytest.raises(InvalidArgumentError, match="needs an environment with num_problems"):
-        make_agent("grpo").learn(foreign(2), steps=1)
-    with pytest.raises(InvalidArgumentError, match="answers each problem twice"):
-        make_agent("remax").learn(foreign(2), steps=1)
 
 
 def test_a_policy_that_is_greedy_cannot_learn() -> None:

@@ -173,7 +173,7 @@ def test_a_critic_learns_the_returns_of_a_batch(kind: str, rate: float) -> None:
     agent = make_agent("a2c", trace_decay=1.0, critic=CriticConfig(kind, critic_learning_rate=rate))  # type: ignore[arg-type]
     before = [parameter.detach().clone() for parameter in agent.policy.parameters()]
     batch, _ = prepared(agent, make_batch(rows))
-    errors = [agent.learner.fit_critic(batch) for _ in range(40)]
+    errors = [agent.learner.fit_critic(batch)["loss/value"] for _ in range(40)]
     assert errors[0] == pytest.approx(0.5 * np.mean([prompt**2 for prompt in range(4)]))
     assert errors[-1] < 0.1 * errors[0]
     after, _ = prepared(agent, make_batch(rows))
@@ -181,6 +181,21 @@ def test_a_critic_learns_the_returns_of_a_batch(kind: str, rate: float) -> None:
     assert batch.value_targets is not None
     assert explained_variance(after.values, batch.value_targets, batch.loss_mask) > 0.8
     assert all(torch.equal(one, other) for one, other in zip(before, agent.policy.parameters(), strict=True))
+
+
+def test_a_fit_whose_gradient_is_not_finite_is_left_out_and_counted() -> None:
+    rows = [trajectory([0, 1], rewards=[0, 1.0], group=group) for group in range(4)]
+    agent = make_agent("a2c", critic=CriticConfig(critic_learning_rate=0.02))
+    batch, _ = prepared(agent, make_batch(rows))
+    assert agent.critic is not None
+    assert batch.value_targets is not None
+    good = agent.learner.fit_critic(batch)
+    assert (good["nonfinite_gradients"], good["learning_rate/critic"]) == (0, 0.02)
+    assert good["grad_norm/critic"] > 0
+    before = [weight.detach().clone() for weight in agent.critic.parameters()]
+    batch.value_targets[0, 1] = math.nan
+    assert agent.learner.fit_critic(batch)["nonfinite_gradients"] == 1
+    assert all(torch.equal(*pair) for pair in zip(before, agent.critic.parameters(), strict=True))
 
 
 def test_explained_variance_by_hand() -> None:

@@ -212,14 +212,6 @@ def test_the_controller_finds_the_coefficient_that_holds_the_target() -> None:
     assert controller.coefficient == pytest.approx(0.2, rel=1e-6)
 
 
-def test_the_controller_is_restored() -> None:
-    first = AdaptiveKLController(0.05)
-    first.update(0.3, 64)
-    second = AdaptiveKLController(0.05)
-    second.load_state_dict(first.state_dict())
-    assert second.update(0.2, 64) == first.update(0.2, 64)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -291,9 +291,9 @@ def test_broken_rows_change_not_a_bit(
     make: Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO], aggregation: Aggregation
 ) -> None:
     generator = np.random.default_rng(0)
-    good = some_trajectories(11)
-    broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 8)]
-    mixed = [broken[0], *good[:5], broken[1], *good[5:], broken[2]]
+    good = some_trajectories(12)
+    broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
+    mixed = [broken[0], *good[:5], *broken[1:4], *good[5:], *broken[4:]]
     kept = torch.tensor([not one.broken for one in mixed])
     agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
 
@@ -508,7 +508,7 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     spoiled = advantages.clone()
     spoiled[tuple(batch.loss_mask.nonzero()[5])] = bad
     metrics = learner.step(batch, spoiled, plain, aggregation=Aggregation.TOKEN_MEAN)
-    assert metrics["skipped"] == 1
+    assert (metrics["skipped"], metrics["nonfinite_gradients"]) == (1, 1)
     assert not math.isfinite(metrics["grad_norm"])
     assert not math.isfinite(metrics["loss"])
     assert largest_difference(weights(policy), before) == 0
@@ -516,7 +516,8 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     assert all(torch.equal(after[key]["exp_avg"], moment) for key, moment in moments.items())
 
     # The next step is as if the bad one had not been.
-    assert learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)["skipped"] == 0
+    metrics = learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert (metrics["skipped"], metrics["nonfinite_gradients"]) == (0, 0)
     other.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
     assert largest_difference(weights(policy), weights(twin)) == 0
 

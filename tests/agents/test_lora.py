@@ -23,6 +23,7 @@ from agents import (
     make_batch,
     rollout,
 )
+from agents.lora import merged
 from agents.passes import token_logprobs
 from rlvr_envs import CharTokenizer
 from tests.agents.test_adapter import foreign
@@ -85,6 +86,45 @@ def test_a_checkpoint_goes_on_and_is_a_model_like_any_other(tmp_path: Path) -> N
     assert first == second
     with pytest.raises(CheckpointError, match=r"the model has no adapter, and the checkpoint at .* has one"):
         GRPO(tiny_policy(), agent.config).load(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rank": 3}, r"the shape of .*lora_A.* is \(2, \d+\) there and \(3, \d+\) here"),
+        ({"alpha": 8}, "its alpha is 4 there and 8 here"),
+        ({"targets": ("q_proj",)}, r"the shape of .*lora_.* is \(.*\) there and None here"),
+        ({"base": 1.01}, "its checksum of its base is .* there and .* here"),
+    ],
+)
+def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    agent = trained(adapted())
+    agent.save(tmp_path / "saved")
+    plain = tiny_policy().model
+    with torch.no_grad():
+        plain.get_output_embeddings().weight.mul_(change.get("base", 1.0))
+    settings = {"rank": 2, "alpha": 4, **{name: value for name, value in change.items() if name != "base"}}
+    other = GRPO(CausalLMPolicy(add_lora(plain, **settings)), agent.config)
+    before = [weight.detach().clone() for weight in other.policy.model.parameters()]
+    with pytest.raises(CheckpointError, match=message):
+        other.load(tmp_path / "saved")
+    assert all(torch.equal(*pair) for pair in zip(before, other.policy.model.parameters(), strict=True))
+    assert other.steps == 0
+
+
+def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
+    policy = trained(adapted()).policy
+    before = {name: weight.detach().clone() for name, weight in policy.model.named_parameters()}
+    copied = merged(policy.model, device="cpu")
+    assert not {id(weight) for weight in copied.parameters()} & {id(weight) for weight in policy.model.parameters()}
+    assert not any("lora_" in name for name, _ in copied.named_parameters())
+    tokens = torch.arange(8)[None]
+    with torch.no_grad():
+        torch.testing.assert_close(copied(tokens).logits, merged(policy.model)(tokens).logits, rtol=0, atol=0)
+        torch.testing.assert_close(copied(tokens).logits, policy.model(tokens).logits, rtol=0, atol=1e-5)
+    assert all(torch.equal(weight, before[name]) for name, weight in policy.model.named_parameters())
 
 
 def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ def test_a_batch_of_episodes_by_hand() -> None:
     assert found[f"outcomes/{Outcome.SCORED}"] == pytest.approx(5 / 6)
     assert found[f"outcomes/{Outcome.VERIFIER_ERROR}"] == pytest.approx(1 / 6)
     assert found[f"outcomes/{Outcome.CORRECT}"] == 0
+    counts = {outcome: found[f"outcome_counts/{outcome}"] for outcome in Outcome}
+    assert {outcome for outcome, count in counts.items() if count} == {Outcome.SCORED, Outcome.VERIFIER_ERROR}
+    assert (counts[Outcome.SCORED], counts[Outcome.VERIFIER_ERROR]) == (5, 1)
 
 
 def test_equal_scores_that_are_no_dyadic_numbers_have_no_spread() -> None:
@@ -54,6 +57,12 @@ def test_parts_of_a_score_are_reported_each() -> None:
     assert found["rewards/one/mean"] == 0.5
     assert found["rewards/two/mean"] == 0.5  # 0 and 1, of weight 0.5
     assert found["rewards/one/std"] == pytest.approx(np.std([1, 0], ddof=1))
+
+
+def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:
+    for parts in ({"one": 1.0}, {"one": {"weight": 1.0}}, {"one": "text"}, {}, None):
+        verdict = Verdict(1.0, Outcome.SCORED, detail={"parts": parts})
+        assert trajectory([0, 1], rewards=[0, 1.0], verdict=verdict).reward_parts == {}
 
 
 def test_without_a_valid_episode_there_is_no_mean() -> None:
@@ -101,11 +110,26 @@ def test_the_metrics_of_a_pass_by_hand() -> None:
 
 
 def test_optimiser_steps_are_merged_to_one_line() -> None:
-    first = {"loss": 1.0, "skipped": 0.0, "ratio/max": 1.5, "ratio/min": 0.9, "sampling/kl": 0.1}
-    second = {"loss": 3.0, "skipped": 1.0, "ratio/max": 1.2, "ratio/min": 0.5, "sampling/kl": 0.9}
+    first = {
+        "loss": 1.0,
+        "skipped": 0.0,
+        "nonfinite_gradients": 0.0,
+        "ratio/max": 1.5,
+        "ratio/min": 0.9,
+        "sampling/kl": 0.1,
+    }
+    second = {
+        "loss": 3.0,
+        "skipped": 1.0,
+        "nonfinite_gradients": 1.0,
+        "ratio/max": 1.2,
+        "ratio/min": 0.5,
+        "sampling/kl": 0.9,
+    }
     assert merge([first, second, {"skipped": 1.0}]) == {
         "loss": 2.0,
         "skipped": 2.0,
+        "nonfinite_gradients": 1.0,
         "ratio/max": 1.5,
         "ratio/min": 0.5,
         "sampling/kl": 0.1,
@@ -128,8 +152,11 @@ def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
     agent = make_agent(case)
     metrics = agent.update(some_batch(agent.policy))
     wanted = {"loss", "entropy", "ratio/mean", "grad_norm", "advantages/std", "sampling/kl", "skipped", "tokens"}
+    wanted |= {"nonfinite_gradients"}
     if agent.critic is not None:
-        wanted |= {"explained_variance", "loss/value"}
+        wanted |= {"explained_variance", "loss/value", "grad_norm/critic"}
+    if case in ("trpo", "npg"):
+        wanted |= {"learning_rate/critic"}
     if agent.reference is not None:
         wanted |= {"kl", "kl_coefficient", "loss/kl", "loss/policy"}
     if case in ("ppo", "grpo/kl", "dapo", "gspo"):

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.adapter import num_problems
 from agents.evaluation import _EVALUATION
-from agents.problems import episode_seeds, episodes_of_step, num_problems, problems_of_step
+from agents.problems import episode_seeds, episodes_of_step, problems_of_step
 from agents.sampling import uniforms
 from tests.agents.test_sampling import WORD, splitmix
 from tests.envs.helpers import PROBLEMS, vector_env
-from verifiers import InvalidArgumentError
 
 SIZES = st.integers(1, 30)
 
@@ -120,11 +120,14 @@ def test_an_environment_that_does_not_say_its_size_draws_by_itself() -> None:
     assert len({episode.seed for episode in episodes}) == 6
 
 
-def test_groups_need_problems_that_can_be_chosen() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"group_size=3 needs an environment with num_problems.*Endless has none"
-    ):
-        episodes_of_step(Endless(), 0, 2, 3, 0)
+def test_members_of_a_group_share_the_seed_of_an_environment_that_draws() -> None:
+    seeds = [[episode.env_seed for episode in episodes_of_step(Endless(), step, 2, 3, 0)] for step in range(50)]
+    for one in seeds:
+        assert one == [one[0]] * 3 + [one[3]] * 3
+    assert len({seed for one in seeds for seed in one}) == 100
+    assert seeds[7] == [episode.env_seed for episode in episodes_of_step(Endless(), 7, 2, 3, 0)]
+    assert seeds[7] != [episode.env_seed for episode in episodes_of_step(Endless(), 7, 2, 3, 1)]
+    assert {episode.env_seed for episode in episodes_of_step(vector_env(1), 0, 2, 3, 0)} == {None}
 
 
 def test_num_problems_looks_through_wrappers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import gymnasium
@@ -147,6 +148,41 @@ def test_a_broken_verifier_is_counted_and_left_out_of_the_means() -> None:
     assert trajectories[1].verdict.outcome is Outcome.VERIFIER_ERROR
     summary = summarize(trajectories)
     assert (summary["reward"], summary["verifier_errors"]) == (1.0, 1.0)
+
+
+class Wide(Scripted):
+    """Says what each of its tokens was chosen from, or does not."""
+
+    says = False
+
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+        action = super().act(observation, rows=rows)
+        kept = np.zeros((*action.tokens.shape, 257), dtype=bool)
+        kept[..., [A, B, EOS]] = True
+        return dataclasses.replace(action, kept=np.packbits(kept, axis=-1) if self.says else None)
+
+
+def only_ab(tokens: Any, prompt_length: int) -> NDArray[np.int8]:
+    mask = np.zeros(257, dtype=np.int8)
+    mask[[A, B, EOS]] = 1
+    return mask
+
+
+def test_masks_of_later_tokens_are_told_by_the_policy_or_refused() -> None:
+    """The environment tells those of the next token alone; a mask that no token was chosen from allows all."""
+    acting = Wide([A, B, EOS], width=3)
+    with pytest.raises(InvalidArgumentError, match=r"gives 3 tokens at once, and the environment limits tokens"):
+        rollout(vector_env(2, legal_actions=only_ab), acting, EPISODES[:3])
+    acting.says = True
+    played = [
+        *rollout(vector_env(2, legal_actions=only_ab), acting, EPISODES[:5]),
+        *rollout(vector_env(2, legal_actions=only_ab), Scripted([A, B, EOS]), EPISODES[:5]),
+    ]
+    for one in played:
+        assert one.action_masks is not None
+        masks = np.unpackbits(one.action_masks, axis=-1, count=257).astype(bool)
+        assert masks[~one.policy_mask].all()
+        assert (masks[one.policy_mask] == only_ab(None, 0).astype(bool)).all()
 
 
 def test_episodes_announce_their_seeds() -> None:

@@ -71,11 +71,10 @@ TWO_PARTS = {
 
 @dataclass(frozen=True)
 class Lesson:
-    """How an agent is taught the maze. Chosen once, by a few runs with other seeds."""
+    """How an agent is taught the maze."""
 
-    steps: int = 60
     learning_rate: float = 1e-2
-    episodes: int = 32
+    episodes: int = 64
     """In each step, in groups of 8 where the agent compares completions."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of the agent's config."""
@@ -83,51 +82,68 @@ class Lesson:
     """Of the environment that it learns in."""
 
 
-NATURAL = {"max_kl": 0.05, "cg_iterations": 5, "value_steps": 3}
+NATURAL = Lesson(episodes=128, settings={"max_kl": 0.02, "cg_iterations": 5, "value_steps": 3})
 LESSONS = {
-    "reinforce": Lesson(),
+    "reinforce": Lesson(5e-3, 128),
     "rloo": Lesson(),
     "remax": Lesson(),
-    "a2c": Lesson(70, settings={"entropy_coefficient": 0.0}),  # the bonus would keep it from choosing for sure
-    "npg": Lesson(90, settings=NATURAL),
-    "trpo": Lesson(60, settings=NATURAL),
-    "ppo": Lesson(60, 3e-3, 64, settings={"epochs": 2}),
+    "a2c": Lesson(5e-3, 128, settings={"entropy_coefficient": 0.0}),  # the bonus would keep it from choosing for sure
+    "npg": NATURAL,
+    "trpo": NATURAL,
+    "ppo": Lesson(5e-3, settings={"epochs": 2, "minibatches": 2}),
     "grpo": Lesson(),
     "dr-grpo": Lesson(settings={"max_tokens": 12}),
     "dapo": Lesson(),
     "reinforce++": Lesson(),
     "opo": Lesson(),
-    "gspo": Lesson(learning_rate=2e-2),
+    "gspo": Lesson(2e-2),
     "cispo": Lesson(),
-    "gdpo": Lesson(80, training=TWO_PARTS),
-    "maxrl": Lesson(80, training=TWO_PARTS),  # it needs scores of at least 0
-    "pass-at-k": Lesson(80, settings={"k": 2}),  # with k=4 one success in four is enough
+    "gdpo": Lesson(training=TWO_PARTS),
+    "maxrl": Lesson(training=TWO_PARTS),  # it needs scores of at least 0
+    "pass-at-k": Lesson(settings={"k": 2}),  # with k=4 one success in four is enough
 }
+STEP_REWARD = -0.5
+"""Without it walking about is worth as much as any walk that is cut off, and agents may stay with that."""
+MOST_STEPS = 150
 
 
-def taught(name: str, lesson: Lesson, env_id: str = MAZE, **options: Any) -> Agent:
-    """An agent after its lesson, from random weights."""
-    env = gymnasium.make_vec(env_id, num_envs=64, copy=False, **options, **lesson.training)
+def teacher(name: str, lesson: Lesson, seed: int = 0, **options: Any) -> tuple[Agent, Any]:
+    """An agent with random weights, and the environment that it learns in."""
+    env = gymnasium.make_vec(MAZE, num_envs=64, copy=False, **{**options, **lesson.training})
     kind, config = agent_classes(name)
     grouped = next(each.default for each in dataclasses.fields(config) if each.name == "group_size") > 1
     group = 8 if grouped else 1
     agent = kind(
-        tiny_policy(env),
+        tiny_policy(env, seed),
         config(
             problems_per_step=lesson.episodes // group,
             group_size=group,
+            seed=seed,
             learner=LearnerConfig(learning_rate=lesson.learning_rate, micro_batch_size=512),
             **lesson.settings,
         ),
     )
-    agent.learn(env, steps=lesson.steps)
-    return agent
+    return agent, env
 
 
-def tiny_policy(env: Any) -> CausalLMPolicy:
+def steps_to_learn(name: str, lesson: Lesson, seed: int = 0) -> int | None:
+    """The training steps, in tens, until sampled and greedy returns are at least 95 % of the optimum; None if never."""
+    step_reward = 0.0 if lesson.training else STEP_REWARD
+    agent, env = teacher(name, lesson, seed, step_reward=step_reward)
+    trial = gymnasium.make_vec(MAZE, num_envs=256, copy=False, step_reward=step_reward)
+    enough = 0.95 * float(exact.optimal_returns(trial.unwrapped)[0])
+    for steps in range(10, MOST_STEPS + 1, 10):
+        agent.learn(env, steps=steps)
+        sampled, greedy = agent.evaluate(trial, samples=256), agent.evaluate(trial, greedy=True)
+        if min(sampled.score, greedy.score) >= enough:
+            return steps
+    return None
+
+
+def tiny_policy(env: Any, seed: int = 0) -> CausalLMPolicy:
     vocab_size = env.unwrapped.streams.vocab_size
     return CausalLMPolicy(
-        tiny_model(vocab_size, layers=1, hidden_size=32, heads=2, intermediate_size=64, max_tokens=32)
+        tiny_model(vocab_size, layers=1, hidden_size=32, heads=2, intermediate_size=64, max_tokens=32, seed=seed)
     )
 
 
@@ -137,13 +153,8 @@ def test_every_agent_has_a_lesson() -> None:
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_every_agent_reaches_95_percent_of_the_optimal_return(name: str) -> None:
-    """From random weights, which walk about and return -1 on average, in the maze as it is."""
-    env = gymnasium.make_vec(MAZE, num_envs=256, copy=False)
-    optimal = float(exact.optimal_returns(env.unwrapped)[0])
-    assert optimal == 10
-    agent = taught(name, LESSONS[name])
-    assert agent.evaluate(env, samples=256).score >= 0.95 * optimal
-    assert agent.evaluate(env, greedy=True).score >= 0.95 * optimal
+    """From random weights, which walk about and seldom find the goal."""
+    assert steps_to_learn(name, LESSONS[name]) is not None
 
 
 # Estimators against dynamic programming
@@ -376,7 +387,7 @@ CORRIDOR = """
 
 
 @pytest.mark.parametrize(
-    ("critic", "learning_rate", "trace_decay", "bound"), [("head", 0.3, 0.5, 0.25), ("separate", 3e-3, 1.0, 0.15)]
+    ("critic", "learning_rate", "trace_decay", "bound"), [("head", 0.3, 1.0, 0.35), ("separate", 3e-3, 1.0, 0.15)]
 )
 def test_a_critic_learns_the_exact_values_of_a_fixed_policy(
     critic: Any, learning_rate: float, trace_decay: float, bound: float

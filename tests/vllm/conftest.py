@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-ENGINE_ARGS = {"enforce_eager": True, "max_model_len": 64, "block_size": 32, "max_num_seqs": 64}
+ENGINE_ARGS = {
+    "enforce_eager": True,
+    "max_model_len": 64,
+    "block_size": 32,
+    "max_num_batched_tokens": 64,  # fewer than the prompts of most tests have together
+    "max_num_seqs": 64,
+}
 ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 

@@ -65,6 +65,7 @@ class TorchEngine:
             if sampling.allowed_tokens is not None:
                 allowed[:] = False
                 allowed[list(sampling.allowed_tokens)] = True
+            allowed[list(sampling.forbidden_tokens)] = False
             if sampling.temperature == 0:
                 tokens.append(int(logits.masked_fill(~allowed, -torch.inf).argmax()))
                 logprobs.append(0.0)

@@ -24,7 +24,7 @@ from agents.policies.vllm_process import ProcessEngine
 from agents.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
-from tests.vllm.test_policy import digits, learner_logprobs, shift
+from tests.vllm.test_policy import FEW, MOST, learner_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError, InvalidArgumentError
 
@@ -98,10 +98,11 @@ def test_the_environment_drops_what_follows_its_stop_string(engine: Any) -> None
         assert mine.terminated == (mine.tokens[-1] in (TOKENIZER.eos_token, TOKENIZER.encode("3")[0]))
 
 
-def test_a_fixed_mask_is_sampled_from(engine: Any) -> None:
-    policy, env = learner(temperature=2.0), world(6, legal_actions=digits())
+@pytest.mark.parametrize("characters", [MOST, FEW])
+def test_a_fixed_mask_is_sampled_from(engine: Any, characters: str) -> None:
+    policy, env = learner(temperature=2.0), world(6, legal_actions=only(characters))
     trajectories = rollout(env, synced(policy, env, engine), EPISODES)
-    check_logprobs(trajectories, policy, digits().mask.astype(bool))
+    check_logprobs(trajectories, policy, only(characters).mask.astype(bool))
 
 
 def test_greedy_tokens_are_the_learners(engine: Any) -> None:
@@ -170,6 +171,21 @@ def test_nothing_is_left_in_shared_memory(engine: Any) -> None:
     assert not list(Path("/dev/shm").glob("rlvr-weights-*"))
 
 
+def test_an_interrupted_call_does_not_confuse_the_next(engine: Any) -> None:
+    engine._send("rpc", ("checkpoint_shapes",))  # and nobody waits for the answer
+    policy, env = learner(), world(4)
+    check_logprobs(rollout(env, synced(policy, env, engine), EPISODES), policy)
+
+
+def test_more_prompts_than_fit_into_one_pass_are_sampled(engine: Any) -> None:
+    """On a CPU vLLM dies of a seeded request whose prompt is read in parts."""
+    policy, env = learner(), world(64)
+    count = 64
+    trajectories = rollout(env, synced(policy, env, engine), [Episode(3, index, index) for index in range(count)])
+    assert count * trajectories[0].prompt_length > 64
+    check_logprobs(trajectories, policy)
+
+
 # Agents
 
 
@@ -236,7 +252,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options = [
         *("--enable-scale-out", "--skip-tokenizer-init", "--logprobs-mode", "processed_logprobs"),
         *("--worker-extension-cls", "agents.policies.vllm_worker.WeightLoader"),
-        *("--dtype", "float32", "--max-model-len", "64", "--enforce-eager", "--host", "127.0.0.1", "--port", str(port)),
+        *(
+            "--dtype",
+            "float32",
+            "--max-model-len",
+            "64",
+            "--enforce-eager",
+            "--no-enable-chunked-prefill",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ),
     ]
     variables = {**os.environ, **ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
     variables["PYTHONPATH"] = str(Path(__file__).parents[2])
@@ -262,12 +289,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_server_does_the_same(server: str) -> None:
-    policy, env = learner(temperature=0.7), world(6, legal_actions=digits())
+    policy, env = learner(temperature=0.7), world(6, legal_actions=only(MOST))
     shift(policy)  # so that the server's own weights would not do
     sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(server=server))
     assert sampler.sync()["sampling/probe_difference"] < 1e-5
     trajectories = rollout(env, sampler, EPISODES)
-    check_logprobs(trajectories, policy, digits().mask.astype(bool))
+    check_logprobs(trajectories, policy, only(MOST).mask.astype(bool))
     for mine, theirs in zip(trajectories, rollout(env, sampler, EPISODES[::-1])[::-1], strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
 

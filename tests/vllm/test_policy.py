@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from agents import GRPO, Episode, GRPOConfig, LearnerConfig, ReMax, ReMaxConfig, VLLMConfig, VLLMPolicy, rollout
+from agents import (
+    GRPO,
+    Episode,
+    GRPOConfig,
+    LearnerConfig,
+    ReMax,
+    ReMaxConfig,
+    VLLMConfig,
+    VLLMPolicy,
+    make_batch,
+    rollout,
+)
+from agents.commands.policies import sampler_for
 from agents.importance import Correction
 from agents.policies.weights import checkpoint_weights, fitted
 from rlvr_envs import FixedActions
@@ -98,6 +110,21 @@ def test_the_environment_drops_what_follows_its_stop_string() -> None:
         assert each.tokens[-1] == TOKENIZER.encode("3")[0]
 
 
+def test_an_episode_of_several_turns_is_one_trajectory_of_the_learners_log_probabilities() -> None:
+    policy = learner(temperature=1.0)
+    env = world(
+        3, max_new_tokens=20, interaction=lambda text, problem, turn: "7=" if turn < 2 else None, max_inserted_tokens=4
+    )
+    trajectories = rollout(env, on_torch(policy, env), EPISODES)
+    assert any((~each.policy_mask[each.prompt_length :]).sum() == 4 for each in trajectories)
+    for each in trajectories:
+        mine = each.policy_mask.copy()
+        mine[: each.prompt_length] = False
+        found = np.concatenate([np.zeros(each.prompt_length), learner_logprobs(policy, each)])
+        np.testing.assert_allclose(each.logprobs[mine], found[mine], atol=1e-5)
+        assert (each.logprobs[~mine] == 0).all()
+
+
 def test_requests_stay_within_the_budget_and_the_buffer() -> None:
     policy, env = learner(), world(2)
     sampler = on_torch(policy, env)
@@ -141,16 +168,21 @@ def test_greedy_tokens_are_the_learners_and_have_no_log_probability() -> None:
 # Legal tokens
 
 
-def digits() -> FixedActions:
+MOST, FEW = "0123456789", "27"
+"""An engine is told the others of the first, and these of the second."""
+
+
+def only(characters: str) -> FixedActions:
     mask = np.zeros(TOKENIZER.vocab_size, dtype=np.int8)
-    mask[[EOS, *(TOKENIZER.encode("0123456789"))]] = 1
+    mask[[EOS, *(TOKENIZER.encode(characters))]] = 1
     return FixedActions(mask)
 
 
-def test_a_fixed_mask_is_sampled_from_recorded_and_learned() -> None:
-    policy, env = learner(temperature=2.0), world(4, legal_actions=digits())
+@pytest.mark.parametrize("characters", [MOST, FEW])
+def test_a_fixed_mask_is_sampled_from_recorded_and_learned(characters: str) -> None:
+    policy, env = learner(temperature=2.0), world(4, legal_actions=only(characters))
     trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    legal = digits().mask.astype(bool)
+    legal = only(characters).mask.astype(bool)
     for each in trajectories:
         own = slice(each.prompt_length, None)
         assert legal[each.tokens[own]].all()
@@ -163,8 +195,8 @@ def test_a_fixed_mask_is_sampled_from_recorded_and_learned() -> None:
 def test_masks_that_change_are_refused() -> None:
     policy = learner()
     with pytest.raises(InvalidArgumentError, match="changes within a completion"):
-        on_torch(policy, world(1, legal_actions=lambda tokens, prompt_length: digits().mask))
-    env = world(1, legal_actions=digits())
+        on_torch(policy, world(1, legal_actions=lambda tokens, prompt_length: only(MOST).mask))
+    env = world(1, legal_actions=only(MOST))
     unaware = VLLMPolicy(policy, stop_tokens=[EOS], engine=TorchEngine(policy.model))
     observation, info = env.reset(options={"problems": np.array([0])})
     with pytest.raises(InvalidArgumentError, match="is told once which"):
@@ -173,8 +205,9 @@ def test_masks_that_change_are_refused() -> None:
         on_torch(policy, env).act(observation, action_mask=1 - info["action_mask"])
 
 
-def test_tokens_beyond_the_vocabulary_are_never_sampled() -> None:
-    policy, env = learner(temperature=2.0, spare_tokens=40), world(8)
+@pytest.mark.parametrize("spare", [3, 40])
+def test_tokens_beyond_the_vocabulary_are_never_sampled(spare: int) -> None:
+    policy, env = learner(temperature=2.0, spare_tokens=spare), world(8)
     for each in rollout(env, on_torch(policy, env), EPISODES):
         assert (each.tokens < TOKENIZER.vocab_size).all()
         own = slice(each.prompt_length, None)
@@ -189,6 +222,23 @@ def test_the_kept_tokens_of_top_k_are_recorded() -> None:
         kept = np.unpackbits(each.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
         assert (kept.sum(axis=1) == 3).all()
         assert kept[np.arange(len(kept)), each.tokens[own]].all()
+
+
+def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
+    class Generous(TorchEngine):
+        """Says that it kept every token of the model, as top-k does where it has more to keep than are allowed."""
+
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            everything = list(range(TOKENIZER.vocab_size + 3))
+            found = super().generate(requests, sampling)
+            return [dataclasses.replace(each, kept=[everything] * len(each.tokens)) for each in found]
+
+    policy, env = learner(top_k=100, spare_tokens=3), world(1, legal_actions=only(FEW))
+    sampler = VLLMPolicy.for_env(policy, env, engine=Generous(policy.model))
+    (trajectory,) = rollout(env, sampler, EPISODES[:1])
+    assert trajectory.action_masks is not None
+    kept = np.unpackbits(trajectory.action_masks[-1], count=TOKENIZER.vocab_size)
+    np.testing.assert_array_equal(kept, only(FEW).mask)
 
 
 def test_an_engine_that_does_not_say_what_it_kept_is_refused() -> None:
@@ -335,8 +385,6 @@ def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> N
     config = GRPOConfig(problems_per_step=2, group_size=4)
 
     def weights(agent: GRPO) -> Any:
-        from agents import make_batch
-
         trajectories, _ = agent.collect(env, 0)
         return agent.prepare(make_batch(trajectories)).importance
 
@@ -347,6 +395,27 @@ def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> N
     np.testing.assert_allclose(found[found > 0].numpy(), 1.0, atol=1e-4)
     off = dataclasses.replace(config, importance_correction=Correction.NONE)
     assert weights(GRPO(policy, off, sampler=engine)) is None
+
+
+def test_what_an_engine_sampled_too_rarely_counts_for_more_up_to_the_cap() -> None:
+    class Off(TorchEngine):
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            found = super().generate(requests, sampling)
+            shifts = (0.5, 1.0)  # the first token's weight is then e^0.5, and the second's, e^1, is cut
+            return [
+                dataclasses.replace(each, logprobs=[own - off for own, off in zip(each.logprobs, shifts, strict=False)])
+                for each in found
+            ]
+
+    policy, env = learner(), world(4, max_new_tokens=2)
+    sampler = VLLMPolicy.for_env(policy, env, engine=Off(policy.model))
+    agent = GRPO(policy, GRPOConfig(problems_per_step=1, group_size=4, importance_cap=2.0), sampler=sampler)
+    trajectories, _ = agent.collect(env, 0)
+    weights = agent.prepare(make_batch(trajectories)).importance
+    assert weights is not None
+    for row, each in zip(weights, trajectories, strict=True):
+        expected = [np.exp(0.5), 2.0][: len(each.tokens) - each.prompt_length]
+        np.testing.assert_allclose(row[row > 0].numpy(), expected, rtol=1e-4)
 
 
 def test_remax_takes_its_baseline_from_the_engine_too() -> None:
@@ -361,7 +430,23 @@ def test_remax_takes_its_baseline_from_the_engine_too() -> None:
     assert all(each.baseline is not None for each in trajectories)
 
 
+def test_an_agent_refuses_a_sampler_of_another_policy() -> None:
+    env = world(1)
+    with pytest.raises(InvalidArgumentError, match="the weights of another policy than the one that learns"):
+        GRPO(learner(), GRPOConfig(), sampler=on_torch(learner(), env))
+
+
 # Settings
+
+
+def test_arguments_of_the_command_line_go_to_the_config_or_to_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VLLMPolicy, "for_env", lambda policy, env, config: config)
+    pairs = ["python=/other/bin/python", "sleep=True", "max_model_len=64", "quantization=fp8"]
+    config: Any = sampler_for(learner(), world(1), "vllm", pairs)
+    assert (config.python, config.sleep) == ("/other/bin/python", True)
+    assert config.engine_args == {"max_model_len": 64, "quantization": "fp8"}
+    with pytest.raises(InvalidArgumentError, match="engine 'torch' has no arguments"):
+        sampler_for(learner(), world(1), "torch", ["sleep=True"])
 
 
 def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:

@@ -1,0 +1,38 @@
+"""The states of every global random generator that a run may draw from, for checkpoints.
+
+Nothing here draws from them; callbacks, environments and models of others may.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def random_state() -> dict[str, Any]:
+    """The states of Python's, NumPy's and torch's own generators, as tensors and plain data.
+
+    Those of GPUs are left out as long as nothing has used a GPU: asking for them would set up every one there is.
+    """
+    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+    }
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """Put back what `random_state` gave; what it says of GPUs that are not here is left out."""
+    version, words, gauss_next = state["python"]
+    random.setstate((version, tuple(words), gauss_next))
+    keys, position, has_gauss, gauss = state["numpy"]
+    np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), position, has_gauss, gauss))
+    torch.set_rng_state(state["torch"])
+    here = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for device, each in enumerate(state["cuda"][:here]):
+        torch.cuda.set_rng_state(each, device)

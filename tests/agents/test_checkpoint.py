@@ -1,0 +1,88 @@
+"""Checkpoints by hand: what replaces what, and what they hold beside the weights."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from agents import Run
+from agents.random_state import random_state, set_random_state
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
+from verifiers import InvalidArgumentError
+
+
+def test_saving_again_replaces_what_was_saved(tmp_path: Path) -> None:
+    agent = make_agent("grpo")
+    agent.save(str(tmp_path / "saved"))
+    agent.update(some_batch(agent.policy))
+    agent.save(str(tmp_path / "saved"))
+    other = make_agent("grpo")
+    assert not torch.equal(all_weights(other), all_weights(agent))
+    other.load(str(tmp_path / "saved"))
+    assert torch.equal(all_weights(other), all_weights(agent))
+    assert other.steps == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_a_failure_while_saving_leaves_the_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = make_agent("grpo")
+    agent.save(tmp_path / "saved")
+    agent.update(some_batch(agent.policy))
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "save", full)
+        with pytest.raises(OSError, match="no space left"):
+            agent.save(tmp_path / "saved")
+    other = make_agent("grpo")
+    other.load(tmp_path / "saved")
+    assert other.steps == 0
+    agent.save(tmp_path / "saved")
+    other.load(tmp_path / "saved")
+    assert other.steps == 1
+
+
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidArgumentError, match="holds something else than a checkpoint"):
+        make_agent("grpo").save(tmp_path / "mine")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+
+
+def test_a_run_keeps_the_checkpoint_that_a_step_has(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    env = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env))
+    agent.learn(env, steps=2, run=run, checkpoint_every=1)
+    written = (run.checkpoint_folder(2) / "state.pt").stat().st_mtime_ns
+    agent.learn(env, steps=2, run=run)
+    assert (run.checkpoint_folder(2) / "state.pt").stat().st_mtime_ns == written
+    run.close()
+
+
+def test_every_global_generator_goes_on_where_it_was(tmp_path: Path) -> None:
+    def draw() -> list[float]:
+        gauss = [random.gauss(0, 1), float(np.random.normal()), float(torch.randn(()))]
+        return [*gauss, random.random(), float(np.random.random()), float(torch.rand(()))]
+
+    draw()  # both of the first keep half of a pair of normal numbers
+    agent = make_agent("grpo")
+    agent.save(tmp_path / "saved")
+    expected = draw()
+    assert draw() != expected
+    make_agent("grpo").load(tmp_path / "saved")
+    assert draw() == expected
+
+
+def test_states_of_gpus_that_are_not_here_are_left_out() -> None:
+    state = random_state()
+    here = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    set_random_state({**state, "cuda": [*here, torch.zeros(16, dtype=torch.uint8)]})
+    assert torch.equal(torch.get_rng_state(), state["torch"])
