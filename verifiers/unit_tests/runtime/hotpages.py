@@ -10,82 +10,97 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import operator
 import os
+import signal
 import struct
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from . import syscalls
 
-Pages = range
-"""Page numbers."""
-
 _PRESENT, _FILE, _EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
 """Flags of an entry of /proc/self/pagemap."""
+_FLAGS, _OWN = _PRESENT | _FILE | _EXCLUSIVE, _PRESENT | _EXCLUSIVE
 _PAGE = os.sysconf("SC_PAGESIZE")
 _REGISTER_BUFFERS = 0
 _SIZE_OF_PARAMETERS = 120
 
 
-def pin_written_by(run: Callable[[], None]) -> bool:
-    """Pin this process's pages that a child writes to when it runs a function.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a child does while it is watched."""
+
+    run: Callable[[], object]
+    """What it runs; may not return."""
+    await_end: Callable[[], object]
+    """Waits, in this process, until the child has done all of it."""
+
+
+def pin_written_in(trials: Sequence[Trial]) -> bool:
+    """Pin this process's pages that a child writes to in more than half of the trials.
 
     Returns:
         Whether the system lets this process pin memory, and tells which pages those are.
     """
     try:
-        _pin(_written_by(run))
+        counts = Counter(page for trial in trials for page in _written_in(trial))
+        _pin([page for page, count in counts.items() if 2 * count > len(trials)])
     except OSError:
         return False
     return True
 
 
-def _written_by(run: Callable[[], None]) -> list[Pages]:
-    # The child waits while it is looked at: looking itself would write to memory.
-    finished, release = os.pipe(), os.pipe()
+def _written_in(trial: Trial) -> list[int]:
+    # Another child that does nothing keeps all that is not written to shared, whatever this process itself writes to.
+    children = [_fork(lambda: None), _fork(trial.run)]
+    try:
+        trial.await_end()
+        return list(_own_pages(children[-1]))
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _fork(run: Callable[[], object]) -> int:
+    parent = os.getpid()
     pid = syscalls.fork()
     if pid == 0:
         try:
-            os.close(release[1])
+            syscalls.die_with(parent)
             run()
-            os.write(finished[1], b".")
-            os.read(release[0], 1)
+            signal.pause()
         finally:
             os._exit(0)
-    for descriptor in (finished[1], release[0]):
-        os.close(descriptor)
-    os.read(finished[0], 1)
-    try:
-        return list(_own_pages(pid))
-    finally:
-        for descriptor in (finished[0], release[1]):
-            os.close(descriptor)
-        os.waitpid(pid, 0)
+    return pid
 
 
-def _own_pages(pid: int) -> Iterator[Pages]:
-    """Runs of pages that a forked process has written to: no other process has them."""
+def _own_pages(pid: int) -> Iterator[int]:
+    """Pages that a forked process has written to: no other process has them."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
         for region in maps.read().splitlines():
             bounds, access = region.split()[:2]
             if access == "rw-p":
                 start, stop = (int(bound, 16) // _PAGE for bound in bounds.split("-"))
-                yield from _runs(start, os.pread(pagemap.fileno(), 8 * (stop - start), 8 * start))
+                entries = struct.iter_unpack("=Q", os.pread(pagemap.fileno(), 8 * (stop - start), 8 * start))
+                yield from (page for page, (entry,) in enumerate(entries, start) if entry & _FLAGS == _OWN)
 
 
-def _runs(first: int, entries: bytes) -> Iterator[Pages]:
-    """Runs of present, private, unshared pages, from the entries of the pages from `first` on."""
-    wanted, unwanted = _PRESENT | _EXCLUSIVE, _FILE
-    own = [entry & (wanted | unwanted) == wanted for (entry,) in struct.iter_unpack("=Q", entries)]
-    for is_own, group in itertools.groupby(enumerate(own, first), key=operator.itemgetter(1)):
-        numbers = [number for number, _ in group]
-        if is_own:
-            yield range(numbers[0], numbers[-1] + 1)
+def _runs(pages: Iterable[int]) -> Iterator[range]:
+    """Group numbers into runs without gaps."""
+    for _, group in itertools.groupby(enumerate(sorted(pages)), key=lambda item: item[1] - item[0]):
+        numbers = [number for _, number in group]
+        yield range(numbers[0], numbers[-1] + 1)
 
 
-def _pin(runs: list[Pages]) -> None:
+def _pin(pages: Iterable[int]) -> None:
     ring = syscalls.syscall("io_uring_setup", ctypes.c_uint(1), ctypes.create_string_buffer(_SIZE_OF_PARAMETERS))
-    vectors = b"".join(struct.pack("=QQ", run.start * _PAGE, len(run) * _PAGE) for run in runs)
+    vectors = [struct.pack("=QQ", run.start * _PAGE, len(run) * _PAGE) for run in _runs(pages)]
     syscalls.syscall(
-        "io_uring_register", ctypes.c_int(ring), ctypes.c_uint(_REGISTER_BUFFERS), vectors, ctypes.c_uint(len(runs))
+        "io_uring_register",
+        ctypes.c_int(ring),
+        ctypes.c_uint(_REGISTER_BUFFERS),
+        b"".join(vectors),
+        ctypes.c_uint(len(vectors)),
     )

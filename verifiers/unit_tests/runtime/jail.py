@@ -96,9 +96,7 @@ class Jail:
         os.closerange(len(descriptors), 1 << 30)
         set_limits(limits, self._other_processes)
         if sys.platform == "linux":
-            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
-            if os.getppid() != server:
-                os._exit(1)
+            syscalls.die_with(server)
         if self._filters:
             self._filters[receives_descriptors].install(os.getpid())
 

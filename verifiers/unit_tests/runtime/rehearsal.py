@@ -12,10 +12,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from .candidate import Candidate
 from .channel import Channel, ChannelClosedError
 from .codec import Encoder
+from .hotpages import Trial
 from .program import Program, module_name
 
 _Call = tuple[str, tuple[object, ...]]
@@ -25,11 +27,11 @@ _MODULE = module_name(_FILE)
 
 _ROUNDS = 16
 """More than the interpreter waits for before it specialises code."""
-_SOURCE = '''
+_IMPORTS = '''
 import collections, functools, heapq, itertools, math, random, re, string
 from typing import Any, Dict, List, Optional, Tuple
-
-
+'''
+_WORDS = '''
 def words(text: str, sep: Optional[str] = None) -> Dict[str, int]:
     """Count words.
 
@@ -43,8 +45,8 @@ def words(text: str, sep: Optional[str] = None) -> Dict[str, int]:
             continue
         counts[word] = counts.get(word, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
+'''
+_NUMBERS = '''
 def numbers(values: List[Any]) -> Tuple[List[float], float]:
     squares = [value ** 2 % 7 for value in values if isinstance(value, (int, float))]
     total, index = 0, 0
@@ -57,8 +59,8 @@ def numbers(values: List[Any]) -> Tuple[List[float], float]:
     squares.extend(range(3))
     squares.sort(reverse=True)
     return squares[::-1][1:], round(total / (len(squares) or 1), 2)
-
-
+'''
+_STACK = '''
 class Stack:
     limit = 3
 
@@ -73,12 +75,12 @@ class Stack:
 
     def __len__(self):
         return len(self.items)
-
-
+'''
+_FIBONACCI = '''
 def fibonacci(n: int) -> int:
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-
+'''
+_EVERYTHING = '''
 def everything(text, values, table=None, *rest, **options):
     stack = Stack()
     try:
@@ -112,21 +114,34 @@ def everything(text, values, table=None, *rest, **options):
     return [message, letters, sorted(pairs)[:3], queue.popleft(), found, triples, product, tail, matrix[1], next(generator),
             any(primes), min(primes), bin(6)[2:], hex(255), divmod(7, 2), float("1.5"), tuple(values), count, 1 < 2 <= 3]
 '''
+_SOURCE = _IMPORTS + _WORDS + _NUMBERS + _STACK + _FIBONACCI + _EVERYTHING
+_CALL_WORDS: _Call = ("words", ("The cat, the dog. 12345 a",))
+_CALL_NUMBERS: _Call = ("numbers", ([3, 1.5, -2, "x", True, 10, None],))
+_CALL_FIBONACCI: _Call = ("fibonacci", (6,))
 _CALLS: tuple[_Call, ...] = (
-    ("words", ("The cat, the dog. 12345 a",)),
-    ("numbers", ([3, 1.5, -2, "x", True, 10, None],)),
-    ("fibonacci", (6,)),
+    _CALL_WORDS,
+    _CALL_NUMBERS,
+    _CALL_FIBONACCI,
     ("everything", ("banana split", [3, 1, 2])),
     ("everything", ("orange", [1, 2, 3, 4, 5], {"a": [1, (2, 3)], "b": {1, 2}})),
 )
-_SMALL_SOURCE = """
+_SMALL_SOURCE = '''
 from typing import List
 
 
 def add(numbers: List[int]) -> int:
     return sum(number for number in numbers if number > 1)
-"""
-_SMALL_CALLS: tuple[_Call, ...] = (("add", ([1, 2, 3],)),) * 3
+'''
+_TRIALS: tuple[tuple[str, _Call], ...] = (
+    (_SMALL_SOURCE, ("add", ([1, 2, 3],))),
+    (_IMPORTS + _WORDS, _CALL_WORDS),
+    (_IMPORTS + _NUMBERS, _CALL_NUMBERS),
+    (_FIBONACCI, _CALL_FIBONACCI),
+    (_STACK, ("Stack", ([1, 2],))),
+)
+"""Small programs, each with a call."""
+
+_TRIAL_CALLS = 3
 
 _kept: list[object] = []
 
@@ -138,41 +153,65 @@ def rehearse() -> None:
         RuntimeError: If it fails.
     """
     for _ in range(_ROUNDS):
-        with _stage(_SOURCE, _CALLS) as (run, tester):
-            run()
-            for _ in ("loaded", "resolved", *_CALLS):
-                reply = tester.receive()
-                if reply[0] == "raised":
-                    raise RuntimeError(f"the sample program raised {reply[1]}")
+        with _stage(_SOURCE, _CALLS) as stage:
+            stage.hang_up()
+            with contextlib.suppress(ChannelClosedError):
+                requests, replies, program = stage.descriptors
+                Candidate(Channel(requests, replies)).serve(Program.read(os.dup(program)))
+            stage.await_replies()
     # What is kept holds the names, and with them the caches, that programs will look up.
     _kept.append(sys.modules.pop(_MODULE))
 
 
 @contextlib.contextmanager
-def small_program() -> Iterator[Callable[[], None]]:
-    """Prepare a program that does what every program does, and little else; it runs when the function is called."""
-    with _stage(_SMALL_SOURCE, _SMALL_CALLS) as (run, _):
-        yield run
+def trials(begin: Callable[[tuple[int, int, int]], object]) -> Iterator[list[Trial]]:
+    """Prepare small programs for children to run.
+
+    Args:
+        begin: Makes a process a candidate with these descriptors: requests, replies, program.
+    """
+    with contextlib.ExitStack() as stack:
+        stages = [stack.enter_context(_stage(source, [call] * _TRIAL_CALLS)) for source, call in _TRIALS]
+        yield [Trial(functools.partial(begin, stage.descriptors), stage.await_replies) for stage in stages]
+
+
+@dataclass
+class _Stage:
+    """A tester's requests, waiting to be answered."""
+
+    descriptors: tuple[int, int, int]
+    """The candidate's: requests, replies, program."""
+    tester: Channel
+    expected: int
+    """Replies."""
+    hang_up: Callable[[], object]
+    """Ends the requests."""
+
+    def await_replies(self) -> None:
+        """Wait for the replies.
+
+        Raises:
+            RuntimeError: If the program failed.
+        """
+        for _ in range(self.expected):
+            reply = self.tester.receive()
+            if reply[0] in ("raised", "unloadable"):
+                raise RuntimeError(f"the sample program failed: {reply}")
 
 
 @contextlib.contextmanager
-def _stage(source: str, calls: Sequence[_Call]) -> Iterator[tuple[Callable[[], None], Channel]]:
-    """Prepare a program and a tester's requests; give what runs it, and the channel on which the replies come."""
-    requests, replies = os.pipe(), os.pipe()
-    tester = Channel(replies[0], requests[1])
-    tester.send(["resolve", None, [name for name, _ in calls], []])
-    for name, args in calls:
-        tester.send(["call", name, Encoder(lambda _: None).items(args), []])
-    os.close(requests[1])
-    program = os.memfd_create("rehearsal")
-    os.write(program, json.dumps({"files": {_FILE: source}, "main": _FILE, "seed": "rehearsal"}).encode())
-    try:
-        yield functools.partial(_serve, Channel(requests[0], replies[1]), program), tester
-    finally:
-        for descriptor in (program, requests[0], *replies):
-            os.close(descriptor)
-
-
-def _serve(channel: Channel, program: int) -> None:
-    with contextlib.suppress(ChannelClosedError):
-        Candidate(channel).serve(Program.read(os.dup(program)))
+def _stage(source: str, calls: Sequence[_Call]) -> Iterator[_Stage]:
+    with contextlib.ExitStack() as stack:
+        requests, asking, answering, answers = (
+            stack.enter_context(os.fdopen(end, mode, buffering=0))
+            for pipe in (os.pipe(), os.pipe())
+            for end, mode in zip(pipe, ("rb", "wb"), strict=True)
+        )
+        program = stack.enter_context(os.fdopen(os.memfd_create("rehearsal"), "wb", buffering=0))
+        program.write(json.dumps({"files": {_FILE: source}, "main": _FILE, "seed": "rehearsal"}).encode())
+        tester = Channel(answering.fileno(), asking.fileno())
+        tester.send(["resolve", None, [name for name, _ in calls], []])
+        for name, args in calls:
+            tester.send(["call", name, Encoder(lambda _: None).items(args), []])
+        descriptors = requests.fileno(), answers.fileno(), program.fileno()
+        yield _Stage(descriptors, tester, len(["loaded", "resolved", *calls]), asking.close)

@@ -24,10 +24,10 @@ from typing import Any
 
 from . import candidate, devices, syscalls, tester
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
-from .hotpages import pin_written_by
+from .hotpages import pin_written_in
 from .jail import Jail, raise_stack_limit
 from .limits import Limits
-from .rehearsal import rehearse, small_program
+from .rehearsal import rehearse, trials
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -45,6 +45,7 @@ _RECURSION_LIMIT = 1000 + 20
 _TICK_S = 0.25
 _IDLE_SHARE = 0.004
 """A tick in which candidate and tester together had less than this share of a CPU counts as idle."""
+_TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 _MAX_REQUEST = 4096
 _MAX_DESCRIPTORS = 8
 
@@ -263,19 +264,23 @@ def _warm_up() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    with small_program() as run:
-        pin_written_by(run)
+    with trials(functools.partial(_begin_trial, Jail(frozenset()), os.getpid())) as watched:
+        pin_written_in(watched)
+
+
+def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
+    jail.confine((_NULL, _NULL, _NULL, *descriptors), _TRIAL_LIMITS, server)
+    candidate.answer_calls()
 
 
 def _probe(jail: Jail) -> list[str]:
     """Try in a confined child what must not work, and return what did."""
     reader, writer = os.pipe()
-    limits = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
     server = os.getpid()
     pid = syscalls.fork()
     if pid == 0:
         try:
-            jail.confine((0, 1, 2, writer), limits, server)
+            jail.confine((0, 1, 2, writer), _TRIAL_LIMITS, server)
             os.write(3, " ".join(name for name, attempt in _ATTEMPTS.items() if _works(attempt)).encode() or b"-")
         finally:
             os._exit(0)

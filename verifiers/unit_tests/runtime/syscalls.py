@@ -107,6 +107,13 @@ def prctl(option: int, argument: int) -> None:
     )
 
 
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, and end it now if that has happened already."""
+    prctl(PR_SET_PDEATHSIG, 9)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def fork() -> int:
     """Fork without Python's after-fork hooks, which touch half the heap and double the price.
 
