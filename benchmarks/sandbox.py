@@ -125,7 +125,10 @@ def tree_cpu_s() -> float:
 
 
 def running_descendants(pid: int) -> list[int]:
-    children = [int(c) for path in Path(f"/proc/{pid}/task").iterdir() for c in (path / "children").read_text().split()]
+    children: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the thread has ended meanwhile
+            children += map(int, (thread / "children").read_text().split())
     return [*children, *(pid for child in children for pid in running_descendants(child))]
 
 

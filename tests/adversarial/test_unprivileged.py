@@ -37,7 +37,7 @@ os.execv(command[0], command)
 """
 
 RUN = """
-import ctypes, json, os, struct, sys
+import json, os, sys
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.runtime import seccomp, syscalls
@@ -46,9 +46,7 @@ if denied:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     numbers = syscalls.NUMBERS[syscalls.MACHINE]
     program = [(0x20, 0, 0, 0), (0x15, 0, 1, numbers[denied]), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7FFF0000)]
-    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-    filtered = seccomp._Program(len(program), packed)
-    syscalls.check(syscalls.libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filtered), 0, 0), "prctl")
+    seccomp.Filter(program).install(os.getpid())
 problem = Problem("p", "", CallTests("solve", tuple(CallCase((n,), n * n + 7) for n in range(3, 6))))
 verifier = UnitTestVerifier(timeout_s=0.4, wall_s=6, memory_mib=300, output_mib=2, workers=2)
 verdicts = verifier.verify_batch(sources, [problem] * len(sources))

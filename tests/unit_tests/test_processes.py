@@ -150,7 +150,7 @@ def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
 
 
 DENY = """
-import ctypes, struct
+import os
 from verifiers.unit_tests.runtime import seccomp, syscalls
 def deny(*names):
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -159,9 +159,7 @@ def deny(*names):
     for name in names:
         program += [(0x15, 0, 1, numbers[name]), (0x06, 0, 0, 0x50026)]
     program.append((0x06, 0, 0, 0x7FFF0000))
-    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-    filtered = seccomp._Program(len(program), packed)
-    syscalls.check(syscalls.libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(filtered), 0, 0), "prctl")
+    seccomp.Filter(program).install(os.getpid())
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
@@ -201,6 +199,32 @@ def test_strays_of_an_unisolated_program_are_killed() -> None:
     pid = server_pid(verifier)
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
     verifier.close()
+
+
+def test_strays_of_an_unisolated_program_do_not_survive_a_killed_parent(tmp_path: Path) -> None:
+    stray = tmp_path / "stray"
+    program = f"""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    open({str(stray) + ".part"!r}, "w").write(str(os.getpid()))
+    os.rename({str(stray) + ".part"!r}, {str(stray)!r})
+    time.sleep(1000)
+def f(x): time.sleep(1000)
+"""
+    source = f"""
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+UnitTestVerifier(isolation="none", timeout_s=300)({program!r}, Problem("p", "", CallTests("f", (CallCase((3,), 9),))))
+"""
+    with subprocess.Popen([sys.executable, "-c", source]) as parent:
+        deadline = time.monotonic() + 20
+        while not stray.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.kill()
+    wait_until_gone(int(stray.read_text()))
 
 
 def run_in_a_new_process(source: str) -> list[str]:

@@ -10,6 +10,8 @@ import sysconfig
 from . import landlock, namespaces, seccomp, syscalls
 from .limits import LAYERS, Limits
 
+ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
+"""Kinds of limits, each with its soft and its hard value."""
 MIB = 1 << 20
 _STACK = 64 * MIB
 """Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
@@ -44,6 +46,8 @@ class Jail:
         self.missing: dict[str, str] = {}
         self._filters: dict[bool, seccomp.Filter] = {}
         self._other_processes = 0
+        self._limits: Limits | None = None
+        self._settings: ResourceLimits = ()
         uid = os.getuid()
         self._paths = library_paths()
         if sys.platform == "linux" and wanted:
@@ -80,21 +84,28 @@ class Jail:
         """Whether a child can leave no process behind."""
         return "seccomp" in self.entered
 
+    def settings(self, limits: Limits) -> ResourceLimits:
+        """What `confine` sets, so that it is worked out once and not in every child."""
+        if limits != self._limits:
+            self._limits, self._settings = limits, resource_limits(limits, self._other_processes)
+        return self._settings
+
     def confine(
-        self, descriptors: tuple[int, ...], limits: Limits, server: int, *, receives_descriptors: bool = False
+        self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
     ) -> None:
         """Confine this child: after the call it has these descriptors as 0, 1, 2, …, its limits, and no way back.
 
         Args:
             descriptors: What becomes descriptor 0, 1, 2 and so on; each lies above them all.
-            limits: What the child may use.
+            settings: What the child may use, from `settings`.
             server: Process id of the fork server, with which the child dies.
             receives_descriptors: Whether the child may be sent further descriptors.
         """
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         os.closerange(len(descriptors), 1 << 30)
-        set_limits(limits, self._other_processes)
+        for kind, values in settings:
+            resource.setrlimit(kind, values)
         if sys.platform == "linux":
             syscalls.die_with(server)
         if self._filters:
@@ -113,21 +124,20 @@ def _count_processes(uid: int) -> int:
     return count
 
 
-def set_limits(limits: Limits, other_processes: int) -> None:
-    """Set this process's resource limits, soft and hard alike.
+def resource_limits(limits: Limits, other_processes: int) -> ResourceLimits:
+    """Resource limits of a child, soft and hard alike, none above what this process has.
 
     The CPU limit only backs up the server's own, which is exact and kills first.
     """
-    cpu = int(limits.cpu_s) + 2
-    for kind, value in (
-        (resource.RLIMIT_CPU, cpu),
-        (resource.RLIMIT_AS, limits.memory_mib * MIB),
-        (resource.RLIMIT_FSIZE, limits.output_mib * MIB),
-        (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_NPROC, limits.processes + other_processes),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _lower(kind, value)
+    wanted = {
+        resource.RLIMIT_CPU: int(limits.cpu_s) + 2,
+        resource.RLIMIT_AS: limits.memory_mib * MIB,
+        resource.RLIMIT_FSIZE: limits.output_mib * MIB,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_NPROC: limits.processes + other_processes,
+        resource.RLIMIT_CORE: 0,
+    }
+    return tuple((kind, (_allowed(kind, value),) * 2) for kind, value in wanted.items())
 
 
 def raise_stack_limit() -> None:
@@ -138,7 +148,6 @@ def raise_stack_limit() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (allowed, hard))
 
 
-def _lower(kind: int, value: int) -> None:
+def _allowed(kind: int, value: int) -> int:
     hard = resource.getrlimit(kind)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -27,10 +27,10 @@ _MODULE = module_name(_FILE)
 
 _ROUNDS = 16
 """More than the interpreter waits for before it specialises code."""
-_IMPORTS = '''
+_IMPORTS = """
 import collections, functools, heapq, itertools, math, random, re, string
 from typing import Any, Dict, List, Optional, Tuple
-'''
+"""
 _WORDS = '''
 def words(text: str, sep: Optional[str] = None) -> Dict[str, int]:
     """Count words.
@@ -46,7 +46,7 @@ def words(text: str, sep: Optional[str] = None) -> Dict[str, int]:
         counts[word] = counts.get(word, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 '''
-_NUMBERS = '''
+_NUMBERS = """
 def numbers(values: List[Any]) -> Tuple[List[float], float]:
     squares = [value ** 2 % 7 for value in values if isinstance(value, (int, float))]
     total, index = 0, 0
@@ -59,8 +59,8 @@ def numbers(values: List[Any]) -> Tuple[List[float], float]:
     squares.extend(range(3))
     squares.sort(reverse=True)
     return squares[::-1][1:], round(total / (len(squares) or 1), 2)
-'''
-_STACK = '''
+"""
+_STACK = """
 class Stack:
     limit = 3
 
@@ -75,12 +75,12 @@ class Stack:
 
     def __len__(self):
         return len(self.items)
-'''
-_FIBONACCI = '''
+"""
+_FIBONACCI = """
 def fibonacci(n: int) -> int:
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-'''
-_EVERYTHING = '''
+"""
+_EVERYTHING = """
 def everything(text, values, table=None, *rest, **options):
     stack = Stack()
     try:
@@ -113,7 +113,7 @@ def everything(text, values, table=None, *rest, **options):
     count = text.count("a") + text.find("b") + bool(table) + (0 if table is None else len(table))
     return [message, letters, sorted(pairs)[:3], queue.popleft(), found, triples, product, tail, matrix[1], next(generator),
             any(primes), min(primes), bin(6)[2:], hex(255), divmod(7, 2), float("1.5"), tuple(values), count, 1 < 2 <= 3]
-'''
+"""
 _SOURCE = _IMPORTS + _WORDS + _NUMBERS + _STACK + _FIBONACCI + _EVERYTHING
 _CALL_WORDS: _Call = ("words", ("The cat, the dog. 12345 a",))
 _CALL_NUMBERS: _Call = ("numbers", ([3, 1.5, -2, "x", True, 10, None],))
@@ -125,13 +125,13 @@ _CALLS: tuple[_Call, ...] = (
     ("everything", ("banana split", [3, 1, 2])),
     ("everything", ("orange", [1, 2, 3, 4, 5], {"a": [1, (2, 3)], "b": {1, 2}})),
 )
-_SMALL_SOURCE = '''
+_SMALL_SOURCE = """
 from typing import List
 
 
 def add(numbers: List[int]) -> int:
     return sum(number for number in numbers if number > 1)
-'''
+"""
 _TRIALS: tuple[tuple[str, _Call], ...] = (
     (_SMALL_SOURCE, ("add", ([1, 2, 3],))),
     (_IMPORTS + _WORDS, _CALL_WORDS),

@@ -203,16 +203,20 @@ def build_inner(*, receives_descriptors: bool = False) -> list[_Instruction]:
 
 
 class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
 
 class Filter:
     """A filter that is packed once and installed in every child."""
 
     def __init__(self, instructions: Sequence[_Instruction]) -> None:
-        self._packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
-        self._length = len(instructions)
-        self._pid_offsets = [8 * i + 4 for i, instruction in enumerate(instructions) if instruction[3] == _PID]
+        packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
+        self._packed = ctypes.create_string_buffer(packed, len(packed))
+        self._words = memoryview(self._packed).cast("B").cast("I")
+        self._pid_words = [2 * i + 1 for i, instruction in enumerate(instructions) if instruction[3] == _PID]
+        # Made here, as all that can be: what a child allocates it pays for.
+        self._program = _Program(len(instructions), ctypes.addressof(self._packed))
+        self._pointer = ctypes.byref(self._program)
 
     def install(self, pid: int) -> None:
         """Install the filter in this process, whose id is `pid`; there is no way back.
@@ -220,11 +224,7 @@ class Filter:
         Raises:
             OSError: If the kernel refuses: no seccomp, or no_new_privs is not set.
         """
-        packed = bytearray(self._packed)
-        for offset in self._pid_offsets:
-            struct.pack_into("=I", packed, offset, pid)
-        program = _Program(self._length, bytes(packed))
-        result = syscalls.libc.prctl(
-            syscalls.PR_SET_SECCOMP, ctypes.c_ulong(syscalls.SECCOMP_MODE_FILTER), ctypes.byref(program), 0, 0
-        )
+        for place in self._pid_words:
+            self._words[place] = pid
+        result = syscalls.libc.prctl(syscalls.PR_SET_SECCOMP, syscalls.SECCOMP_MODE_FILTER, self._pointer, 0, 0)
         syscalls.check(result, "seccomp filter")

@@ -107,12 +107,14 @@ class Server:
                 shared = self._begin_tests(judging, limits)
                 child = self._fork(running, limits, candidate.answer_calls)
             try:
-                stopped, judge = self._await_tests(child, shared, judging, limits, start)
+                try:
+                    stopped, judge = self._await_tests(child, shared, judging, limits, start)
+                finally:
+                    child.reap()
+                if stopped is not None and judge is shared.child:
+                    self._settle(shared)
             finally:
-                child.reap()
-            if stopped is not None and judge is shared.child:
-                self._settle(shared)
-            self._clean_up()
+                self._clean_up()
         return self._answer(stopped, start, child) | {"tester_exit": judge.exit_code()}
 
     def _begin_tests(self, judging: tuple[int, ...], limits: Limits) -> TesterProcess:
@@ -188,10 +190,11 @@ class Server:
         *,
         receives_descriptors: bool = False,
     ) -> Child:
+        settings = self._jail.settings(limits)
         pid = syscalls.fork()
         if pid == 0:
             try:
-                self._jail.confine(descriptors, limits, self._pid, receives_descriptors=receives_descriptors)
+                self._jail.confine(descriptors, settings, self._pid, receives_descriptors=receives_descriptors)
                 run()
             finally:
                 os._exit(1)
@@ -264,23 +267,25 @@ def _warm_up() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    with trials(functools.partial(_begin_trial, Jail(frozenset()), os.getpid())) as watched:
+    jail = Jail(frozenset())
+    jail.settings(_TRIAL_LIMITS)
+    with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
         pin_written_in(watched)
 
 
 def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
-    jail.confine((_NULL, _NULL, _NULL, *descriptors), _TRIAL_LIMITS, server)
+    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
     candidate.answer_calls()
 
 
 def _probe(jail: Jail) -> list[str]:
     """Try in a confined child what must not work, and return what did."""
     reader, writer = os.pipe()
-    server = os.getpid()
+    server, settings = os.getpid(), jail.settings(_TRIAL_LIMITS)
     pid = syscalls.fork()
     if pid == 0:
         try:
-            jail.confine((0, 1, 2, writer), _TRIAL_LIMITS, server)
+            jail.confine((0, 1, 2, writer), settings, server)
             os.write(3, " ".join(name for name, attempt in _ATTEMPTS.items() if _works(attempt)).encode() or b"-")
         finally:
             os._exit(0)

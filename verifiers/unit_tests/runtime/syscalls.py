@@ -102,9 +102,8 @@ def prctl(option: int, argument: int) -> None:
     Raises:
         OSError: If the kernel refuses.
     """
-    check(
-        libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)), "prctl"
-    )
+    # Plain numbers reach the kernel as they are, widened; a ctypes object for each would cost every child a page or two.
+    check(libc.prctl(option, argument, 0, 0, 0), "prctl")
 
 
 def die_with(parent: int) -> None:
