@@ -8,6 +8,8 @@ import os
 # PyDLL keeps the interpreter lock: the fork server has one thread, so nothing waits for it, and calls are cheaper.
 libc = ctypes.PyDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
+# Looked up here, as ctypes makes a function of a name when it is first asked for: else every child would make its own.
+_prctl, _fork = libc.prctl, libc.fork
 
 PR_SET_PDEATHSIG = 1
 PR_SET_SECCOMP = 22
@@ -103,7 +105,7 @@ def prctl(option: int, argument: int) -> None:
         OSError: If the kernel refuses.
     """
     # Plain numbers reach the kernel as they are, widened; a ctypes object for each would cost every child a page or two.
-    check(libc.prctl(option, argument, 0, 0, 0), "prctl")
+    check(_prctl(option, argument, 0, 0, 0), "prctl")
 
 
 def die_with(parent: int) -> None:
@@ -121,4 +123,4 @@ def fork() -> int:
     Raises:
         OSError: If the system has no room for another process.
     """
-    return check(libc.fork(), "fork")
+    return check(_fork(), "fork")
