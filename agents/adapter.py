@@ -62,7 +62,8 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
-        self._ended = np.zeros(env.num_envs, dtype=bool)
+        self._begun = False
+        self._ended = np.ones(env.num_envs, dtype=bool)  # rows that were not asked for yet rest like those that ended
         self._masks: NDArray[np.int8] | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -73,7 +74,9 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         given = options or {}
         mask = given.get("reset_mask")
         rows = np.ones(self.num_envs, dtype=bool) if mask is None else mask
-        passed: dict[str, Any] = {"reset_mask": rows.copy()}
+        # The first time, all rows: of one that was never reset there is no observation.
+        passed: dict[str, Any] = {"reset_mask": rows.copy() if self._begun else np.ones_like(rows)}
+        self._begun = True
         if "problems" in given and num_problems(self.env) is not None:
             passed["problems"] = given["problems"]
         observation, info = self.env.reset(seed=seed, options=passed)

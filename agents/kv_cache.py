@@ -1,11 +1,13 @@
 """A KV cache over rows that begin and end at different times.
 
 All rows end at the same column, so that one forward pass appends one token to each; what stands left of a row's first
-token is padding, which the attention mask hides.
+token is padding, which the attention mask hides. Rows that begin with the same prompt keep it once while that is less work;
+see `agents.group_cache`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from typing import Any
 
@@ -14,7 +16,10 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from agents.model_parts import takes_positions
+from agents.group_cache import GroupLayer, GroupLayout
+from agents.growing_layer import GrowingLayer
+from agents.model_parts import TOLERANCE, some_tokens, takes_positions
+from agents.shared_prefix import shared_prefix_attention
 
 
 class CacheKind(enum.Enum):
@@ -44,50 +49,36 @@ def cache_kind(model: Any) -> CacheKind:
     return CacheKind.MERGED if plain else CacheKind.SELECTED
 
 
-_SPARE_COLUMNS = 64
+class Grouping(enum.Enum):
+    """When what several rows begin with is kept once for all of them; see `can_group`."""
+
+    NEVER = "never"
+    IF_CHEAPER = "if cheaper"
+    """For as long as that is less work, and no other rows are added."""
+    ALWAYS = "always"
+    """Until other rows are added."""
 
 
-class GrowingLayer(DynamicLayer):
-    """Keys and values with spare columns, so that a token is written in its place and the others are not copied for it."""
+@torch.no_grad()
+def can_group(model: Any, kind: CacheKind) -> bool:
+    """Whether prompts can be kept once for each group, by comparing a few tokens' logits; `can_share` must have been true.
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.lazy_initialization(keys, values)
-        self.keys, self.values = keys, values
-        self._room: tuple[Tensor, Tensor] | None = None
-        self._filled: Tensor | None = None  # the keys that `_room` begins with
+    Only on a CPU so far: a GPU spends its time on starting kernels when it decodes, of which this takes some more.
+    """
+    if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
+        return False
+    tokens = some_tokens(model, 4, 3)
 
-    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append columns."""
-        keys, values = self.keys, self.values
-        assert keys is not None
-        assert values is not None
-        filled = keys.shape[-2]
-        end = filled + key_states.shape[-2]
-        # Whoever drops rows or columns replaces the keys; what room there was is then another tensor's.
-        if self._room is None or self._filled is not keys or end > self._room[0].shape[-2]:
-            self._room = (_with_room(keys, end + _SPARE_COLUMNS), _with_room(values, end + _SPARE_COLUMNS))
-        for room, states in zip(self._room, (key_states, value_states), strict=True):
-            room[:, :, filled:end] = states
-        keys, values = (room[:, :, :end] for room in self._room)
-        self.keys, self.values, self._filled = keys, values, keys
-        return keys, values
+    def read(grouping: Grouping) -> Tensor:
+        cache = RowCache(model, kind, positions=True, grouping=grouping)
+        cache.prefill([tokens[0], tokens[1, :2]], torch.tensor([0, 1, 0]))  # uneven groups of uneven prompts
+        return torch.stack([cache.append(each) for each in tokens[2:]]).float().log_softmax(dim=-1)
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep some rows, in this order, and the room with them."""
-        if self._room is None or self._filled is None or self._filled is not self.keys:
-            super().batch_select_indices(indices)
-            return
-        filled = self._filled.shape[-2]
-        self._room = (self._room[0].index_select(0, indices), self._room[1].index_select(0, indices))
-        self.keys, self.values = self._room[0][:, :, :filled], self._room[1][:, :, :filled]
-        self._filled = self.keys
-
-
-def _with_room(states: Tensor, columns: int) -> Tensor:
-    room = states.new_empty((*states.shape[:2], columns, states.shape[-1]))
-    room[:, :, : states.shape[2]] = states
-    return room
+    try:
+        found = read(Grouping.ALWAYS)
+    except (TypeError, ValueError, IndexError, RuntimeError):  # it takes no further keywords, or no such cache
+        return False
+    return torch.allclose(found, read(Grouping.NEVER), rtol=0, atol=TOLERANCE, equal_nan=True)
 
 
 class RowCache:
@@ -96,15 +87,19 @@ class RowCache:
     Args:
         model: A `transformers` causal LM.
         kind: What its cache allows; not `NONE`.
+        positions: Whether it may be told where its tokens stand; see `takes_positions`.
+        grouping: When common beginnings are kept once.
     """
 
-    def __init__(self, model: Any, kind: CacheKind) -> None:
+    def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
         self._model = model
         self._kind = kind
-        self._takes_positions = takes_positions(model)
+        self._takes_positions = positions
+        self._grouping = grouping
         self.lengths: list[int] = []
         """How many tokens each row of the cache holds."""
         self._cache: Any = None  # a DynamicCache; its layers are typed more widely than they are here
+        self._layout: GroupLayout | None = None  # while prompts are kept once
 
     @property
     def mergeable(self) -> bool:
@@ -125,17 +120,39 @@ class RowCache:
         lengths = [len(prompt) for prompt in prompts]
         self._cache = DynamicCache(config=self._model.config)
         logits = self._forward(tokens, lengths, width)
-        if self._kind is CacheKind.MERGED:
-            self._cache.layers = [GrowingLayer(layer.keys, layer.values) for layer in self._cache.layers]
         indices = repeats.to(logits.device)
-        if len(prompts) < len(repeats):
-            self._cache.batch_select_indices(indices)
         self.lengths = [lengths[row] for row in repeats.tolist()]
+        if self._kind is not CacheKind.MERGED:
+            if len(prompts) < len(repeats):
+                self._cache.batch_select_indices(indices)
+        elif not self._start_groups(repeats.tolist(), lengths):
+            self._cache.layers = [GrowingLayer.spread(each.keys, each.values, indices) for each in self._cache.layers]
         return logits[indices]
+
+    def _start_groups(self, groups: list[int], prompts: list[int]) -> bool:
+        """Keep the prompts as they are, where that is wanted."""
+        if len(prompts) == len(groups):
+            return False
+        layers = self._cache.layers
+        _, heads, columns, size = layers[0].keys.shape
+        layout = GroupLayout(groups, prompts, heads * size, layers[0].keys.device)
+        if not self._pays(layout, columns):
+            return False
+        self._layout = layout
+        self._cache.layers = [GroupLayer(each.keys, each.values, layout) for each in layers]
+        return True
+
+    def _pays(self, layout: GroupLayout, columns: int) -> bool:
+        """Whether the next token is read by groups of so many columns."""
+        if self._grouping is Grouping.IF_CHEAPER:
+            return layout.pays(columns + layout.members)
+        return self._grouping is Grouping.ALWAYS
 
     def append(self, tokens: Tensor) -> Tensor:
         """Read one more token i64[r] in every row, and give the logits [r v] after each."""
         self.lengths = [length + 1 for length in self.lengths]
+        if self._layout is not None and not self._pays(self._layout, self._columns()):
+            self._leave_groups()
         return self._forward(tokens[:, None], self.lengths, self._columns() + 1)
 
     def keep(self, rows: list[int]) -> None:
@@ -144,24 +161,44 @@ class RowCache:
             return
         self.lengths = [self.lengths[row] for row in rows]
         if not rows:
-            self._cache = None
-            return
-        self._cache.batch_select_indices(torch.tensor(rows, device=self._model.device))
-        spare = self._columns() - max(self.lengths)
-        if spare and self.mergeable:
-            for layer in self._cache.layers:
-                layer.keys, layer.values = layer.keys[:, :, spare:], layer.values[:, :, spare:]
+            self._cache = self._layout = None
+        elif self._layout is not None:
+            self._keep_in_groups(self._layout, rows)
+        else:
+            self._cache.batch_select_indices(torch.tensor(rows, device=self._model.device))
+            spare = self._columns() - max(self.lengths)
+            if spare and self.mergeable:
+                for layer in self._cache.layers:
+                    layer.keys, layer.values = layer.keys[:, :, spare:], layer.values[:, :, spare:]
+
+    def _keep_in_groups(self, layout: GroupLayout, rows: list[int]) -> None:
+        num_groups = layout.num_groups
+        groups = layout.keep(rows)
+        if len(groups) < num_groups:
+            self._cache.batch_select_indices(torch.tensor(groups, device=self._model.device))
 
     def extend(self, other: RowCache) -> None:
         """Add the rows of another cache behind those of this one."""
-        if self._cache is None or other._cache is None:
-            self._cache, self.lengths = other._cache or self._cache, other.lengths or self.lengths
-            return
+        if self._cache is None:
+            self._cache, self.lengths = other._cache, other.lengths
+            self._layout, self._grouping = other._layout, other._grouping
+        elif other._cache is not None:
+            for cache in (self, other):
+                cache._leave_groups()
+            self._extend_rows(other)
+
+    def _extend_rows(self, other: RowCache) -> None:
         width = max(self._columns(), other._columns())
         for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
             mine.keys = torch.cat([_pad(mine.keys, width), _pad(theirs.keys, width)])
             mine.values = torch.cat([_pad(mine.values, width), _pad(theirs.values, width)])
         self.lengths = self.lengths + other.lengths
+
+    def _leave_groups(self) -> None:
+        """Keep rows from now on, each with its own copy of the prompt."""
+        if self._layout is not None:
+            self._cache.layers = [layer.by_rows() for layer in self._cache.layers]
+            self._layout = None
 
     def _columns(self) -> int:
         return 0 if self._cache is None else self._cache.get_seq_length()
@@ -170,12 +207,17 @@ class RowCache:
         device = self._model.device
         ends = torch.tensor(lengths, device=device)[:, None]
         arguments: dict[str, Any] = {"input_ids": tokens.to(device), "past_key_values": self._cache, "use_cache": True}
-        if min(lengths) < columns:
+        attention: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self._layout is not None:
+            arguments["group_layout"] = self._layout
+            attention = shared_prefix_attention(self._model)
+        elif min(lengths) < columns:
             arguments["attention_mask"] = torch.arange(columns, device=device) >= columns - ends
         if self._takes_positions:
             offsets = torch.arange(-tokens.shape[1], 0, device=device)
             arguments["position_ids"] = (ends + offsets).clamp(min=0)
-        logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
+        with attention:
+            logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
         return logits
 
 

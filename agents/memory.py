@@ -1,4 +1,4 @@
-"""Whether a backward pass keeps activations or computes them again, chosen from the device and its free memory."""
+"""What fits in a device's free memory: the activations of a backward pass, or else they are computed again; cached tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAYER_VALUES = 34
 """Values that one layer keeps for each token and each entry of its width (Korthikanti et al. 2022, arXiv:2205.05198, equation
 2, in two-byte units and with an attention that keeps no scores)."""
 _SHARE = 0.6
-"""The share of free memory that activations may take."""
+"""The share of free memory that activations, or keys and values, may take."""
 
 
 def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int) -> int:
@@ -40,10 +40,34 @@ def checkpoints(model: Any, choice: Checkpointing, tokens: int, logits: int, val
     """
     if choice != "auto" or model.device.type != "cuda":
         return choice == "on"
-    free, _ = torch.cuda.mem_get_info(model.device)
-    reusable = torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
     needed = activation_bytes(model.config.get_text_config(), tokens, logits, value_bytes)
-    return needed > _SHARE * (free + reusable)
+    return needed > _SHARE * _free_bytes(model.device)
+
+
+def cacheable_tokens(model: Any, value_bytes: int) -> int | None:
+    """How many tokens' keys and values a GPU's free memory has room for; None on a CPU, where no limit is set.
+
+    Args:
+        model: Of which `num_hidden_layers`, the heads of keys and values and their size are taken.
+        value_bytes: 2 in half precision, else 4.
+    """
+    if model.device.type != "cuda":
+        return None
+    return int(_SHARE * _free_bytes(model.device)) // cache_bytes_per_token(model.config.get_text_config(), value_bytes)
+
+
+def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
+    """What the keys and values of one token take, in all layers."""
+    heads = config.num_attention_heads
+    head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    kept = getattr(config, "num_key_value_heads", None) or heads
+    return int(2 * config.num_hidden_layers * kept * head_size * value_bytes)
+
+
+def _free_bytes(device: torch.device) -> int:
+    """What is free on a GPU, and what torch holds of it without using it."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 @contextlib.contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from agents.shared_prefix import IMPLEMENTATION, plan, shared_prefix_attention
+from agents.shared_prefix import IMPLEMENTATION, Costs, plan, shared_prefix_attention
 
-_TOLERANCE = 1e-3
+TOLERANCE = 1e-3
 """Of log-probabilities; what two orders of summation differ by is below, what a wrong layout does is far above."""
 
 
@@ -29,16 +32,56 @@ def takes_positions(model: Any) -> bool:
     return "position_ids" in inspect.signature(inner_model(model).forward).parameters
 
 
+@dataclass(frozen=True)
+class LogitTransform:
+    """What a model does to the output layer's logits: most nothing, some scale them, some bound them."""
+
+    scale: float = 1.0
+    cap: float | None = None
+    """Logits z become cap tanh(z / cap), which is between -cap and cap."""
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Give the model's logits."""
+        scaled = logits if self.scale == 1 else logits * self.scale
+        return scaled if self.cap is None else torch.tanh(scaled / self.cap) * self.cap
+
+
 @torch.no_grad()
-def head_is_plain(model: Any) -> bool:
-    """Whether logits are the output layer of the body's last states and no more (some models scale or cap them)."""
-    tokens = _some_tokens(model, 1, 4)
+def logit_transform(model: Any) -> LogitTransform | None:
+    """How logits come from the output layer of the body's last states.
+
+    Scale and cap are those that the config names as Cohere, Granite and Gemma do; None where a trial gives other logits, so
+    that only the model's own forward pass knows.
+    """
+    tokens = some_tokens(model, 1, 4)
     expected = model(input_ids=tokens, use_cache=False).logits
     states = getattr(body_of(model)(input_ids=tokens, use_cache=False), "last_hidden_state", None)
     if states is None or states.shape[-1] != model.get_output_embeddings().weight.shape[1]:
-        return False
-    found = model.get_output_embeddings()(states)
-    return found.shape == expected.shape and bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5))
+        return None
+    config = model.config.get_text_config()
+    transform = LogitTransform(
+        scale=(getattr(config, "logit_scale", None) or 1.0) / (getattr(config, "logits_scaling", None) or 1.0),
+        cap=getattr(config, "final_logit_softcapping", None),
+    )
+    found = transform(model.get_output_embeddings()(states))
+    same = found.shape == expected.shape and torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
+    return transform if same else None
+
+
+def costs_of(model: Any) -> Costs:
+    """What a pass multiplies: the layers' matrices, whatever their shapes, and attention's pairs; not the output layer.
+
+    The experts of a mixture, which are kept in tensors of three axes, are left out.
+    """
+    config = model.config.get_text_config()
+    tables = {id(each.weight) for each in model.modules() if isinstance(each, torch.nn.Embedding)}
+    matrices = [each for each in body_of(model).parameters() if each.dim() == 2 and id(each) not in tables]
+    heads = config.num_attention_heads
+    head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return Costs(
+        token=sum(each.numel() for each in matrices),
+        pair=2 * config.num_hidden_layers * heads * head_size,
+    )
 
 
 def can_share(model: Any) -> bool:
@@ -47,22 +90,23 @@ def can_share(model: Any) -> bool:
     kinds = getattr(config, "layer_types", None)
     windowed = kinds is None and getattr(config, "sliding_window", None) is not None
     if windowed or (kinds is not None and set(kinds) != {"full_attention"}):
-        _say(model, "some of its layers have no full attention")
-        return False
-    if model.config._attn_implementation not in ("sdpa", IMPLEMENTATION):
+        _say(type(model).__name__, "some of its layers have no full attention")
         return False
     before = model.config._attn_implementation
+    if before not in ("sdpa", IMPLEMENTATION):
+        _say(type(model).__name__, f"its attention is {before!r}, and 'sdpa' is needed")
+        return False
     if _packed_is_right(model):
         return True
     model.set_attn_implementation(before)
-    _say(model, "a trial gave other log-probabilities")
+    _say(type(model).__name__, "a trial gave other log-probabilities")
     return False
 
 
 @torch.no_grad()
 def _packed_is_right(model: Any) -> bool:
     """Compare the packed pass with the plain one on two groups."""
-    tokens = _some_tokens(model, 4, 7)
+    tokens = some_tokens(model, 4, 7)
     tokens[1, :3], tokens[3, :3] = tokens[0, :3], tokens[2, :3]
     lengths = torch.tensor([7, 5, 6, 4])
     expected = model(input_ids=tokens, use_cache=False).logits.float().log_softmax(-1)
@@ -82,18 +126,18 @@ def _packed_is_right(model: Any) -> bool:
         return False
     found = logits.float().log_softmax(-1)
     # Weights that have diverged give NaN either way, and are no reason to give up.
-    return torch.allclose(found, expected[layout.rows, layout.places - 1], rtol=0, atol=_TOLERANCE, equal_nan=True)
+    return torch.allclose(found, expected[layout.rows, layout.places - 1], rtol=0, atol=TOLERANCE, equal_nan=True)
 
 
-def _some_tokens(model: Any, rows: int, length: int) -> torch.Tensor:
+def some_tokens(model: Any, rows: int, length: int) -> torch.Tensor:
+    """Tokens i64[rows length] to try a model with."""
     vocab_size = int(model.get_output_embeddings().weight.shape[0])
     generator = torch.Generator().manual_seed(0)
     return torch.randint(vocab_size, (rows, length), generator=generator).to(model.device)
 
 
-def _say(model: Any, reason: str) -> None:
+@functools.cache  # once, and not again for the copy of the model that is a reference policy
+def _say(model: str, reason: str) -> None:
     logging.getLogger(__name__).warning(
-        "prompts are read once for each completion when %s learns, not once for each group: %s",
-        type(model).__name__,
-        reason,
+        "prompts are read once for each completion when %s learns, not once for each group: %s", model, reason
     )

@@ -24,6 +24,7 @@ def tiny_model(
     layers: int = 4,
     hidden_size: int = 128,
     heads: int = 4,
+    kv_heads: int | None = None,
     intermediate_size: int = 512,
     max_tokens: int = 2048,
 ) -> Any:
@@ -35,6 +36,7 @@ def tiny_model(
         layers: Number of layers.
         hidden_size: Width of the residual stream.
         heads: Attention heads.
+        kv_heads: Heads of keys and values, which several attention heads then share; None: as many as those.
         intermediate_size: Width of the feed-forward layers.
         max_tokens: Longest context.
     """
@@ -44,7 +46,7 @@ def tiny_model(
         intermediate_size=intermediate_size,
         num_hidden_layers=layers,
         num_attention_heads=heads,
-        num_key_value_heads=heads,
+        num_key_value_heads=kv_heads or heads,
         max_position_embeddings=max_tokens,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -103,7 +105,7 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
 
 
 def load_policy(
-    name: str | Path, *, temperature: float = 1.0, seed: int = 0, dtype: str = "auto"
+    name: str | Path, *, temperature: float = 1.0, seed: int = 0, dtype: str = "auto", **settings: Any
 ) -> tuple[CausalLMPolicy, Tokenizer]:
     """Load a model and its tokenizer as a policy, on the GPU where there is one.
 
@@ -112,10 +114,12 @@ def load_policy(
         temperature: Of the policy.
         seed: Of the policy.
         dtype: As for `load_model`; for training `"float32"`, since small updates vanish in half precision.
+        settings: Further arguments of `CausalLMPolicy`.
     """
     folder = model_folder(name)
     tokenizer = load_tokenizer(folder)
     model = load_model(folder, dtype=dtype)
     if torch.cuda.is_available():
         model = model.to("cuda")
-    return CausalLMPolicy(model, temperature=temperature, vocab_size=tokenizer.vocab_size, seed=seed), tokenizer
+    policy = CausalLMPolicy(model, temperature=temperature, vocab_size=tokenizer.vocab_size, seed=seed, **settings)
+    return policy, tokenizer

@@ -64,7 +64,7 @@ def critic_values(policy: CausalLMPolicy, critic: Critic, part: Batch, first: in
     """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
     if not critic.reads_policy:
         return critic.values(part.tokens, first, None)
-    return critic.values(part.tokens, first, policy.states(part.tokens, first))
+    return critic.values(part.tokens, first, policy.read_states(part))
 
 
 def _fill(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,20 +17,22 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from agents.batch import Batch
-from agents.kv_cache import CacheKind, RowCache, cache_kind, read_without_cache
-from agents.memory import Checkpointing, checkpointed, checkpoints
-from agents.model_parts import body_of, can_share, head_is_plain
+from agents.kv_cache import CacheKind, Grouping, RowCache, cache_kind, can_group, read_without_cache
+from agents.memory import Checkpointing, cacheable_tokens, checkpointed, checkpoints
+from agents.model_parts import LogitTransform, body_of, can_share, costs_of, logit_transform, takes_positions
 from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
-from agents.shared_prefix import Layout, is_cheaper, plan, shared_prefix_attention
-from agents.token_logprobs import token_logprobs_and_entropy
+from agents.shared_prefix import Costs, Layout, is_cheaper, plan, relative_cost, shared_prefix_attention
+from agents.token_logprobs import token_logprobs_and_entropy, token_logprobs_by_autograd
 from agents.types import Action
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, unknown_name
 
+_LOGGER = logging.getLogger(__name__)
 _PROMPT_TOKENS_AT_ONCE = 2**16
 """Most tokens of one forward pass over prompts when sampling, padding included."""
 _LOGITS_AT_ONCE = 2**24
-"""Most logits that come to be at once when learning; 64 MiB in float32, of which a step needs several copies."""
+"""Most logits that are worked on at once, learning or choosing tokens; 64 MiB in float32, of which either needs several
+copies."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class TokenOutputs:
     """f32, of the distributions they came from, in nats."""
     states: Float[Tensor, "b t+1 d"] | None = None
     """What the output layer reads: the state before each token, and the one after the last."""
+    shared: bool = False
+    """Whether rows that begin alike were read together; nothing is then said of tokens before a row's first on the loss mask:
+    log-probabilities, entropy and states are 0."""
 
 
 class CausalLMPolicy:
@@ -64,11 +71,18 @@ class CausalLMPolicy:
             and else the weights' own.
         checkpointing: Whether the backward pass computes activations again in place of keeping them; `"auto"`: on a GPU whose
             free memory they would not fit in.
-        shared_prefix: Read what rows of a group have in common once when learning, where that is less work and the model
-            allows it; it changes nothing beyond rounding.
+        shared_prefix: Read what rows of a group have in common once when learning, and keep its keys and values once when
+            sampling, where that is less work and the model allows it; it changes nothing beyond rounding.
+        max_cached_tokens: Most tokens whose keys and values are kept, padding included; None: what a GPU's free memory has room
+            for, and no limit on a CPU. A rollout plays no more rows at once than fit; elsewhere, rows beyond that are read anew
+            at every token.
+        fast: False turns all that is there for speed off: no cache, no sharing of prompts in sampling or learning, gradients by
+            autograd alone, all logits at once. It changes nothing beyond rounding, and is there to show just that.
 
     Raises:
-        InvalidArgumentError: If the temperature is negative, or the model has fewer tokens than `vocab_size`.
+        InvalidArgumentError: If the temperature is negative, the model has fewer tokens than `vocab_size`, or nothing may be
+            cached.
+        UnknownNameError: If there is no such precision or checkpointing; the message offers the nearest.
     """
 
     def __init__(
@@ -84,6 +98,8 @@ class CausalLMPolicy:
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         checkpointing: Checkpointing = "auto",
         shared_prefix: bool = True,
+        max_cached_tokens: int | None = None,
+        fast: bool = True,
     ) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
@@ -96,6 +112,16 @@ class CausalLMPolicy:
             raise InvalidArgumentError(
                 f"top_k is at least 1 or None, top_p in (0, 1] and min_p in [0, 1], got {top_k}, {top_p} and {min_p}"
             )
+        for setting, chosen, known in (
+            ("precision", precision, ["auto", "float32", "bfloat16"]),
+            ("checkpointing", checkpointing, ["auto", "on", "off"]),
+        ):
+            if chosen not in known:
+                raise unknown_name(setting, chosen, known)
+        if max_cached_tokens is not None and max_cached_tokens < 1:
+            raise InvalidArgumentError(
+                f"max_cached_tokens is at least 1 or None, got {max_cached_tokens}; fast=False does without a cache"
+            )
         self.model = model.eval()
         self.temperature = temperature
         self.vocab_size = vocab_size or available
@@ -104,12 +130,17 @@ class CausalLMPolicy:
         self.precision = _precision(model) if precision == "auto" else precision
         self.checkpointing = checkpointing
         self.shared_prefix = shared_prefix
+        self.max_cached_tokens = max_cached_tokens
+        self.fast = fast
         self._sharing: bool | None = None
-        self._plain_head: bool | None = None
+        self._grouping: bool | None = None
+        self._shared_last: bool | None = None  # how the last micro-batch was read, where there was a choice
+        self._room: int | None = None  # tokens that the cache may hold, once that has been found out
         self.version = 0
-        self._kind = cache_kind(self.model)
+        self._kind = cache_kind(self.model) if fast else CacheKind.NONE
         self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-        self._cache = RowCache(model, self._kind)
+        self._positions = takes_positions(model)
+        self._cache = self._new_cache()
         self._slots: list[int] = []  # the row that each slot of the cache belongs to
         self._tokens = np.zeros((0, 0), dtype=np.int32)
         self._length = np.zeros(0, dtype=np.int64)
@@ -124,9 +155,15 @@ class CausalLMPolicy:
 
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
         """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        policy = self.with_model(self.model, temperature=temperature)
+        policy._sharing, policy._grouping = self._sharing, self._grouping  # no need to try the same model again
+        return policy
+
+    def with_model(self, model: Any, *, temperature: float | None = None) -> CausalLMPolicy:
+        """Give a policy with the same settings on another model, such as a copy of this one's."""
         return CausalLMPolicy(
-            self.model,
-            temperature=temperature,
+            model,
+            temperature=self.temperature if temperature is None else temperature,
             top_k=self.top_k,
             top_p=self.top_p,
             min_p=self.min_p,
@@ -135,6 +172,8 @@ class CausalLMPolicy:
             precision=self.precision,
             checkpointing=self.checkpointing,
             shared_prefix=self.shared_prefix,
+            max_cached_tokens=self.max_cached_tokens,
+            fast=self.fast,
         )
 
     # Acting
@@ -184,15 +223,42 @@ class CausalLMPolicy:
         self._seed_unannounced(fresh & ~(same & (length >= read)))
         legal = None if action_mask is None else np.atleast_2d(action_mask).astype(bool)
         action = self._new_action(len(tokens), unchanged)
+        beyond = self._beyond_the_cache(grown, fresh, tokens.shape[1])
+        fresh &= ~beyond
         if not self._cache.mergeable and fresh.any():
             grown, fresh = np.zeros_like(grown), fresh | grown
         with self.autocast():
-            read_now = (self._decode(tokens, grown), self._prefill(tokens, length, fresh))
+            read_now = (
+                self._decode(tokens, grown),
+                self._prefill(tokens, length, fresh),
+                self._read_uncached(tokens, length, beyond),
+            )
         for logits, slots in read_now:
             if slots:
                 self._choose(logits, np.array(slots), length, legal, action)
-        self._remember(tokens, length, grown | fresh, action)
+        self._remember(tokens, length, grown | fresh | beyond, action)
         return _first_row(action) if single else action
+
+    def rows_at_once(self, width: int) -> int | None:
+        """How many rows of up to `width` tokens the cache has room for, at least 1; None for any number."""
+        if self._kind is CacheKind.NONE:
+            return None
+        if self._room is None:
+            self._room = self.max_cached_tokens or cacheable_tokens(self.model, 2 if self.is_half else 4)
+        return None if self._room is None else max(1, self._room // width)
+
+    def _beyond_the_cache(self, grown: NDArray[np.bool_], fresh: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
+        """The rows to be read for which the cache has no room; those that nobody asked for now make room for the others."""
+        slots = self.rows_at_once(width)
+        beyond = np.zeros_like(fresh)
+        if slots is None:
+            return beyond
+        if not grown.any() and len(self._slots) + int(fresh.sum()) > slots:
+            self.release_cache()
+        beyond[np.flatnonzero(fresh)[max(slots - int(grown.sum()), 0) :]] = True
+        if beyond.any():
+            _say_beyond(slots, width)
+        return beyond
 
     def _fit(self, num_rows: int, width: int) -> None:
         """Make room for more rows or longer observations.
@@ -244,29 +310,51 @@ class CausalLMPolicy:
 
     def _prefill(self, tokens: NDArray[np.int32], length: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Any:
         """Read the whole prefix of rows that the cache does not hold; equal prefixes are read once."""
+        if self._kind is CacheKind.NONE:
+            return self._read_uncached(tokens, length, fresh)
         rows = np.flatnonzero(fresh).tolist()
         if not rows:
             return None, []
         self._cache.keep([slot for slot, row in enumerate(self._slots) if not fresh[row]])
         self._slots = [row for row in self._slots if not fresh[row]]
-        prefixes = [tokens[row, : length[row]].astype(np.int64) for row in rows]
-        order: dict[bytes, int] = {}
-        repeats = torch.tensor([order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes])
-        unique = [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order]
-        if self._kind is CacheKind.NONE:
-            return read_without_cache(self.model, unique)[repeats], rows
+        unique, repeats = _distinct([tokens[row, : length[row]].astype(np.int64) for row in rows])
         if not self._cache.mergeable:
-            self._cache, self._slots = RowCache(self.model, self._kind), rows
+            self._cache, self._slots = self._new_cache(), rows
             return self._cache.prefill(unique, repeats), rows
         logits, chosen = [], []
         for part in _parts(unique):
             members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in part]
-            added = RowCache(self.model, self._kind)
+            groups = len(part) < len(members) and self._groups_rows()
+            added = self._new_cache(Grouping.IF_CHEAPER if groups else Grouping.NEVER)
             logits.append(added.prefill([unique[prompt] for prompt in part], repeats[members] - part.start))
             self._cache.extend(added)
             chosen += [rows[slot] for slot in members]
         self._slots = self._slots + chosen
         return torch.cat(logits), chosen
+
+    def _new_cache(self, grouping: Grouping = Grouping.NEVER) -> RowCache:
+        return RowCache(self.model, self._kind, positions=self._positions, grouping=grouping)
+
+    def _groups_rows(self) -> bool:
+        """Whether prompts are to be kept once for each group, and that is right for this model; found out by trying it once."""
+        if self._grouping is None:
+            # A trial compares to more digits than half precision has.
+            with torch.autocast(self.model.device.type, enabled=False):
+                self._grouping = self._shares_prefixes() and can_group(self.model, self._kind)
+        return self._grouping
+
+    def _read_uncached(self, tokens: NDArray[np.int32], length: NDArray[np.int64], wanted: NDArray[np.bool_]) -> Any:
+        """Read the whole prefix of rows and keep nothing of it."""
+        rows = np.flatnonzero(wanted).tolist()
+        if not rows:
+            return None, []
+        prefixes = [tokens[row, : length[row]].astype(np.int64) for row in rows]
+        if self.fast:
+            unique, repeats = _distinct(prefixes)
+        else:
+            unique, repeats = [torch.from_numpy(prefix) for prefix in prefixes], torch.arange(len(rows))
+        logits = [read_without_cache(self.model, unique[part.start : part.stop]) for part in _parts(unique)]
+        return torch.cat(logits)[repeats], rows
 
     def _seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
         """Seed the rows that begin another episode than they were in, or go back in it, without an announcement."""
@@ -288,8 +376,21 @@ class CausalLMPolicy:
         legal: NDArray[np.bool_] | None,
         action: Action,
     ) -> None:
-        """Choose a token for each of some rows from their logits [r v], and write it into the action."""
-        logits = logits[:, : self.vocab_size]
+        """Choose a token for each of some rows from their logits [r v], and write it into the action; a few rows at once."""
+        size = max(1, _LOGITS_AT_ONCE // self.vocab_size)
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            self._choose_at_once(logits[part, : self.vocab_size], rows[part], length, legal, action)
+
+    def _choose_at_once(
+        self,
+        logits: Tensor,
+        rows: NDArray[np.int64],
+        length: NDArray[np.int64],
+        legal: NDArray[np.bool_] | None,
+        action: Action,
+    ) -> None:
+        """The same from logits [r v] of the tokens there are."""
         mask = None if legal is None else torch.from_numpy(legal[rows]).to(logits.device)
         if self.temperature == 0:
             masked = logits if mask is None else logits.masked_fill(~mask, -torch.inf)
@@ -297,13 +398,13 @@ class CausalLMPolicy:
         else:
             logprobs = scaled_logprobs(logits, self.temperature, mask)
             u = torch.from_numpy(uniforms(self._seeds[rows], length[rows])).to(logits.device)
-            if not bool(torch.isfinite(logprobs.max(dim=-1).values).all()):
+            if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
                 raise FloatingPointError("the model's logits are not finite: its weights have diverged")
             if action.kept is not None:
                 kept = kept_tokens(logprobs, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p)
                 logprobs = scaled_logprobs(logits, self.temperature, kept)
                 action.kept[rows, 0] = np.packbits(kept.cpu().numpy(), axis=1)
-            tokens = sample(logprobs, u)
+            tokens = sample(logprobs, u, blocks=self.fast)
             chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
         action.tokens[rows, 0] = tokens.cpu().numpy()
         action.logprobs[rows, 0] = chosen.cpu().numpy()
@@ -345,30 +446,83 @@ class CausalLMPolicy:
         """
         first = part.first
         legal = part.legal_tokens(first, self.vocab_size)
-        if not with_states and self._shares_prefixes():
-            prefixes = part.loss_mask.int().argmax(dim=1).clamp(min=1)
-            layout = plan(part.tokens, part.lengths, prefixes)
-            rows, length = part.tokens.shape
-            if is_cheaper(layout, rows, length, self.model.config.get_text_config()):
-                return self._read_packed(part, layout, first, legal)
-        return self.forward(part.tokens, first, legal, with_states=with_states)
+        layout = self._shared_layout(part)
+        if layout is None:
+            return self.forward(part.tokens, first, legal, with_states=with_states)
+        return self._read_packed(part, layout, first, legal, with_states)
 
-    def _read_packed(self, part: Batch, layout: Layout, first: int, legal: Tensor | None) -> TokenOutputs:
-        """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
-        inputs = {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
-        at = (layout.rows, layout.places - first)
+    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+        """What the output layer reads of a batch: the states before its tokens from `part.first` on, and after the last.
+
+        Of the rows' tokens on the loss mask, that is; see `TokenOutputs.shared`. With gradients.
+        """
+        layout = self._shared_layout(part)
+        if layout is None:
+            return self.states(part.tokens, part.first)
+        if self._transform is None:
+            found = self.read(part, with_states=True).states
+            assert found is not None
+            return found
         with shared_prefix_attention(self.model):
-            found = self._logprobs_and_entropy(
-                inputs, layout.sources, part.tokens[layout.rows, layout.places], None if legal is None else legal[at]
+            states = self._last_states(_packed_inputs(layout))
+        sources, rows, columns = _state_places(part, layout, part.first)
+        return _put_back(part, part.first, states[0, sources], (rows, columns), extra=1)
+
+    def _shared_layout(self, part: Batch) -> Layout | None:
+        """How to read a batch with its shared prefixes once; None where that is not wanted, not right or not less work."""
+        if not self._shares_prefixes():
+            return None
+        rows, length = part.tokens.shape
+        layout = plan(part.tokens, part.lengths, part.loss_mask.int().argmax(dim=1).clamp(min=1))
+        shares = is_cheaper(layout, rows, length, self._costs)
+        if shares is not self._shared_last:
+            self._shared_last = shares
+            _LOGGER.info(
+                "%s reads a micro-batch of %d rows of up to %d tokens %s: sharing prompts is estimated to cost %.2f times the "
+                "plain pass; said again when the choice changes",
+                type(self.model).__name__,
+                rows,
+                length,
+                "with prompts shared" if shares else "plainly",
+                relative_cost(layout, rows, length, self._costs),
             )
-        shape = (len(part), part.tokens.shape[1] - first)
-        return TokenOutputs(*(each.new_zeros(shape).index_put(at, each) for each in found))
+        return layout if shares else None
+
+    def _read_packed(
+        self, part: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
+    ) -> TokenOutputs:
+        """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
+        at = (layout.rows, layout.places - first)
+        places, *states_at = _state_places(part, layout, first) if with_states else (layout.sources,)
+        with shared_prefix_attention(self.model):
+            logprobs, entropy, states = self._read_places(
+                _packed_inputs(layout),
+                places,
+                part.tokens[layout.rows, layout.places],
+                None if legal is None else legal[at],
+                with_states=with_states,
+            )
+        return TokenOutputs(
+            _put_back(part, first, logprobs, at),
+            _put_back(part, first, entropy, at),
+            None if states is None else _put_back(part, first, states[0], tuple(states_at), extra=1),
+            shared=True,
+        )
 
     def _shares_prefixes(self) -> bool:
         """Whether the packed pass is wanted and right for this model; found out by trying it once."""
         if self._sharing is None:
-            self._sharing = self.shared_prefix and can_share(self.model)
+            self._sharing = self.fast and self.shared_prefix and can_share(self.model)
         return self._sharing
+
+    @functools.cached_property
+    def _costs(self) -> Costs:
+        return costs_of(self.model)
+
+    @functools.cached_property
+    def _transform(self) -> LogitTransform | None:
+        """How logits come from the body's last states, where that is known and wanted; found out by trying it once."""
+        return logit_transform(self.model) if self.fast else None
 
     def forward(
         self,
@@ -390,65 +544,69 @@ class CausalLMPolicy:
             with_states: Give the states too.
         """
         chosen = tokens[:, first:]
-        flat = chosen.reshape(-1)
         allowed = None if legal is None else legal.flatten(0, 1)
-        states = None
-        if with_states and self._head_is_plain():
-            states = self.states(tokens, first)
-            found = self._by_chunks(states[:, :-1].flatten(0, 1), flat, allowed)
-        else:
-            places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
-            with self._states_of_the_head(with_states) as caught:
-                found = self._logprobs_and_entropy({"input_ids": tokens}, places, flat, allowed)
-            if with_states:
-                states = caught[0][:, -len(places) :]
-        logprobs, entropy = (each.view(chosen.shape) for each in found)
-        return TokenOutputs(logprobs, entropy, states)
+        places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
+        logprobs, entropy, states = self._read_places(
+            {"input_ids": tokens}, places, chosen.reshape(-1), allowed, with_states=with_states
+        )
+        return TokenOutputs(logprobs.view(chosen.shape), entropy.view(chosen.shape), states)
 
     def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
         """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
-        if not self._head_is_plain():
+        if self._transform is None:
             found = self.forward(tokens, first, with_states=True).states
             assert found is not None
             return found
-        again = torch.is_grad_enabled() and self.recomputes(tokens)
-        with self.autocast(), checkpointed(self.model, again):
-            last: Tensor = body_of(self.model)(input_ids=tokens, use_cache=False).last_hidden_state
-        return last[:, first - 1 :]
+        return self._last_states({"input_ids": tokens})[:, first - 1 :]
 
-    def _logprobs_and_entropy(
-        self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies f32[n] of tokens i64[n].
+    def _last_states(self, inputs: dict[str, Any]) -> Tensor:
+        """The body's last states f[r s d], of inputs with `input_ids` i64[r s]."""
+        with self.autocast(), self._checkpointed(inputs):
+            last: Tensor = body_of(self.model)(**inputs, use_cache=False).last_hidden_state
+        return last
+
+    def _checkpointed(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+        return checkpointed(self.model, torch.is_grad_enabled() and self.recomputes(inputs["input_ids"]))
+
+    def _read_places(
+        self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None, *, with_states: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Log-probabilities and entropies f32[n] of tokens i64[n], and the states f[r k d] at the places if wanted.
 
         Args:
             inputs: Of the model, with `input_ids` i64[r s].
-            places: i64[k], the places whose states predict the tokens; one more than is used where states are wanted.
-            tokens: In the order of rows and places, n = r k.
+            places: i64[k], the places whose states predict the tokens, and behind them others whose states are wanted.
+            tokens: In the order of rows and places, n = r times those that predict.
             legal: bool[n v], the tokens each was chosen from; None if all.
+            with_states: Give the states.
         """
-        rows = len(inputs["input_ids"])
-        used = len(tokens) // rows
-        again = torch.is_grad_enabled() and self.recomputes(inputs["input_ids"])
-        if used == len(places) and len(tokens) * self.vocab_size > _LOGITS_AT_ONCE and self._head_is_plain():
-            with self.autocast(), checkpointed(self.model, again):
-                states = body_of(self.model)(**inputs, use_cache=False).last_hidden_state[:, places]
-            return self._by_chunks(states.flatten(0, 1), tokens, legal)
-        with self.autocast(), checkpointed(self.model, again):
+        used = len(tokens) // len(inputs["input_ids"])
+        large = len(tokens) * self.vocab_size > _LOGITS_AT_ONCE
+        if (large or with_states) and self._transform is not None:
+            states = self._last_states(inputs)[:, places]
+            found = self._by_chunks(states[:, :used].flatten(0, 1), tokens, legal)
+            return *found, states if with_states else None
+        with self._states_of_the_head(with_states) as caught, self.autocast(), self._checkpointed(inputs):
             logits = self.model(**inputs, use_cache=False, logits_to_keep=places).logits
-        if logits.shape[1] != len(places):  # not every model leaves the others out
-            logits = logits[:, places]
-        logits = logits[:, :used, : self.vocab_size].flatten(0, 1)
-        return token_logprobs_and_entropy(logits, tokens, self.temperature, legal)
+        # Not every model leaves the other places out.
+        logits, *kept = (each if each.shape[1] == len(places) else each[:, places] for each in (logits, *caught[:1]))
+        found = self._token_outputs(logits[:, :used, : self.vocab_size].flatten(0, 1), tokens, legal)
+        return *found, kept[0] if with_states else None
+
+    def _token_outputs(self, logits: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies f32[n] of tokens i64[n] from logits f[n v]."""
+        compute = token_logprobs_and_entropy if self.fast else token_logprobs_by_autograd
+        return compute(logits, tokens, self.temperature, legal)
 
     def _by_chunks(self, states: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
         """The same from states f[n d], by parts of the tokens, so that no tensor of all tokens x vocabulary comes to be."""
-        head = self.model.get_output_embeddings()
+        head, transform = self.model.get_output_embeddings(), self._transform
+        assert transform is not None
 
         def read(part: Tensor, own: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
             with self.autocast():
-                logits = head(part)[:, : self.vocab_size]
-            return token_logprobs_and_entropy(logits, own, self.temperature, allowed)
+                logits = transform(head(part)[:, : self.vocab_size])
+            return self._token_outputs(logits, own, allowed)
 
         size = max(1, _LOGITS_AT_ONCE // self.vocab_size)
         allowed = [None] * -(-len(tokens) // size) if legal is None else legal.split(size)
@@ -459,12 +617,6 @@ class CausalLMPolicy:
         ]
         logprobs, entropies = zip(*parts, strict=True)
         return torch.cat(logprobs), torch.cat(entropies)
-
-    def _head_is_plain(self) -> bool:
-        """Whether logits are the output layer of the body's last states and no more; found out by trying it once."""
-        if self._plain_head is None:
-            self._plain_head = head_is_plain(self.model)
-        return self._plain_head
 
     def distributions(
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
@@ -500,8 +652,9 @@ class CausalLMPolicy:
 
     def release_cache(self) -> None:
         """Let go of keys and values; rows that go on are read anew."""
-        self._cache = RowCache(self.model, self._kind)
+        self._cache = self._new_cache()
         self._slots = []
+        self._room = None
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """The precision that the model computes in, when it samples and when it learns alike."""
@@ -512,6 +665,43 @@ class CausalLMPolicy:
     def parameters(self) -> Sequence[torch.nn.Parameter]:
         """The weights that learn."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+
+@functools.cache  # once
+def _say_beyond(slots: int, width: int) -> None:
+    _LOGGER.warning(
+        "the cache has room for %d rows of up to %d tokens; further rows are read anew at every token, which is slow: play "
+        "fewer rows at once, or raise max_cached_tokens",
+        slots,
+        width,
+    )
+
+
+def _packed_inputs(layout: Layout) -> dict[str, Any]:
+    return {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
+
+
+def _state_places(part: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the packed row has the states before its m tokens and after the last of each row, and their rows and columns."""
+    last = layout.places == part.lengths[layout.rows] - 1
+    return (
+        torch.cat([layout.sources, layout.targets[last]]),
+        torch.cat([layout.rows, layout.rows[last]]),
+        torch.cat([layout.places, layout.places[last] + 1]) - first,
+    )
+
+
+def _put_back(part: Batch, first: int, values: Tensor, at: tuple[Tensor, ...], *, extra: int = 0) -> Tensor:
+    """Values f[m ...] at their rows and columns of f[b t+extra ...]; 0 elsewhere."""
+    shape = (len(part), part.tokens.shape[1] - first + extra, *values.shape[1:])
+    return values.new_zeros(shape).index_put(at, values)
+
+
+def _distinct(prefixes: Sequence[NDArray[np.int64]]) -> tuple[list[Tensor], Tensor]:
+    """The different ones among prefixes, and i64[r], for each which it is."""
+    order: dict[bytes, int] = {}
+    repeats = torch.tensor([order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes])
+    return [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order], repeats
 
 
 def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:

@@ -23,14 +23,7 @@ class ReferencePolicy:
     def __init__(self, policy: CausalLMPolicy) -> None:
         self._adapted = has_adapter(policy.model)
         model = policy.model if self._adapted else copy.deepcopy(policy.model).requires_grad_(False)
-        self.policy = CausalLMPolicy(
-            model,
-            temperature=policy.temperature,
-            vocab_size=policy.vocab_size,
-            precision=policy.precision,
-            checkpointing=policy.checkpointing,
-            shared_prefix=policy.shared_prefix,
-        )
+        self.policy = policy.with_model(model)
 
     def switched_on(self) -> contextlib.AbstractContextManager[Any]:
         """Inside, `policy` is the reference; outside, a model with an adapter is the learner again."""

@@ -53,11 +53,11 @@ def rollout(
     *,
     on_episode: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes, as many at once as the environment has rows.
+    """Play episodes, as many at once as the environment has rows and the policy has room for.
 
     Args:
         env: A vector environment with `AutoresetMode.DISABLED`; one built with `copy=False` saves time.
-        policy: Who acts.
+        policy: Who acts. One that has `rows_at_once`, as `CausalLMPolicy` does, is given no more rows than that.
         episodes: What is played.
         on_episode: Called with each trajectory as it ends.
 
@@ -88,6 +88,8 @@ class _Recorder:
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
         width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
+        at_once = getattr(policy, "rows_at_once", None)  # of policies whose memory is limited
+        self.most = (None if at_once is None else at_once(width)) or rows
         self.prompt_length = np.zeros(rows, dtype=np.int64)
         self.length = np.zeros(rows, dtype=np.int64)
         self.policy_mask = np.zeros((rows, width), dtype=bool)
@@ -121,8 +123,9 @@ class _Recorder:
                     observation, mask = self._refill(ended)
 
     def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
-        """Start the next episodes in free rows, as far as there are any."""
-        rows = np.flatnonzero(free)[: len(self.episodes) - self.next]
+        """Start the next episodes in free rows, as far as there are any and the policy has room for them."""
+        room = self.most - int((self.playing >= 0).sum())
+        rows = np.flatnonzero(free)[: max(min(len(self.episodes) - self.next, room), 0)]
         starting = self.episodes[self.next : self.next + len(rows)]
         self.playing[rows] = np.arange(self.next, self.next + len(rows))
         self.next += len(rows)

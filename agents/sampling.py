@@ -34,13 +34,18 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"]) -> Int[Tensor, " b"]:
+def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"], *, blocks: bool = True) -> Int[Tensor, " b"]:
     """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.
 
     Summed in float64, so that a token's chance is its probability, as exactly as that is given, even in a large vocabulary;
     a token of probability 0 is never chosen.
+
+    Args:
+        logprobs: Of the distribution.
+        u: In [0, 1).
+        blocks: Sum a large vocabulary by blocks first, which is less work and the same up to the rounding of the sums.
     """
-    if logprobs.shape[-1] > 8 * _BLOCK:
+    if blocks and logprobs.shape[-1] > 8 * _BLOCK:
         return _sample_by_blocks(logprobs, u.double())
     cumulative = logprobs.double().exp().cumsum(dim=-1)
     target = (u.double() * cumulative[:, -1]).unsqueeze(-1)

@@ -30,6 +30,19 @@ def token_logprobs_and_entropy(
     return found
 
 
+def token_logprobs_by_autograd(
+    logits: Float[Tensor, "n v"],
+    tokens: Int[Tensor, " n"],
+    temperature: float,
+    legal: Bool[Tensor, "n v"] | None = None,
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """The same, with the gradient left to autograd: what the other is compared with, and what takes its place on request."""
+    with torch.autocast(logits.device.type, enabled=False):
+        log_shares = _log_shares(logits, temperature, legal)
+        entropy = -(log_shares.exp() * log_shares.clamp(min=_LOWEST)).sum(dim=-1)
+    return log_shares.gather(-1, tokens[:, None]).squeeze(-1), entropy
+
+
 _LOWEST = -1e30
 """In place of the log-probability -inf of a token that is not legal, where it is multiplied by its probability, 0."""
 
@@ -49,12 +62,12 @@ class _TokenLogprobs(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         log_shares = _log_shares(logits, temperature, legal)
         logprobs = log_shares.gather(-1, tokens[:, None]).squeeze(-1)
+        shares = log_shares.exp()
         # A token that is not legal has probability 0 and adds nothing.
-        finite = log_shares if legal is None else log_shares.clamp(min=_LOWEST)
-        entropy = -torch.linalg.vecdot(log_shares.exp(), finite)
-        # The smaller of the two is kept: logits in half precision, or else log p, which need not be worked out again.
-        ctx.half = logits.dtype.itemsize < log_shares.dtype.itemsize
-        ctx.save_for_backward(logits if ctx.half else log_shares, tokens, entropy, legal)
+        entropy = -torch.linalg.vecdot(shares, log_shares if legal is None else log_shares.clamp(min=_LOWEST))
+        # The smaller of the two is kept: logits in half precision, or else p, which need not be worked out again.
+        ctx.half = logits.dtype.itemsize < shares.dtype.itemsize
+        ctx.save_for_backward(logits if ctx.half else shares, tokens, entropy, legal)
         ctx.temperature, ctx.dtype = temperature, logits.dtype
         return logprobs, entropy
 
@@ -62,14 +75,13 @@ class _TokenLogprobs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, by_logprob: Tensor, by_entropy: Tensor) -> tuple[Tensor, None, None, None]:
         kept, tokens, entropy, legal = ctx.saved_tensors
-        log_shares = _log_shares(kept, ctx.temperature, legal) if ctx.half else kept
+        shares = _log_shares(kept, ctx.temperature, legal).exp_() if ctx.half else kept
         # In place as far as it goes: this is the peak of the memory of a step.
-        slopes = log_shares.exp()
         if bool(by_entropy.any()):
-            weights = log_shares.clamp(min=_LOWEST).add_(entropy[:, None]).mul_(by_entropy[:, None])
-            slopes.mul_(weights.add_(by_logprob[:, None])).neg_()
+            weights = shares.log().clamp_(min=_LOWEST).add_(entropy[:, None]).mul_(by_entropy[:, None])
+            slopes = weights.add_(by_logprob[:, None]).mul_(shares).neg_()
         else:
-            slopes.mul_(-by_logprob[:, None])
+            slopes = shares * -by_logprob[:, None]
         slopes.scatter_add_(-1, tokens[:, None], by_logprob[:, None])
         if ctx.temperature != 1:
             slopes.div_(ctx.temperature)

@@ -4,7 +4,10 @@ A round samples a group of completions for each of a few problems, with the same
 token is outside the model's vocabulary, so every completion has the full length. `generate` only samples; the two others play
 episodes of a token environment and keep log-probabilities. The sides take turns, so that all see the same disturbances.
 
-Reported, medians over rounds: CPU seconds of all processes and threads, wall seconds, and sampled tokens per wall second.
+Reported, medians over rounds: CPU seconds of all processes and threads, wall seconds, sampled tokens per wall second, and on a
+GPU (`--device cuda`) the most memory that torch allocates in this process, which is not vLLM's. There both sides of torch
+compute matrix products in bfloat16, and options give the model a larger one's shape, such as Qwen2.5-0.5B's:
+`--layers 24 --width 896 --heads 14 --kv-heads 2 --mlp 4864 --vocab 151936`.
 
 `--vllm-python .cache/vllm/bin/python` adds vLLM, in the environment that `make test-vllm` makes.
 """
@@ -17,7 +20,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,12 +35,25 @@ from agents.policies.vllm_process import ProcessEngine
 from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import Problem
 
-VOCAB = ByteTokenizer.eos_token
-"""The bytes: the model has no end token."""
+BYTES = ByteTokenizer.eos_token
+"""The tokens of prompts: the smallest model has no others, and no end token."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def arguments() -> argparse.Namespace:
+class Bytes(ByteTokenizer):
+    """Bytes, and further tokens that stand for nothing, up to the size of a vocabulary; the end token comes behind it."""
+
+    def __init__(self, vocab: int) -> None:
+        super().__init__()
+        self.vocab_size = vocab + 1
+        self.eos_token = vocab
+        self.fingerprint = f"bytes-{vocab}"
+
+    def token_bytes(self, token: int) -> bytes:
+        return super().token_bytes(token) if token < BYTES else b""
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (
         ("problems", 8),
@@ -46,13 +62,23 @@ def arguments() -> argparse.Namespace:
         ("completion", 32),
         ("layers", 4),
         ("width", 128),
+        ("heads", 4),
+        ("kv-heads", 0),
+        ("mlp", 0),
+        ("vocab", BYTES),
         ("rounds", 5),
         ("threads", 2),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vllm-python", help="interpreter of an environment with vLLM; without, vLLM is left out")
     parser.add_argument("--json", type=Path, help="file for the figures")
-    return parser.parse_args()
+    options = parser.parse_args(given)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch finds no GPU here")
+    if options.vocab < BYTES:
+        parser.error(f"--vocab is at least {BYTES}, the bytes of prompts")
+    return options
 
 
 def new_env(options: argparse.Namespace) -> TokenVectorEnv:
@@ -64,7 +90,7 @@ def new_env(options: argparse.Namespace) -> TokenVectorEnv:
         for number in range(options.problems)
     ]
     rules = Rules(
-        tokenizer=ByteTokenizer(),
+        tokenizer=Bytes(options.vocab),
         render_prompt=lambda problem: str(problem.prompt),
         max_prompt_tokens=options.prompt,
         max_new_tokens=options.completion,
@@ -82,10 +108,11 @@ def play(env: TokenVectorEnv, policy: Any, options: argparse.Namespace, number: 
 
 
 @torch.no_grad()
-def generate(model: Any, prompts: torch.Tensor, options: argparse.Namespace) -> None:
-    found = model.generate(
-        prompts, attention_mask=torch.ones_like(prompts), do_sample=True, top_k=0, max_new_tokens=options.completion
-    )
+def generate(model: Any, prompts: torch.Tensor, policy: CausalLMPolicy, options: argparse.Namespace) -> None:
+    with policy.autocast():
+        found = model.generate(
+            prompts, attention_mask=torch.ones_like(prompts), do_sample=True, top_k=0, max_new_tokens=options.completion
+        )
     assert found.shape[1] == options.prompt + options.completion
 
 
@@ -104,42 +131,51 @@ def cpu_seconds(session: int | None) -> float:
     return own
 
 
-def measure(sides: dict[str, Callable[[int], None]], rounds: int, session: int | None) -> dict[str, dict[str, float]]:
+def measure(
+    sides: dict[str, Callable[[int], None]], rounds: int, session: int | None, device: str
+) -> dict[str, dict[str, float]]:
     """Let the sides take turns; the first round is not counted."""
-    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    seen: dict[str, list[tuple[float, float, float]]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():
+            if device == "cuda":
+                torch.cuda.reset_peak_memory_stats()
             cpu, wall = cpu_seconds(session), time.perf_counter()
             side(number)
-            seen[name].append((cpu_seconds(session) - cpu, time.perf_counter() - wall))
+            if device == "cuda":
+                torch.cuda.synchronize()
+            peak = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else 0.0
+            seen[name].append((cpu_seconds(session) - cpu, time.perf_counter() - wall, peak))
     return {
         name: {
-            "cpu_s": statistics.median(cpu for cpu, _ in found[1:]),
-            "wall_s": statistics.median(wall for _, wall in found[1:]),
+            "cpu_s": statistics.median(cpu for cpu, _, _ in found[1:]),
+            "wall_s": statistics.median(wall for _, wall, _ in found[1:]),
+            **({"gpu_peak_mib": max(peak for _, _, peak in found[1:])} if device == "cuda" else {}),
         }
         for name, found in seen.items()
     }
 
 
-def main() -> None:
-    options = arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    options = arguments(given)
     torch.set_num_threads(options.threads)
     env = new_env(options)
     length = options.prompt + options.completion
     model = tiny_model(
-        VOCAB,
+        options.vocab,
         layers=options.layers,
         hidden_size=options.width,
-        heads=4,
-        intermediate_size=4 * options.width,
+        heads=options.heads,
+        kv_heads=options.kv_heads or None,
+        intermediate_size=options.mlp or 4 * options.width,
         max_tokens=length,
-    )
+    ).to(options.device)
     policy = CausalLMPolicy(model)
     observation, _ = env.reset(options={"problems": torch.arange(env.num_envs).numpy() // options.group})
-    prompts = torch.from_numpy(observation["tokens"][:, : options.prompt].astype("int64"))
+    prompts = torch.from_numpy(observation["tokens"][:, : options.prompt].astype("int64")).to(options.device)
     sides: dict[str, Callable[[int], None]] = {
         "ours": lambda number: play(env, policy, options, number),
-        "generate": lambda number: generate(model, prompts, options),
+        "generate": lambda number: generate(model, prompts, policy, options),
     }
     sampler, session = None, None
     if options.vllm_python:
@@ -157,7 +193,7 @@ def main() -> None:
         assert isinstance(sampler.engine, ProcessEngine)
         session = sampler.engine.pid
         sides["vLLM"] = lambda number: play(env, sampler, options, number)
-    found = measure(sides, options.rounds, session)
+    found = measure(sides, options.rounds, session, options.device)
     if sampler is not None:
         sampler.close()
     report(found, options)
@@ -167,12 +203,15 @@ def report(found: dict[str, dict[str, float]], options: argparse.Namespace) -> N
     tokens = options.problems * options.group * options.completion
     print(
         f"{options.problems} x {options.group} completions of {options.completion} tokens, prompts of {options.prompt}, "
-        f"{options.layers} layers of {options.width}, {options.threads} threads; "
-        f"torch {version('torch')}, transformers {version('transformers')}"
+        f"{options.layers} layers of {options.width}, {options.vocab} tokens, {options.threads} threads; "
+        f"torch {version('torch')}, transformers {version('transformers')}; "
+        + (torch.cuda.get_device_name() if options.device == "cuda" else "CPU")
     )
-    print(f"{'':10}{'CPU s':>10}{'wall s':>10}{'tokens/s':>12}")
+    memory = f"{'GPU MiB':>12}" if options.device == "cuda" else ""
+    print(f"{'':10}{'CPU s':>10}{'wall s':>10}{'tokens/s':>12}{memory}")
     for name, cost in found.items():
-        print(f"{name:10}{cost['cpu_s']:10.3f}{cost['wall_s']:10.3f}{tokens / cost['wall_s']:12.0f}")
+        peak = f"{cost['gpu_peak_mib']:12.0f}" if "gpu_peak_mib" in cost else ""
+        print(f"{name:10}{cost['cpu_s']:10.3f}{cost['wall_s']:10.3f}{tokens / cost['wall_s']:12.0f}{peak}")
     if options.json:
         record = {"work": {name: value for name, value in vars(options).items() if name != "json"}, "sides": found}
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

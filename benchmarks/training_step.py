@@ -9,17 +9,26 @@ Sides: `ours` computes every completion; `ours, skipping` leaves groups without 
 default (`--flat` says how many groups are made to have none); `TRL tuned` is TRL with bfloat16 and activation checkpointing
 off, its fastest setting on a CPU; `TRL defaults` has both as TRL sets them.
 
-Reported, medians over rounds: CPU seconds of all threads per step, wall seconds, and the peak of the resident memory above
-what it was after the imports. The bound is what the matrix products alone would cost at the rate of one large product on this
-machine, with the prompt of a group computed once in sampling and once in learning.
+Reported, medians over rounds: CPU seconds of all threads per step, wall seconds, sampled tokens per wall second, and the peak
+of memory: resident, above what it was after the imports, or allocated by torch on a GPU. The bound is what the matrix products
+alone would cost at the rate of one large product on this device, with the prompt of a group computed once in sampling and once
+in learning; CPU seconds are compared with it, and on a GPU wall seconds.
 
-Needs TRL: make test-trl, then .cache/trl/bin/python benchmarks/training_step.py --work P16-C32 P128-C32
+On a GPU both sides compute matrix products in bfloat16, which is what either does there by itself.
+
+`--profile` runs our side alone and says where its time goes: the time of each operation by itself, for prefill, decoding,
+choosing tokens, the forward pass of training, the backward pass and the optimiser. The profiler slows small operations down, so
+its shares say more than its seconds.
+
+TRL's sides need TRL: make test-trl, then .cache/trl/bin/python benchmarks/training_step.py --work P16-C32 P128-C32
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import functools
 import json
 import multiprocessing
 import os
@@ -29,8 +38,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -57,11 +66,28 @@ class Work:
     completion: int = 32
     flat: float = 0.0
     """Share of the problems whose completions all score the same."""
+    heads: int = 4
+    kv_heads: int = 0
+    """Heads of keys and values; 0: as many as of queries."""
+    mlp: int = 0
+    """Width of the feed-forward layers; 0: four times the model's."""
+    micro: int = 0
+    """Completions in one forward and backward pass; 0: all."""
 
     @property
     def completions(self) -> int:
         """In one step."""
         return self.problems * self.group
+
+    @property
+    def feed_forward(self) -> int:
+        """Width of the feed-forward layers."""
+        return self.mlp or 4 * self.width
+
+    @property
+    def at_once(self) -> int:
+        """Completions in one forward and backward pass."""
+        return self.micro or self.completions
 
 
 WORKS = {
@@ -72,6 +98,12 @@ WORKS = {
     "L6-d256": Work(layers=6, width=256),
     "V32k": Work(vocab=32_000),
 }
+LARGE = {
+    "Qwen2.5-0.5B": Work(
+        layers=24, width=896, heads=14, kv_heads=2, mlp=4864, vocab=151_936, prompt=256, completion=256, micro=16
+    ),
+}
+"""For a GPU: a random model of that one's shape."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +123,13 @@ def new_model(work: Work) -> Any:
     from agents import tiny_model
 
     return tiny_model(
-        work.vocab, layers=work.layers, hidden_size=work.width, heads=4, intermediate_size=4 * work.width, seed=0
+        work.vocab,
+        layers=work.layers,
+        hidden_size=work.width,
+        heads=work.heads,
+        kv_heads=work.kv_heads or None,
+        intermediate_size=work.feed_forward,
+        seed=0,
     )
 
 
@@ -134,7 +172,7 @@ class Characters:
         return None
 
 
-def run_ours(work: Work, skip: bool, report: Report) -> None:
+def run_ours(work: Work, skip: bool, device: str, report: Report) -> None:
     from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig
     from rlvr_envs import Rules, TokenStreams, TokenVectorEnv
     from verifiers import Outcome, Problem, Verdict
@@ -158,9 +196,9 @@ def run_ours(work: Work, skip: bool, report: Report) -> None:
         verifier=verify,
     )
     env = TokenVectorEnv(TokenStreams(problems, rules, work.completions), copy=False)
-    learner = LearnerConfig(learning_rate=1e-6, micro_batch_size=work.completions, skip_zero_advantages=skip)
+    learner = LearnerConfig(learning_rate=1e-6, micro_batch_size=work.at_once, skip_zero_advantages=skip)
     config = GRPOConfig(problems_per_step=work.problems, group_size=work.group, learner=learner)
-    agent = GRPO(CausalLMPolicy(new_model(work)), config)
+    agent = GRPO(CausalLMPolicy(new_model(work).to(device)), config)
     step = 0
     while report():
         step += 1
@@ -170,8 +208,7 @@ def run_ours(work: Work, skip: bool, report: Report) -> None:
 # TRL
 
 
-def run_trl(work: Work, tuned: bool, report: Report) -> None:
-    import torch
+def run_trl(work: Work, tuned: bool, device: str, report: Report) -> None:
     from datasets import Dataset
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordLevel
@@ -202,17 +239,20 @@ def run_trl(work: Work, tuned: bool, report: Report) -> None:
                 control.should_training_stop = True
 
     folder = tempfile.TemporaryDirectory()  # which TRL wants, and writes nothing to
-    tuning = {"bf16": False, "activation_checkpointing": False} if tuned else {}
+    tuning = {"activation_checkpointing": False} if tuned else {}
+    if tuned and device == "cpu":
+        tuning["bf16"] = False
     config = GRPOConfig(
         output_dir=folder.name,
-        use_cpu=not torch.cuda.is_available(),
+        use_cpu=device == "cpu",
         report_to="none",
         save_strategy="no",
         logging_strategy="no",
         disable_tqdm=True,
         learning_rate=1e-6,
         lr_scheduler_type="constant",
-        per_device_train_batch_size=work.completions,
+        per_device_train_batch_size=work.at_once,
+        gradient_accumulation_steps=work.completions // work.at_once,
         num_generations=work.group,
         max_completion_length=work.completion,
         max_steps=1_000_000,
@@ -242,8 +282,9 @@ def memory_mib(field: str) -> float:
 class Meter:
     """Waits for its turn, and says what the steps of a turn cost."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, device: str) -> None:
         self._connection = connection
+        self._device = device
         self._left = 0
         self._started = (0.0, 0.0)
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak that the imports left
@@ -254,14 +295,34 @@ class Meter:
             self._left -= 1
             if self._left:
                 return True
-            cpu, wall = time.process_time() - self._started[0], time.perf_counter() - self._started[1]
-            self._connection.send(Cost(cpu, wall, memory_mib("VmHWM") - self._baseline))
+            cpu, wall = (now - before for now, before in zip(self._clock(), self._started, strict=True))
+            self._connection.send(Cost(cpu, wall, self._peak_mib()))
         self._left = self._connection.recv()
-        self._started = (time.process_time(), time.perf_counter())
+        self._started = self._clock()
         return self._left > 0
 
+    def _clock(self) -> tuple[float, float]:
+        """CPU and wall seconds, once the device has done what it was told to."""
+        synchronize(self._device)
+        return time.process_time(), time.perf_counter()
 
-def run_side(side: str, work: Work, threads: int, connection: Connection) -> None:
+    def _peak_mib(self) -> float:
+        if self._device == "cpu":
+            return memory_mib("VmHWM") - self._baseline
+        import torch
+
+        return torch.cuda.max_memory_allocated() / 2**20
+
+
+def synchronize(device: str) -> None:
+    """Wait until the device has done what it was told to."""
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def run_side(side: str, work: Work, threads: int, device: str, connection: Connection) -> None:
     """What the process of one side does."""
     import torch
 
@@ -272,21 +333,21 @@ def run_side(side: str, work: Work, threads: int, connection: Connection) -> Non
     if side.startswith("TRL"):
         from trl import GRPOTrainer  # noqa: F401 - likewise
 
-    meter = Meter(connection)
+    meter = Meter(connection, device)
     if side.startswith("TRL"):
-        run_trl(work, side == "TRL tuned", meter.report)
+        run_trl(work, side == "TRL tuned", device, meter.report)
     else:
-        run_ours(work, side == "ours, skipping", meter.report)
+        run_ours(work, side == "ours, skipping", device, meter.report)
 
 
-def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, threads: int) -> dict[str, Cost]:
+def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, threads: int, device: str) -> dict[str, Cost]:
     """The median cost of one step on each side."""
     context = multiprocessing.get_context("spawn")
     connections: dict[str, Connection] = {}
     processes = []
     for side in sides:
         connections[side], theirs = context.Pipe()
-        processes.append(context.Process(target=run_side, args=(side, work, threads, theirs), daemon=True))
+        processes.append(context.Process(target=run_side, args=(side, work, threads, device, theirs), daemon=True))
         processes[-1].start()
         theirs.close()  # so that a side that dies ends the run
     costs: dict[str, list[Cost]] = {side: [] for side in sides}
@@ -314,7 +375,8 @@ def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, thread
 
 def floating_point_operations(work: Work) -> float:
     """Of the matrix products of a step that computes each prompt once in sampling and once in learning."""
-    weights = work.layers * (4 + 3 * 4) * work.width**2  # four of attention, three of the feed-forward layers
+    shared = (work.kv_heads or work.heads) / work.heads  # of keys and values, beside those of queries and outputs
+    weights = work.layers * work.width * ((2 + 2 * shared) * work.width + 3 * work.feed_forward)
     head = work.vocab * work.width
     own = work.completions * work.completion
     read = work.problems * work.prompt + own
@@ -324,80 +386,273 @@ def floating_point_operations(work: Work) -> float:
     return 4 * forward  # once in sampling; forward, and twice as much backward, in learning
 
 
-def cpu_seconds_per_operation() -> float:
-    """Of one large product in float32, the best of several."""
+def seconds_per_operation(device: str) -> float:
+    """Of one large product, the best of several: CPU seconds in float32, on a GPU wall seconds in bfloat16."""
     import torch
 
-    size = 1024
-    left, right = torch.randn(size, size), torch.randn(size, size)
+    size, kind, clock = (1024, torch.float32, time.process_time)
+    if device != "cpu":
+        size, kind, clock = (8192, torch.bfloat16, time.perf_counter)
+    left, right = (torch.randn(size, size, dtype=kind, device=device) for _ in range(2))
     best = float("inf")
     for _ in range(20):
-        started = time.process_time()
+        synchronize(device)
+        started = clock()
         left @ right
-        best = min(best, time.process_time() - started)
+        synchronize(device)
+        best = min(best, clock() - started)
     return best / (2 * size**3)
+
+
+# Where our time goes
+
+PHASES = ("prefill", "decode", "choose", "training forward", "backward", "optimiser")
+OPERATIONS_SHOWN = 8
+
+
+@dataclass
+class Phase:
+    """One phase of all profiled steps; times in seconds."""
+
+    wall_s: float = 0.0
+    operations: dict[str, list[float]] = field(default_factory=dict)
+    """For each operation: calls, seconds of the CPU and of the GPU in it and in no other that it called."""
+
+    def in_operations_s(self) -> float:
+        """Of the CPU; what is left of the wall time is Python between the operations, and waiting for the GPU."""
+        return sum(cpu for _, cpu, _ in self.operations.values())
+
+    def on_device_s(self) -> float:
+        """Of the GPU."""
+        return sum(gpu for _, _, gpu in self.operations.values())
+
+
+@contextlib.contextmanager
+def phases_marked() -> Iterator[None]:
+    """Inside, the profiler sees when each phase begins and ends."""
+    import torch
+
+    from agents.kv_cache import RowCache
+    from agents.policy import CausalLMPolicy
+
+    marked: list[tuple[Any, str, str]] = [
+        (RowCache, "prefill", "prefill"),
+        (RowCache, "append", "decode"),
+        (CausalLMPolicy, "_choose", "choose"),
+        (CausalLMPolicy, "read", "training forward"),
+        (torch.Tensor, "backward", "backward"),
+        (torch.optim.AdamW, "step", "optimiser"),
+    ]
+
+    def marking(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with torch.profiler.record_function(phase):
+                return function(*args, **kwargs)
+
+        return call
+
+    before = [getattr(owner, name) for owner, name, _ in marked]
+    for (owner, name, phase), function in zip(marked, before, strict=True):
+        setattr(owner, name, marking(function, phase))
+    try:
+        yield
+    finally:
+        for (owner, name, _), function in zip(marked, before, strict=True):
+            setattr(owner, name, function)
+
+
+def profile(work: Work, steps: int, device: str) -> tuple[dict[str, Phase], float]:
+    """What the phases of our steps cost, and the wall seconds of the steps in all."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as recording
+
+    recorder = recording(
+        activities=[ProfilerActivity.CPU, *([] if device == "cpu" else [ProfilerActivity.CUDA])], acc_events=True
+    )
+    times: list[float] = []
+
+    def report() -> bool:
+        synchronize(device)
+        times.append(time.perf_counter())
+        done = len(times) - 1 - WARM_UP
+        if done == 0:
+            recorder.start()
+            times[-1] = time.perf_counter()
+        if done == steps:
+            recorder.stop()
+        return done < steps
+
+    with phases_marked():
+        run_ours(work, False, device, report)
+    return by_phase(recorder.events()), times[-1] - times[WARM_UP]
+
+
+def by_phase(events: Sequence[Any]) -> dict[str, Phase]:
+    """Events of the profiler, each in the phase in which it began: the backward pass has threads of its own."""
+    from torch.autograd import DeviceType
+
+    phases = {name: Phase() for name in PHASES}
+    ours = sorted(
+        (each for each in events if each.device_type == DeviceType.CPU), key=lambda each: each.time_range.start
+    )
+    current, end = "", -1.0
+    for event in ours:
+        if event.name in phases and event.time_range.start >= end:
+            current, end = event.name, event.time_range.end
+            phases[current].wall_s += (end - event.time_range.start) / 1e6
+        elif event.time_range.start < end and not event.is_user_annotation:
+            totals = phases[current].operations.setdefault(event.name, [0, 0.0, 0.0])
+            totals[0] += 1
+            totals[1] += event.self_cpu_time_total / 1e6
+            totals[2] += event.self_device_time_total / 1e6
+    return phases
+
+
+def profile_table(phases: Mapping[str, Phase], wall_s: float, steps: int) -> list[str]:
+    """A line for each phase, and below it one for each of its dearest operations; times of one step."""
+    lines = [row("phase", "operation", "calls", "CPU ms", "GPU ms", "share"), row(*["---"] * 6)]
+    for name, phase in phases.items():
+        operations = sorted(phase.operations.items(), key=lambda each: -max(each[1][1:]))
+        between = phase.wall_s - phase.in_operations_s()
+        lines.append(
+            profile_row(f"**{name}**", "", "", phase.wall_s, phase.on_device_s(), phase.wall_s / wall_s, steps)
+        )
+        for operation, (calls, cpu, gpu) in operations[:OPERATIONS_SHOWN]:
+            lines.append(profile_row("", f"`{operation}`", f"{calls / steps:.0f}", cpu, gpu, cpu / wall_s, steps))
+        rest = operations[OPERATIONS_SHOWN:]
+        cpu, gpu = (sum(each[1][which] for each in rest) for which in (1, 2))
+        lines.append(profile_row("", "other operations", "", cpu, gpu, cpu / wall_s, steps))
+        lines.append(profile_row("", "between operations", "", between, 0.0, between / wall_s, steps))
+    left = wall_s - sum(phase.wall_s for phase in phases.values())
+    lines.append(profile_row("**everything else**", "", "", left, 0.0, left / wall_s, steps))
+    return lines
+
+
+def profile_row(name: str, operation: str, calls: str, cpu: float, gpu: float, share: float, steps: int) -> str:
+    return row(name, operation, calls, f"{1e3 * cpu / steps:.2f}", f"{1e3 * gpu / steps:.2f}", f"{share:.1%}")
 
 
 # The report
 
 
-COLUMNS = ("work", "side", "CPU s / step", "TRL tuned / this", "wall s / step", "peak MiB", "CPU s / bound")
+COLUMNS = (
+    "work",
+    "side",
+    "CPU s / step",
+    "wall s / step",
+    "tokens / s",
+    "TRL tuned / this",
+    "peak MiB",
+    "over the bound",
+)
 
 
 def row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def rows(name: str, result: dict[str, Any]) -> list[str]:
-    """A line of the table for each side."""
+def rows(name: str, result: dict[str, Any], device: str) -> list[str]:
+    """A line of the table for each side; sides are compared by CPU seconds, on a GPU by wall seconds."""
+    compared = "cpu_s" if device == "cpu" else "wall_s"
     reference = result["sides"].get("TRL tuned")
     return [
         row(
             name,
             side,
             f"{cost['cpu_s']:.3f}",
-            f"{reference['cpu_s'] / cost['cpu_s']:.2f}" if reference else "",
             f"{cost['wall_s']:.3f}",
+            f"{result['tokens'] / cost['wall_s']:.0f}",
+            f"{reference[compared] / cost[compared]:.2f}" if reference else "",
             f"{cost['peak_mib']:.0f}",
-            f"{cost['cpu_s'] / result['bound_s']:.1f}",
+            f"{cost[compared] / result['bound_s']:.1f}",
         )
         for side, cost in result["sides"].items()
     ]
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", nargs="+", default=list(WORKS), choices=list(WORKS), help="named sizes")
-    for field in dataclasses.fields(Work):
-        kind = type(field.default)
-        parser.add_argument(f"--{field.name}", type=kind, help="in place of that of the named sizes")
+    parser.add_argument("--work", nargs="+", default=list(WORKS), choices=[*WORKS, *LARGE], help="named sizes")
+    for each in dataclasses.fields(Work):
+        parser.add_argument(
+            f"--{each.name.replace('_', '-')}", type=type(each.default), help="in place of that of the named sizes"
+        )
     parser.add_argument("--sides", nargs="+", default=list(SIDES[:3]), choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side")
     parser.add_argument("--steps", type=int, default=3, help="optimiser steps in a turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--profile", action="store_true", help="say where the time of our side goes, and no more")
     parser.add_argument("--json", type=Path, help="a file for all figures")
-    return parser.parse_args()
+    found = parser.parse_args(arguments)
+    if found.device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            parser.error("--device cuda: torch finds no GPU here")
+    return found
 
 
-def main() -> None:
-    args = parse()
-    changed = {field.name: getattr(args, field.name) for field in dataclasses.fields(Work)}
-    changed = {name: value for name, value in changed.items() if value is not None}
-    rate = cpu_seconds_per_operation()
-    versions = {package: version(package) for package in ("torch", "transformers", "trl")}
-    about = {"python": platform.python_version(), **versions, "threads": args.threads, "load": os.getloadavg()[0]}
-    print(", ".join(f"{key} {value}" for key, value in about.items()))
+def described(args: argparse.Namespace) -> dict[str, Any]:
+    """What the figures depend on beside the sizes."""
+    packages = ["torch", "transformers"]
+    if not args.profile and any(side.startswith("TRL") for side in args.sides):
+        packages.append("trl")
+    about = {"python": platform.python_version(), **{package: version(package) for package in packages}}
+    about |= {"device": args.device, "threads": args.threads, "load": os.getloadavg()[0]}
+    if args.device == "cuda":
+        import torch
+
+        about["device"] = torch.cuda.get_device_name()
+    return about
+
+
+Results = Iterator[tuple[str, dict[str, Any]]]
+"""The name of each work and its figures, which have been printed."""
+
+
+def profile_works(works: Mapping[str, Work], args: argparse.Namespace) -> Results:
+    """Print where the time of our side goes."""
+    import torch
+
+    torch.set_num_threads(args.threads)
+    for name, work in works.items():
+        phases, wall_s = profile(work, args.steps, args.device)
+        print(f"\n{name}: {1e3 * wall_s / args.steps:.1f} ms of wall time per step, under the profiler\n")
+        print("\n".join(profile_table(phases, wall_s, args.steps)), flush=True)
+        each = {phase: dataclasses.asdict(found) for phase, found in phases.items()}
+        yield name, {"work": dataclasses.asdict(work), "steps": args.steps, "wall_s": wall_s, "phases": each}
+
+
+def measure_works(works: Mapping[str, Work], args: argparse.Namespace) -> Results:
+    """Print what a step costs on each side."""
+    rate = seconds_per_operation(args.device)
     print(row(*COLUMNS), row(*["---"] * len(COLUMNS)), sep="\n")
-    results: dict[str, dict[str, Any]] = {}
-    for name in args.work:
-        work = dataclasses.replace(WORKS[name], **changed)
-        costs = measure(work, args.sides, rounds=args.rounds, steps=args.steps, threads=args.threads)
-        results[name] = {
+    for name, work in works.items():
+        costs = measure(
+            work, args.sides, rounds=args.rounds, steps=args.steps, threads=args.threads, device=args.device
+        )
+        result = {
             "work": dataclasses.asdict(work),
+            "tokens": work.completions * work.completion,
             "bound_s": floating_point_operations(work) * rate,
             "sides": {side: dataclasses.asdict(cost) for side, cost in costs.items()},
         }
-        print("\n".join(rows(name, results[name])), flush=True)
+        print("\n".join(rows(name, result, args.device)), flush=True)
+        yield name, result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    args = parse(arguments)
+    changed = {each.name: getattr(args, each.name) for each in dataclasses.fields(Work)}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    works = {name: dataclasses.replace({**WORKS, **LARGE}[name], **changed) for name in args.work}
+    about = described(args)
+    print(", ".join(f"{key} {value}" for key, value in about.items()))
+    results = {}
+    for name, result in (profile_works if args.profile else measure_works)(works, args):
+        results[name] = result
         if args.json is not None:
             args.json.write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n", encoding="utf-8")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -18,7 +18,7 @@ from verifiers import InvalidArgumentError
 
 
 def policy_for(
-    model: str, name: str, *, num_envs: int, arguments: dict[str, Any], temperature: float
+    model: str, name: str, *, num_envs: int, arguments: dict[str, Any], settings: Mapping[str, Any]
 ) -> tuple[CausalLMPolicy, TokenVectorEnv]:
     """A policy to be trained, and an environment of the same tokens.
 
@@ -28,16 +28,16 @@ def policy_for(
         name: The environment's id.
         num_envs: Episodes that are played at once.
         arguments: Of the environment.
-        temperature: Of the policy.
+        settings: Of the policy, by the names of `CausalLMPolicy`'s arguments.
     """
     if model != "tiny":
-        policy, tokenizer = load_policy(model, temperature=temperature, dtype="float32")
+        policy, tokenizer = load_policy(model, dtype="float32", **settings)
         return policy, make_vec(name, num_envs, {"tokenizer": tokenizer, **arguments})
     env = make_vec(name, num_envs, arguments)
     made = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
     if torch.cuda.is_available():
         made = made.to("cuda")
-    return CausalLMPolicy(made, temperature=temperature), env
+    return CausalLMPolicy(made, **settings), env
 
 
 def sampler_for(

@@ -37,7 +37,7 @@ class SFT:
         if self.out.exists() and any(self.out.iterdir()):
             raise InvalidArgumentError(f"{self.out} is not empty: choose another folder for the model")
         arguments = {"split": self.split, **env_arguments(self.env_args)}
-        policy, env = policy_for(self.model, env_id(self.env), num_envs=1, arguments=arguments, temperature=1.0)
+        policy, env = policy_for(self.model, env_id(self.env), num_envs=1, arguments=arguments, settings={})
         last = 0.0
         with progress(f"supervised {self.env}", self.config.steps) as advance:
 

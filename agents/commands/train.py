@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -14,9 +14,11 @@ from rich.console import Console
 
 from agents.agent import Agent
 from agents.commands.common import env_arguments, env_id
+from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
 from agents.lora import add_lora
+from agents.memory import Checkpointing
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
@@ -26,6 +28,8 @@ from verifiers import CheckpointError, InvalidArgumentError
 
 _FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "run_folder"}
 """What a resumed run may be told anew: nothing of it changes a number. (Another `num_envs` changes rounding.)"""
+_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
+"""The options that are the policy's own."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,17 @@ class TrainOptions:
     """Of sampling, and so of the log-probabilities that are trained."""
     lora_rank: int | None = None
     """Train adapters of this rank in place of the model's own weights; None: all weights."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of matrix products; "auto": bfloat16 on a GPU that has it, float32 anywhere else."""
+    checkpointing: Checkpointing = "auto"
+    """Whether the backward pass computes activations again in place of keeping them; "auto": where they do not fit in a GPU."""
+    shared_prefix: bool = True
+    """Compute what completions of a group have in common once, where that is less work."""
+    max_cached_tokens: int | None = None
+    """Most tokens whose keys and values are kept when sampling, so that fewer episodes are played at once where they are long;
+    None: what a GPU's free memory has room for, and no limit on a CPU."""
+    fast: bool = True
+    """Off: nothing that is there for speed is used, to see that it changes nothing; see docs/speed.md."""
     checkpoint_every: int = 50
     """Steps between checkpoints."""
     env_args: tuple[str, ...] = ()
@@ -63,7 +78,8 @@ class TrainOptions:
 
 def _subcommand(name: str) -> Any:
     """The command line of one agent: the common options, and the agent's own settings."""
-    kind, config_kind = agent_classes(name)
+    kind, config_kind = agent_classes(name) if name in AGENTS else own_agent(name)
+    summary = AGENTS[name].summary if name in AGENTS else f"an agent of your own, {name}"
 
     def run(self: Any, console: Console) -> int:
         """Train, and print where the results are."""
@@ -73,13 +89,16 @@ def _subcommand(name: str) -> Any:
         f"Train{kind.__name__}",
         [("config", config_kind, field(default_factory=config_kind))],
         bases=(TrainOptions,),
-        namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {AGENTS[name].summary}."},
+        namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {summary}."},
         frozen=True,
     )
     return Annotated[options, tyro.conf.subcommand(name)]
 
 
-Train: Any = Union[tuple(_subcommand(name) for name in AGENTS)]  # noqa: UP007 - built from a table
+def train_command(arguments: Sequence[str]) -> Any:
+    """The command lines of all agents, and that of one of the user's own where the first argument names it as module:Class."""
+    own = [name for name in arguments[:1] if ":" in name and not name.startswith("-")]
+    return Union[tuple(_subcommand(name) for name in (*AGENTS, *own))]  # noqa: UP007 - built from a table
 
 
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
@@ -124,12 +143,10 @@ def _train_in(
 
 def _policy_and_env(options: TrainOptions, name: str) -> tuple[CausalLMPolicy, TokenVectorEnv]:
     arguments = {"split": options.split, **env_arguments(options.env_args)}
-    policy, env = policy_for(
-        options.model, name, num_envs=options.num_envs, arguments=arguments, temperature=options.temperature
-    )
+    settings = {each: getattr(options, each) for each in _POLICY}
+    policy, env = policy_for(options.model, name, num_envs=options.num_envs, arguments=arguments, settings=settings)
     if options.lora_rank is not None:
-        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank)
-        policy = CausalLMPolicy(adapted, temperature=options.temperature, vocab_size=policy.vocab_size)
+        policy = policy.with_model(add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank))
     return policy, env
 
 

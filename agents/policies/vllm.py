@@ -97,6 +97,8 @@ class _Served:
     prompts: list[list[int]] = field(default_factory=list)
     """What was asked last: the cache holds these for sure."""
     readings: int = 0
+    asleep: bool = False
+    """Whether it has to be woken first."""
 
 
 class VLLMPolicy:
@@ -147,7 +149,8 @@ class VLLMPolicy:
         self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
         self._seeds = np.zeros(0, dtype=np.uint64)
         self._length = np.zeros(0, dtype=np.int64)
-        self._served = _Served()
+        # An engine that is started here is awake; a server may have been left asleep by a run that was broken off.
+        self._served = _Served(asleep=self.config.sleep and self.config.server is not None)
         with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
             self.engine = engine or self._start(Path(folder))
             try:
@@ -359,7 +362,7 @@ class VLLMPolicy:
         finally:
             if self.config.sleep:
                 self.engine.sleep()
-                self._served.state = None
+                self._served.state, self._served.asleep = None, True
 
     def sync(self) -> dict[str, float]:
         """Give the engine the learner's weights, unless it has them, and compare log-probabilities of a few tokens.
@@ -376,10 +379,11 @@ class VLLMPolicy:
             return {}
         started = time.perf_counter()
         weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
-        if self.config.sleep:
+        asleep, self._served.asleep = self._served.asleep, False
+        if asleep:
             self.engine.wake("weights")
         self._transfer.push(weights)
-        if self.config.sleep:
+        if asleep:
             self.engine.wake("kv_cache")
         self.engine.reset_prefix_cache()
         difference = self.probe()

@@ -13,7 +13,18 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import TransformReward
 
 import rlvr_envs  # noqa: F401 - registers the ids
-from agents import GRPO, GRPOConfig, LearnerConfig, Reinforce, ReinforceConfig, ReMax, ReMaxConfig, evaluate, rollout
+from agents import (
+    GRPO,
+    CausalLMPolicy,
+    GRPOConfig,
+    LearnerConfig,
+    Reinforce,
+    ReinforceConfig,
+    ReMax,
+    ReMaxConfig,
+    evaluate,
+    rollout,
+)
 from agents.rollouts import Episode
 from tests.agents.agent_cases import playing_policy
 from tests.agents.trajectories import tiny_policy
@@ -61,7 +72,7 @@ def foreign(rows: int, make: Callable[[], Any] = CountUp) -> SyncVectorEnv:
     return SyncVectorEnv([make] * rows, autoreset_mode=AutoresetMode.DISABLED)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7])
+@pytest.mark.parametrize("rows", [1, 3, 7, 9])
 def test_a_foreign_environment_is_played_whole(rows: int) -> None:
     episodes = [Episode(-1, group, seed=group) for group in range(7)]
     played = rollout(foreign(rows), tiny_policy(), episodes)
@@ -76,8 +87,9 @@ def test_a_foreign_environment_is_played_whole(rows: int) -> None:
         assert one.truncated != one.terminated
         assert one.verdict is None
         assert (one.logprobs[1:] < 0).all()
-    again = rollout(foreign(2), tiny_policy(), episodes)
-    assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
+    few = CausalLMPolicy(tiny_policy().model, max_cached_tokens=2 * WIDTH)  # fewer rows than there are
+    for again in (rollout(foreign(2), tiny_policy(), episodes), rollout(foreign(rows), few, episodes)):
+        assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
 
 
 def test_legal_actions_of_a_foreign_environment_are_kept() -> None:

@@ -215,6 +215,39 @@ def test_every_agent_trains_from_the_command_line(
     assert json.loads((folder / "config.json").read_text())["agent"] == name
 
 
+@pytest.mark.parametrize("lora", [(), ("--lora-rank", "2")])
+def test_the_policys_settings_are_options(
+    lora: tuple[str, ...],
+    tmp_path: Path,
+    model_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from agents import Agent
+
+    policies = []
+    monkeypatch.setattr(Agent, "learn", lambda self, *_, **__: policies.append(self.policy))
+    asked = {
+        "precision": "bfloat16",
+        "checkpointing": "on",
+        "shared_prefix": False,
+        "max_cached_tokens": 99,
+        "fast": False,
+        "temperature": 0.5,
+    }
+    options = (
+        *("--precision", "bfloat16", "--checkpointing", "on", "--no-shared-prefix", "--max-cached-tokens", "99"),
+        *("--no-fast", "--temperature", "0.5", *lora),
+    )
+    for number, model in enumerate(("tiny", str(model_folder))):
+        folder = tmp_path / str(number)
+        code, _, errors = run(capsys, "train", "grpo", *SMALL, "--model", model, "--run-folder", str(folder), *options)
+        assert code == 0, errors
+        config = json.loads((folder / "config.json").read_text())
+        assert {name: getattr(policies[number], name) for name in asked} == asked
+        assert {name: config[name] for name in asked} == asked
+
+
 def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model"
     start = ("--env", "Reverse", "--out", str(model), "--env-args", "tokenizer=char", "--batch-size", "8")

@@ -234,6 +234,7 @@ def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
 
 def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     acting = policy()
+    assert acting._groups_rows()  # tried before the counting
     rows_read = []
     forward = acting.model.forward
 

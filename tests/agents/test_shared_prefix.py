@@ -22,8 +22,19 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from agents import GRPO, Batch, CausalLMPolicy, GRPOConfig, LearnerConfig, Trajectory, make_batch
+from agents import (
+    GRPO,
+    Batch,
+    CausalLMPolicy,
+    GRPOConfig,
+    LearnerConfig,
+    Trajectory,
+    make_batch,
+    model_parts,
+    shared_prefix,
+)
 from agents import policy as policy_module
+from agents.model_parts import costs_of
 from agents.shared_prefix import is_cheaper, plan
 from agents.token_logprobs import token_logprobs_and_entropy
 from tests.agents.trajectories import VOCAB, trajectory
@@ -89,6 +100,17 @@ def groups(
     return found
 
 
+def even_groups(members: int, own: int, count: int = 2, prompt: int = 9) -> list[Trajectory]:
+    """Groups whose completions all have the same length."""
+    generator = np.random.default_rng(1)
+    starts = [generator.integers(0, VOCAB, prompt + group).tolist() for group in range(count)]
+    return [
+        trajectory([0] * len(start) + [1] * own, tokens=start + generator.integers(0, VOCAB, own).tolist(), group=group)
+        for group, start in enumerate(starts)
+        for _ in range(members)
+    ]
+
+
 def outputs_and_gradient(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     outputs = policy.read(batch)
     mask = batch.loss_mask[:, batch.first :]
@@ -108,7 +130,7 @@ def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpoint
     plain = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=False, **settings), batch)
     sharing = CausalLMPolicy(model(name), **settings)
     layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
-    assert is_cheaper(layout, *batch.tokens.shape, sharing.model.config)
+    assert is_cheaper(layout, *batch.tokens.shape, costs_of(sharing.model))
     packed = outputs_and_gradient(sharing, batch)
     assert sharing.model.config._attn_implementation == "rlvr_shared_prefix"
     for expected, found in zip(plain[:2], packed[:2], strict=True):
@@ -125,21 +147,62 @@ def test_a_layout_by_hand() -> None:
     assert layout.sources.tolist() == [1, 2, 1, 5]
     assert list(zip(layout.rows.tolist(), layout.places.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
     first, second = layout.groups
-    assert (first.prefix, first.own, first.members, first.width) == (2, 3, 2, 2)
-    assert first.columns.tolist() == [0, 1, 2, 2]
-    assert first.real.tolist() == [True, True, True, False]
-    assert first.mask.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-    assert (second.prefix, second.own, second.members, second.width) == (1, 1, 1, 1)
+    assert (first.prefix, first.own, first.blocks, first.width) == (2, 3, 1, 3)
+    assert first.mask.int().tolist() == [[[[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]]]
+    assert (second.prefix, second.own, second.blocks, second.width) == (1, 1, 1, 1)
+    assert second.mask.tolist() == [[[[True, True]]]]
+
+
+def test_blocks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four completions of 2, 1, 1 and 1 tokens after one of prompt, in two blocks."""
+    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: 2)
+    tokens = torch.tensor([[5, 6, 1], [5, 3, 0], [5, 4, 0], [5, 2, 0]])
+    layout = plan(tokens, torch.tensor([3, 2, 2, 2]), torch.tensor([1, 1, 1, 1]))
+    (group,) = layout.groups
+    assert (group.blocks, group.width) == (2, 3)
+    assert group.columns is not None
+    assert group.columns.tolist() == [0, 1, 2, 3, 4, 4]
+    assert group.real is not None
+    assert group.real.tolist() == [True] * 5 + [False]
+    first, second = group.mask.int()[:, 0].tolist()
+    assert first == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]
+    assert second[:2] == [[1, 1, 0, 0], [1, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 6])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many completions attend together."""
+    batch = make_batch(groups(members=6) if ragged else even_groups(members=6, own=4))
+    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), shared_prefix=False), batch)
+    sharing = CausalLMPolicy(model("qwen2"))
+    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: blocks)
+    monkeypatch.setattr(policy_module, "is_cheaper", lambda *_: True)
+    with monkeypatch.context() as trial:  # whose groups have two members
+        trial.setattr(shared_prefix, "_num_blocks", lambda *_: min(blocks, 2))
+        assert sharing._shares_prefixes()
+    packed = outputs_and_gradient(sharing, batch)
+    for expected, found in zip(plain[:2], packed[:2], strict=True):
+        assert float((found - expected).abs().max()) < 5e-6
+    assert float((packed[2] - plain[2]).abs().max()) < 4e-6 * float(plain[2].abs().max())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "length", "members", "blocks"),
+    [(64, 8, 8, 1), (128, 32, 8, 4), (16, 32, 8, 8), (1024, 256, 8, 8), (5, 0, 2, 1), (16, 4, 1, 1)],
+)
+def test_short_completions_attend_together(prefix: int, length: int, members: int, blocks: int) -> None:
+    assert shared_prefix._num_blocks(prefix, length, members) == blocks
 
 
 def test_long_completions_after_short_prompts_are_read_plainly() -> None:
     """At prompt 64 and completion 1024 the mask costs more than the prompt saves."""
-    config = Qwen2Config(**SIZES)
+    costs = costs_of(model("qwen2"))
 
     def cheaper(prompt: int, completion: int) -> bool:
         tokens = torch.zeros(8, prompt + completion, dtype=torch.long)
         layout = plan(tokens, torch.full((8,), prompt + completion), torch.full((8,), prompt))
-        return is_cheaper(layout, *tokens.shape, config)
+        return is_cheaper(layout, *tokens.shape, costs)
 
     assert cheaper(128, 32)
     assert cheaper(512, 128)
@@ -150,6 +213,7 @@ def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixt
     made = MistralForCausalLM(MistralConfig(**SIZES, sliding_window=8))
     policy = CausalLMPolicy(made)
     batch = make_batch(groups())
+    model_parts._say.cache_clear()  # another test may have made it say so
     with caplog.at_level(logging.WARNING):
         expected = policy.forward(batch.tokens, batch.first).logprobs
         for _ in range(2):

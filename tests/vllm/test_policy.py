@@ -354,11 +354,33 @@ def test_an_adapter_is_merged_before_it_is_sent() -> None:
 def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:
     policy, env = learner(), world(1)
     sampler = on_torch(policy, env, sleep=True)
-    for _ in range(2):  # asleep it lost the weights, so that it needs them even where they have not changed
+    greedy = sampler.at_temperature(0.0)  # on the same engine, which is awake or asleep for both
+    woken = ["wake weights", "load", "wake kv_cache", "reset", "sleep"]
+    # It starts awake. Asleep it lost the weights, so that it needs them even where they have not changed.
+    for each, calls in ((sampler, ["load", "reset", "sleep"]), (sampler, woken), (greedy, woken), (sampler, woken)):
         sampler.engine.reported.clear()
-        with sampler.sampling() as metrics:
+        with each.sampling() as metrics:
             assert metrics["sampling/probe_difference"] < 1e-6
-        assert sampler.engine.reported == ["wake weights", "load", "wake kv_cache", "reset", "sleep"]
+            assert each.sync() == {}  # what is awake and up to date is left alone
+        assert sampler.engine.reported == calls
+
+
+def test_a_server_may_have_been_left_asleep() -> None:
+    policy, env = learner(), world(1)
+    for sleep, calls in ((True, ["wake weights", "load", "wake kv_cache", "reset"]), (False, ["load", "reset"])):
+        sampler = on_torch(policy, env, sleep=sleep, server="http://localhost:1")
+        sampler.sync()
+        assert sampler.engine.reported == calls
+
+
+def test_an_engine_that_is_awake_gets_new_weights_without_being_woken() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env, sleep=True)
+    with sampler.sampling():
+        shift(policy, 0.1)
+        sampler.engine.reported.clear()
+        sampler.sync()
+        assert sampler.engine.reported == ["load", "reset"]
 
 
 # Agents

@@ -1,0 +1,466 @@
+"""What is there for speed or memory changes nothing beyond rounding, is switched off by one flag, and says when it is used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    CohereConfig,
+    CohereForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GraniteConfig,
+    GraniteForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from agents import (
+    A2C,
+    GRPO,
+    A2CConfig,
+    CausalLMPolicy,
+    CriticConfig,
+    Episode,
+    GRPOConfig,
+    LearnerConfig,
+    make_batch,
+    model_parts,
+    rollout,
+)
+from agents import policy as policy_module
+from agents.learner import Learner
+from agents.losses import Aggregation
+from agents.memory import cache_bytes_per_token
+from agents.model_parts import costs_of, logit_transform
+from agents.passes import state_values
+from agents.sampling import sample
+from rlvr_envs import TokenVectorEnv
+from tests.agents.test_shared_prefix import groups
+from tests.agents.trajectories import VOCAB, tiny_policy
+from tests.envs.helpers import vector_env
+from verifiers import InvalidArgumentError, Problem, UnknownNameError
+
+BYTES = 257
+SIZES: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+MODELS: dict[str, Any] = {
+    "qwen2": lambda vocab: Qwen2ForCausalLM(Qwen2Config(vocab_size=vocab, **SIZES)),
+    "llama": lambda vocab: LlamaForCausalLM(LlamaConfig(vocab_size=vocab, **SIZES)),
+    "gpt2": lambda vocab: GPT2LMHeadModel(
+        GPT2Config(vocab_size=vocab, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=0, eos_token_id=0)
+    ),
+    "windows": lambda vocab: MistralForCausalLM(MistralConfig(vocab_size=vocab, **SIZES, sliding_window=6)),
+    "capped": lambda vocab: Gemma2ForCausalLM(
+        Gemma2Config(vocab_size=vocab, **SIZES, head_dim=8, final_logit_softcapping=5.0, sliding_window=6)
+    ),
+    "multiplied": lambda vocab: CohereForCausalLM(CohereConfig(vocab_size=vocab, **SIZES, logit_scale=0.25)),
+    "divided": lambda vocab: GraniteForCausalLM(GraniteConfig(vocab_size=vocab, **SIZES, logits_scaling=3.0)),
+}
+PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums split over threads round differently."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_yet() -> None:
+    model_parts._say.cache_clear()
+    policy_module._say_beyond.cache_clear()
+
+
+def model(name: str, vocab: int = BYTES) -> Any:
+    torch.manual_seed(0)
+    made = MODELS[name](vocab)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(3.0)
+    return made.eval()
+
+
+def world(rows: int = 8, **rules: Any) -> TokenVectorEnv:
+    return vector_env(rows, problems=PROMPTS, max_prompt_tokens=40, max_new_tokens=9, **rules)
+
+
+EPISODES = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(16)]
+
+
+# One flag
+
+
+def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
+    """What the model is given from now on: rows and tokens of each pass."""
+    seen: list[tuple[int, int]] = []
+
+    def note(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        seen.append(tuple((args[0] if args else kwargs["input_ids"]).shape))
+
+    policy.model.base_model.register_forward_pre_hook(note, with_kwargs=True)
+    return seen
+
+
+def agent_on(name: str, kind: str, fast: bool) -> Any:
+    learner = LearnerConfig(learning_rate=1e-6, max_grad_norm=1e9, micro_batch_size=16)
+    policy = CausalLMPolicy(model(name), fast=fast, temperature=0.8, top_p=0.95)
+    if kind == "grpo":
+        settings = {"kl_coefficient": 0.1, "entropy_coefficient": 0.01}
+        return GRPO(policy, GRPOConfig(problems_per_step=4, group_size=4, learner=learner, **settings))
+    agent = A2C(policy, A2CConfig(problems_per_step=4, group_size=4, learner=learner, critic=CriticConfig("head")))
+    with torch.no_grad():
+        agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
+    return agent
+
+
+@pytest.mark.parametrize("kind", ["grpo", "a2c"])
+@pytest.mark.parametrize("name", ["qwen2", "llama", "gpt2", "windows", "capped"])
+def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are identical; losses and gradients equal up to the rounding of float32."""
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 10 * BYTES)
+    found = []
+    for fast in (False, True):
+        agent = agent_on(name, kind, fast)
+        widths = forward_widths(agent.policy)
+        trajectories = rollout(world(), agent.policy, EPISODES)
+        cached = any(width == 1 for _, width in widths)
+        assert cached is fast
+        metrics = agent.update(trajectories)
+        assert metrics["shared_prefix"] == float(fast and name in ("qwen2", "llama", "gpt2"))
+        found.append((trajectories, metrics, [each.grad for each in agent.policy.parameters()]))
+    (slow, expected, gradient), (quick, metrics, other) = found
+    for one, same in zip(slow, quick, strict=True):
+        assert one.tokens.tolist() == same.tokens.tolist()
+        np.testing.assert_allclose(one.logprobs, same.logprobs, rtol=0, atol=2e-5)
+    for key in ("loss", "entropy", "grad_norm"):
+        assert metrics[key] == pytest.approx(expected[key], rel=1e-4, abs=1e-5)
+    largest = max(float(each.abs().max()) for each in gradient)
+    for one, same in zip(gradient, other, strict=True):
+        assert float((one - same).abs().max()) < 1e-5 * largest
+
+
+def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vocabulary that is large enough for blocks."""
+    observation = {"tokens": np.arange(24, dtype=np.int32).reshape(4, 6), "length": np.array([6, 4, 5, 3])}
+    used = []
+
+    def spy(*args: Any, **kwargs: Any) -> Tensor:
+        used.append(kwargs["blocks"])
+        return sample(*args, **kwargs)
+
+    monkeypatch.setattr(policy_module, "sample", spy)
+    quick, slow = (CausalLMPolicy(model("qwen2", 3000), fast=fast).act(observation) for fast in (True, False))
+    assert used == [True, False]
+    assert quick.tokens.tolist() == slow.tokens.tolist()
+    np.testing.assert_allclose(quick.logprobs, slow.logprobs, rtol=0, atol=1e-5)
+
+
+def test_the_flag_goes_to_greedy_policies_and_references() -> None:
+    policy = CausalLMPolicy(
+        model("qwen2"), fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1
+    )
+    reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).reference
+    assert reference is not None
+    for other in (policy.at_temperature(0.0), reference.policy):
+        for name in ("fast", "checkpointing", "shared_prefix", "max_cached_tokens", "seed", "min_p", "vocab_size"):
+            assert getattr(other, name) == getattr(policy, name)
+    assert reference.policy.temperature == 1
+
+
+# The choice between shared and plain
+
+
+def short_and_long() -> tuple[Any, Any]:
+    """A batch that is cheaper shared, and one that is cheaper plain."""
+    return make_batch(groups()), make_batch(groups(members=1, count=1))
+
+
+def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    shared, plain = short_and_long()
+    policy = tiny_policy()
+    with caplog.at_level(logging.INFO, logger="agents.policy"):
+        outputs = [policy.read(batch).shared for batch in (shared, shared, plain, plain, shared)]
+    assert outputs == [True, True, False, False, True]
+    said = [record.getMessage() for record in caplog.records]
+    assert [" with prompts shared: " in message for message in said] == [True, False, True]
+    assert said[0].startswith(
+        "Qwen2ForCausalLM reads a micro-batch of 12 rows of up to 26 tokens with prompts shared: "
+    )
+    assert " plainly: " in said[1]
+
+
+def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
+    """Two micro-batches of a group, and one of a single completion."""
+    rows = [*groups(count=2), *groups(members=1, count=1)]
+    batch = make_batch(rows)
+    batch.groups[-1] = 2
+    learner = Learner(tiny_policy(), LearnerConfig(micro_batch_size=4))
+    weights = torch.ones_like(batch.tokens, dtype=torch.float64)
+    metrics = learner.step(
+        batch,
+        weights,
+        lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
+        aggregation=Aggregation.TOKEN_MEAN,
+    )
+    assert metrics["shared_prefix"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("name", ["eager", "windows"])
+def test_what_rules_sharing_out_is_said_once_for_the_reference_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    made = model("windows" if name == "windows" else "qwen2", VOCAB)
+    if name == "eager":
+        made.set_attn_implementation("eager")
+    with caplog.at_level(logging.WARNING):
+        agent = GRPO(CausalLMPolicy(made), GRPOConfig(kl_coefficient=0.1))
+        metrics = agent.update(groups())
+    assert metrics["shared_prefix"] == 0
+    reasons = {
+        "eager": "Qwen2ForCausalLM learns, not once for each group: its attention is 'eager', and 'sdpa' is needed",
+        "windows": "MistralForCausalLM learns, not once for each group: some of its layers have no full attention",
+    }
+    assert [record.getMessage() for record in caplog.records] == [
+        f"prompts are read once for each completion when {reasons[name]}"
+    ]
+
+
+def test_costs_are_those_of_the_layers_as_they_are() -> None:
+    """Two layers: queries and outputs 32 x 32, keys and values 16 x 32, three feed-forward matrices 48 x 32."""
+    costs = costs_of(model("qwen2"))
+    assert costs.token == 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32)
+    assert costs.pair == 2 * 2 * 32
+    gpt2 = costs_of(model("gpt2"))  # whose matrices are not torch's Linear, beside tables of tokens and positions
+    assert gpt2.token == 2 * 12 * 32 * 32
+    assert costs_of(model("capped")).pair == 2 * 2 * 4 * 8
+
+
+# A critic on the policy's states
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gpt2", "multiplied"])
+def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None:
+    batch = make_batch(groups())
+    first, mask = batch.first, batch.loss_mask
+    shared = CausalLMPolicy(model(name, VOCAB))
+    plain = CausalLMPolicy(model(name, VOCAB), shared_prefix=False)
+    expected = plain.read(batch, with_states=True)
+    found = shared.read(batch, with_states=True)
+    assert found.shared
+    assert not expected.shared
+    assert found.states is not None
+    assert expected.states is not None
+    own = mask[:, first:]
+    before, after = found.states[:, :-1][own], expected.states[:, :-1][own]
+    torch.testing.assert_close(before, after, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.logprobs[own], expected.logprobs[own], rtol=0, atol=1e-5)
+    rows = torch.arange(len(batch))
+    ends = batch.lengths - first
+    torch.testing.assert_close(found.states[rows, ends], expected.states[rows, ends], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(shared.read_states(batch), found.states, rtol=1e-5, atol=1e-6)
+
+
+def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head's input is caught where a trial says that the body's states are not all there is to logits."""
+    batch = make_batch(groups())
+    known = CausalLMPolicy(model("qwen2", VOCAB)).read_states(batch)
+    monkeypatch.setattr(policy_module, "logit_transform", lambda _: None)
+    policy = CausalLMPolicy(model("qwen2", VOCAB))
+    outputs = policy.read(batch, with_states=True)
+    assert outputs.shared
+    torch.testing.assert_close(outputs.states, known, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(policy.read_states(batch), known, rtol=1e-5, atol=1e-6)
+
+
+def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
+    batch = make_batch(groups())
+    found = []
+    for shared in (False, True):
+        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), shared_prefix=shared), A2CConfig())
+        assert agent.critic is not None
+        with torch.no_grad():
+            agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
+        values, last = state_values(agent.policy, agent.critic, batch, 12)
+        metrics = agent.update(groups())
+        gradient = torch.cat([each.grad.reshape(-1) for each in agent.policy.parameters() if each.grad is not None])
+        found.append((values, last, gradient))
+        assert metrics["shared_prefix"] == shared
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * float(one.abs().max()))
+
+
+# Logits
+
+
+@pytest.mark.parametrize("name", ["capped", "multiplied", "divided"])
+def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = make_batch(groups())
+    expected = CausalLMPolicy(model(name, VOCAB), fast=False).read(batch)
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    made = model(name, VOCAB)
+    policy = CausalLMPolicy(made)
+    assert logit_transform(made) not in (None, model_parts.LogitTransform())
+    policy.read(batch)  # tries what there is to try
+    sizes = []
+    made.get_output_embeddings().register_forward_hook(lambda _, __, logits: sizes.append(logits.numel()))
+    found = policy.read(batch)
+    assert max(sizes) == 5 * VOCAB
+    mask = batch.loss_mask[:, batch.first :]
+    for one, other in ((expected.logprobs, found.logprobs), (expected.entropy, found.entropy)):
+        torch.testing.assert_close(one[mask], other[mask], rtol=1e-4, atol=2e-5)
+
+
+def test_a_transform_by_hand() -> None:
+    logits = torch.tensor([0.0, 2.0, -8.0])
+    assert model_parts.LogitTransform()(logits) is logits
+    torch.testing.assert_close(
+        model_parts.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
+    )
+
+
+# Memory
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
+    temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"temperature": temperature, "top_p": 0.9}
+    whole = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 3 * BYTES)
+    sizes = []
+
+    def spy(logits: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        sizes.append(len(logits))
+        return sample(logits, *args, **kwargs)
+
+    monkeypatch.setattr(policy_module, "sample", spy)
+    parts = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
+    assert [each.tokens.tolist() for each in parts] == [each.tokens.tolist() for each in whole]
+    np.testing.assert_array_equal(parts[0].logprobs, whole[0].logprobs)
+    if temperature > 0:
+        assert max(sizes) == 3
+        assert [each.action_masks.tolist() for each in parts if each.action_masks is not None] == [
+            each.action_masks.tolist() for each in whole if each.action_masks is not None
+        ]
+
+
+def most_cached(policy: CausalLMPolicy) -> list[int]:
+    """The tokens that the cache holds after each act from now on, padding included."""
+    seen: list[int] = []
+    act = policy.act
+
+    def spy(*args: Any, **kwargs: Any) -> Any:
+        action = act(*args, **kwargs)
+        lengths = policy._cache.lengths
+        seen.append(len(lengths) * max(lengths, default=0))
+        return action
+
+    policy.act = spy  # type: ignore[method-assign]
+    return seen
+
+
+@pytest.mark.parametrize("name", ["qwen2", "windows"])
+@pytest.mark.parametrize("verification", ["sync", "deferred"])
+def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, verification: str) -> None:
+    expected = rollout(world(), CausalLMPolicy(model(name)), EPISODES)
+    capped = CausalLMPolicy(model(name), max_cached_tokens=3 * 49)
+    seen = most_cached(capped)
+    found = rollout(world(verification=verification), capped, EPISODES)
+    assert 2 * 20 < max(seen) <= 3 * 49
+    for one, other in zip(expected, found, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        assert one.rewards.tolist() == other.rewards.tolist()
+        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["qwen2", "windows"])
+def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = []
+    for most in (None, 3 * 49):
+        policy = CausalLMPolicy(model(name), max_cached_tokens=most)
+        seen = most_cached(policy)
+        env = world(6)
+        with caplog.at_level(logging.WARNING):
+            observation, _ = env.reset(seed=0, options={"problems": np.array([0, 1, 2, 3, 0, 1])})
+            for _ in range(8):
+                observation, *_ = env.step(policy.act(observation).tokens[:, 0])
+        found.append(observation["tokens"].tolist())
+        assert max(seen) <= 3 * 49 or most is None
+    assert found[0] == found[1]
+    said = [record.getMessage() for record in caplog.records if record.name == "agents.policy"]
+    assert [message.partition(";")[0] for message in said] == ["the cache has room for 3 rows of up to 49 tokens"]
+
+
+def test_rows_that_left_make_room_for_others() -> None:
+    """Two rows fill the cache; two others that come in their place are cached, not read anew at every token."""
+    policy = CausalLMPolicy(model("qwen2"), max_cached_tokens=2 * 10)
+    widths = forward_widths(policy)
+    tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
+    for length in (4, 5):
+        for rows in ([True, True, False, False], [False, False, True, True]):
+            policy.act({"tokens": tokens, "length": np.full(4, length)}, rows=np.array(rows))
+    policy.act({"tokens": tokens, "length": np.full(4, 6)}, rows=np.array([False, False, True, True]))
+    assert widths == [(2, 4), (2, 4), (2, 5), (2, 5), (2, 1)]
+
+
+def test_a_gpus_free_memory_is_the_limit_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and values of 2 layers, 2 heads of 8, in float32: 256 bytes for each token."""
+    policy = CausalLMPolicy(model("qwen2"))
+    assert policy.rows_at_once(10) is None  # on a CPU
+    assert cache_bytes_per_token(policy.model.config, 4) == 256
+    asked = []
+
+    def room(_: Any, value_bytes: int) -> int:
+        asked.append(value_bytes)
+        return 35
+
+    monkeypatch.setattr(policy_module, "cacheable_tokens", room)
+    policy.release_cache()
+    assert (policy.rows_at_once(10), policy.rows_at_once(100)) == (3, 1)
+    assert asked == [4]
+
+
+def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 20)
+    policy = CausalLMPolicy(model("qwen2"), fast=False, max_cached_tokens=1)
+    assert policy.rows_at_once(10) is None
+    widths = forward_widths(policy)
+    tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
+    action = policy.act({"tokens": tokens, "length": np.full(4, 10)})
+    assert action.counts.tolist() == [1, 1, 1, 1]
+    assert widths == [(2, 10), (2, 10)]
+
+
+def test_settings_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match="unknown precision 'bfloat'\\. Did you mean 'bfloat16'"):
+        CausalLMPolicy(model("qwen2"), precision="bfloat")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
+        CausalLMPolicy(model("qwen2"), checkpointing="of")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="at least 1 or None, got 0; fast=False does without a cache"):
+        CausalLMPolicy(model("qwen2"), max_cached_tokens=0)

@@ -1,0 +1,234 @@
+"""Keeping a prompt's keys once for a group samples the same tokens as keeping them for each row, whatever the groups do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from agents import CausalLMPolicy, Episode, Trajectory, group_cache, tiny_model
+from agents.group_cache import GroupLayer, GroupLayout, attend_by_groups
+from agents.growing_layer import GrowingLayer
+from agents.kv_cache import CacheKind, RowCache, can_group
+from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
+
+MODELS = [qwen2, qwen3, llama, gpt2]
+CPU = torch.device("cpu")
+WIDTH = 128
+RULES: dict[str, Any] = {"max_new_tokens": 12, "stop": list(range(0, 256, 9))}  # so that rows end at different times
+EPISODES = [Episode(problem=index // 4, group=index // 4, seed=100 + index) for index in range(20)]
+
+
+def new_policy(make: Any, **settings: Any) -> CausalLMPolicy:
+    torch.manual_seed(0)
+    return CausalLMPolicy(sharpened(make()), **settings)
+
+
+def play_by_rows(acting: CausalLMPolicy, num_envs: int) -> list[Trajectory]:
+    assert not acting.shared_prefix
+    return play(acting, num_envs, EPISODES, **RULES)
+
+
+def assert_same(found: list[Trajectory], expected: list[Trajectory]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=5e-6)
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many passes over one new token were by groups, and how many by rows, since the trials were over."""
+    counts = {"groups": 0, "rows": 0}
+    forward = RowCache._forward
+
+    def counting(self: RowCache, tokens: Any, *args: Any) -> Any:
+        if tokens.shape[1] == 1:
+            counts["rows" if self._layout is None else "groups"] += 1
+        return forward(self, tokens, *args)
+
+    monkeypatch.setattr(RowCache, "_forward", counting)
+    return counts
+
+
+def play_grouped(acting: CausalLMPolicy, passes: dict[str, int], num_envs: int) -> list[Trajectory]:
+    assert acting._groups_rows()
+    passes.update(groups=0, rows=0)
+    return play(acting, num_envs, EPISODES, **RULES)
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_groups_sample_what_rows_sample(
+    make: Any, temperature: float, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts of different lengths, and rows that end at different times."""
+    monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
+    expected = play_by_rows(new_policy(make, temperature=temperature, shared_prefix=False), len(EPISODES))
+    found = play_grouped(new_policy(make, temperature=temperature), passes, len(EPISODES))
+    assert len({trajectory.prompt_length for trajectory in expected}) > 1
+    assert len({len(trajectory.tokens) - trajectory.prompt_length for trajectory in expected}) > 1
+    assert passes["groups"] > 5
+    assert passes["rows"] == 0
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_groups_become_rows_when_others_begin(
+    make: Any, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
+    expected = play_by_rows(new_policy(make, shared_prefix=False), 8)
+    found = play_grouped(new_policy(make), passes, 8)
+    assert min(passes.values()) > 0
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("columns", [10, 20, 30])
+def test_groups_become_rows_when_that_is_less_work(
+    columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
+    monkeypatch.setattr(group_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
+    expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))
+    found = play_grouped(new_policy(llama), passes, len(EPISODES))
+    assert min(passes.values()) > 0
+    assert_same(found, expected)
+
+
+def test_greedy_and_truncated_sampling_are_the_same(passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
+    for settings in ({"temperature": 0.0}, {"top_k": 5, "temperature": 0.9}):
+        expected = play_by_rows(new_policy(qwen2, shared_prefix=False, **settings), len(EPISODES))
+        assert_same(play_grouped(new_policy(qwen2, **settings), passes, len(EPISODES)), expected)
+        assert passes["groups"] > 0
+
+
+def test_new_weights_begin_new_groups(passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
+    acting = new_policy(qwen2)
+    play_grouped(acting, passes, len(EPISODES))
+    with torch.no_grad():
+        for parameter in acting.model.parameters():
+            parameter.mul_(1.05)
+    acting.weights_changed()
+    found = play_grouped(acting, passes, len(EPISODES))
+    assert passes["groups"] > 0
+    assert_same(found, play_by_rows(CausalLMPolicy(acting.model, shared_prefix=False), len(EPISODES)))
+
+
+def test_who_may_keep_groups() -> None:
+    """Windows of attention, caches of another kind, and models that do not take the layout keep rows."""
+    assert not new_policy(mistral)._groups_rows()
+    assert not new_policy(qwen2, shared_prefix=False)._groups_rows()
+    assert not can_group(new_policy(qwen2).model, CacheKind.SELECTED)
+    policy = new_policy(qwen2)
+    forward = policy.model.forward
+
+    def deaf(*args: Any, position_ids: Any = None, group_layout: Any = None, **kwargs: Any) -> Any:
+        return forward(*args, position_ids=position_ids, **kwargs)
+
+    policy.model.forward = deaf
+    assert policy._shares_prefixes()
+    assert not policy._groups_rows()
+
+
+def test_single_completions_keep_rows(passes: dict[str, int]) -> None:
+    acting = CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)))
+    play(acting, 3, [Episode(problem, problem, seed=problem) for problem in range(3)])
+    assert passes["groups"] == 0
+    assert passes["rows"] > 0
+
+
+# By hand
+
+
+def test_a_layout_by_hand() -> None:
+    """Rows of groups 0, 1, 0, whose prompts have 2 tokens and 1: four places, the last empty."""
+    layout = GroupLayout([0, 1, 0], [2, 1], WIDTH, CPU)
+    assert (layout.num_groups, layout.members, layout.prompt, layout.full) == (2, 2, 2, False)
+    assert layout.places.tolist() == [0, 2, 1]
+    states = torch.tensor([1.0, 2.0, 3.0])[:, None, None, None]
+    assert layout.fold(states).flatten().tolist() == [1, 3, 2, 0]
+    assert layout.unfold(layout.fold(states)).flatten().tolist() == [1, 2, 3]
+    seen = layout.mask(6, 1, torch.float32) == 0
+    assert seen.int().tolist() == [
+        [[[1, 1, 1, 0, 1, 0], [1, 1, 0, 1, 0, 1]]],
+        [[[0, 1, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]],
+    ]
+    assert torch.equal(layout.mask(4, 2, torch.float32)[:, :, 2:], layout.mask(4, 1, torch.float32))
+    assert layout.keep([1]) == [1]
+    assert (layout.num_groups, layout.members, layout.places.tolist()) == (1, 2, [0])
+    assert layout.mask(4, 1, torch.float32).shape == (1, 1, 2, 4)
+
+
+def test_prompts_of_one_length_share_a_mask() -> None:
+    layout = GroupLayout([0, 0, 1, 1], [3, 3], WIDTH, CPU)
+    assert layout.full
+    assert layout.mask(5, 1, torch.float32).shape == (1, 1, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("groups", "members", "prompt", "steps", "pays"),
+    [
+        (8, 8, 128, 32, True),
+        (8, 8, 64, 8, True),
+        (8, 8, 64, 240, False),  # the others' columns outweigh the prompt
+        (4, 16, 64, 32, True),
+        (4, 16, 64, 100, False),
+        (2, 4, 16, 8, False),  # too little work to be worth bringing into groups
+    ],
+)
+def test_groups_pay_while_the_prompt_outweighs_the_others_columns(
+    groups: int, members: int, prompt: int, steps: int, pays: bool
+) -> None:
+    layout = GroupLayout([group for group in range(groups) for _ in range(members)], [prompt] * groups, WIDTH, CPU)
+    assert layout.pays(prompt + members * steps) is pays
+
+
+def test_groups_do_not_pay_for_few_rows() -> None:
+    layout = GroupLayout([0] * 16, [64], WIDTH, CPU)
+    assert layout.pays(64 + 16)
+    layout.keep([3])
+    assert not layout.pays(64 + 16)
+
+
+@pytest.mark.parametrize("groups", [[0, 0, 1, 1], [1, 0, 1, 1, 0]])
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_attention_by_groups_equals_attention_by_rows(groups: list[int], heads: int) -> None:
+    """Each row against its own prompt and its own tokens, with keys that heads share."""
+    generator = torch.Generator().manual_seed(0)
+    kept, depth, ends, columns = 4 // heads, 8, [3, 5], 5
+    prompts = torch.randn(2, 2, kept, columns, depth, generator=generator)
+    own = torch.randn(3, 3, len(groups), kept, 1, depth, generator=generator)
+    query = torch.randn(len(groups), 4, 1, depth, generator=generator)
+    layout = GroupLayout(groups, ends, WIDTH, CPU)
+    layer = GroupLayer(prompts[0], prompts[1], layout)
+    for keys, values, _ in own:
+        key, value = layer.update(keys, values)
+    found = attend_by_groups(query, key, value, layout, None)
+    rows = layer.by_rows()
+    assert rows.keys is not None
+    assert rows.values is not None
+    for row, group in enumerate(groups):
+        mine = [
+            torch.cat([prompts[which, group, :, columns - ends[group] :], own[:, which, row, :, 0].transpose(0, 1)], 1)
+            for which in (0, 1)
+        ]
+        assert torch.equal(rows.keys[row, :, columns - ends[group] :], mine[0])
+        assert torch.equal(rows.values[row, :, columns - ends[group] :], mine[1])
+        expected = scaled_dot_product_attention(query[row], *(each.repeat_interleave(heads, dim=0) for each in mine))
+        torch.testing.assert_close(found[row, 0], expected[:, 0], rtol=0, atol=2e-6)
+
+
+def test_rows_are_spread_into_their_room() -> None:
+    keys, values = torch.randn(2, 3, 2, 4, 5).unbind(0)
+    layer = GrowingLayer.spread(keys, values, torch.tensor([2, 0, 0]))
+    assert layer.keys is not None
+    assert torch.equal(layer.keys, keys[[2, 0, 0]])
+    room = layer.keys.untyped_storage().data_ptr()
+    longer, _ = layer.update(keys[:, :, :1], values[:, :, :1])
+    assert longer.untyped_storage().data_ptr() == room
+    assert torch.equal(longer, torch.cat([keys[[2, 0, 0]], keys[:, :, :1]], dim=2))
