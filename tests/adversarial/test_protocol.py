@@ -30,16 +30,27 @@ while True:
     if request[0] == "resolve": send([RESOLVED for _ in request[2]]); continue
     ANSWER
 """
-HANDLE = "['value', ['h', 0, 'function']]"
+HANDLE = "['value', ['h', 0, 'function', 'call hash', 'function', '']]"
 ANSWERS = [
     "send(['returned', True, []])",
-    "send(['returned', ['h', 1, 'int'], []])",
-    "send(['returned', ['h', 1, 'coroutine'], []])",
+    "send(['returned', ['h', 1, 'int', 'call hash eq len', '', ''], []])",
+    "send(['returned', ['h', 1, 'coroutine', 'await', '', ''], []])",
     "send(['returned', ['nt','int',['real'],16], []])",
     "send(['returned', ['nt','__import__(\"os\")._exit(0)',['x'],16], []])",
     "send(['returned', ['nt','A',['x=__import__(\"os\")._exit(0)'],16], []])",
     "send(['returned', ['nt','A',['x%d'%i for i in range(100000)]]+list(range(100000)), []])",
     "send(['returned', ['nt','A',['__eq__'],16], []])",
+    "send(['returned', ['v','os.system','true'], []])",
+    "send(['returned', ['v','uuid.UUID','x'], []])",
+    "send(['returned', ['v','pathlib.PurePosixPath',5], []])",
+    "send(['returned', ['re','(',0], []])",
+    "send(['returned', ['re','a',128], []])",
+    "send(['returned', ['re','('*50000+')'*50000,0], []])",
+    "send(['returned', ['st',1], []])",
+    "send(['returned', ['dd',5,1,2], []])",
+    "send(['returned', ['dd',['h',1,'E','call','',''],1,2], []])",
+    "send(['returned', ['h',1,'E','len iter getitem contains add radd sub rsub','Sequence',''], []])",
+    "send(['returned', ['h',1,'E','','type',''], []])",
     "send(['returned', ['cb', 0], []])",
     "send(['returned', ['cb', -1], []])",
     "send(['callback','call',0,[],[]])",
@@ -110,7 +121,7 @@ RESOLVED = [
     "[]",
     "5",
     "['value',['h','x','y']]",
-    "['value',['h',0,'coroutine']]",
+    "['value',['h',0,'coroutine','','','']]",
 ]
 """What it says its names are."""
 LOADED = [

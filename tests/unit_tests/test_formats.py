@@ -54,11 +54,82 @@ def test_each_case_has_a_solution_of_its_own(verifier: UnitTestVerifier) -> None
     assert score(verifier, program, tests) == 1
 
 
-def test_outputs_that_are_all_lists_of_one_are_wrapped_values(verifier: UnitTestVerifier) -> None:
+def test_an_output_that_is_a_list_of_one_is_that_list_or_a_wrapped_value(verifier: UnitTestVerifier) -> None:
     wrapped = from_input_output({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [4]]})
     listed = from_input_output({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [2, 2]]})
+    nested = from_input_output({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[[1]], [[2, 2]]]})
     assert score(verifier, "def f(n): return n * n", wrapped) == 1
+    assert score(verifier, "def f(n): return [n * n]", wrapped) == 1
     assert score(verifier, "def f(n): return [n] * n", listed) == 1
+    assert score(verifier, "def f(n): return (n,) * n", nested) == 1
+    assert score(verifier, "def f(n): return n", listed) == 0, "a list of two is no value"
+    assert score(verifier, "def f(n): return [[n * n]]", wrapped) == 0
+    liar = "class One(list):\n    __eq__ = lambda *a: True\n    __len__ = lambda s: 1\ndef f(n): return One()"
+    assert score(verifier, liar, wrapped) == 0
+
+
+CALL = {"fn_name": "head", "inputs": [[[3, 1, 2], 2]], "outputs": [[[3, 1]]]}
+SOLUTION = "class Solution:\n    def head(self, nums: List[int], k: int) -> List[int]:\n        "
+FUNCTION = "import math\n\ndef head(nums, k):\n    "
+IMPORTING = [
+    "def head(nums: List[int], k: Optional[int] = inf) -> List[int]: return nums[:k]",
+    "class Solution:\n    def head(self, nums: List[int], k: int) -> List[int]: return nums[:k]",
+    "from __future__ import annotations\ndef head(nums: Unknown, k): return nums[:k]",
+    "def head(nums, k):\n    d, c, q = defaultdict(int), Counter(nums), deque(nums)\n    heapq.heapify(nums[:]); bisect_left([1], 1); bisect.bisect([1], 1)\n    assert c.most_common() and sqrt(4) == 2 and gcd(4, 6) == 2 and reduce(add, nums) and list(accumulate([1, 2])) == [1, 3]\n    return list(islice(q, k))",
+    "@lru_cache(None)\ndef down(n): return n and down(n - 1)\ndef head(nums, k):\n    down(3000)\n    return nums[:k]",
+    "def count(x): return 7\nclass Counter: x = 5\ndef head(nums, k): return nums[:k] if count(1) == 7 and Counter.x == 5 else 0",
+    "def head(nums, k): return nums[:k] if open.__module__ == 'io' and pow(2, 3, 5) == 3 and max([1]) == 1 else 0",
+]
+
+
+@pytest.mark.parametrize("program", IMPORTING)
+def test_what_starter_code_uses_is_imported(verifier: UnitTestVerifier, program: str) -> None:
+    row = {"input": "[3, 1, 2]\n2", "output": "[3, 1]", "testtype": "functional"}
+    columns = {"public_test_cases": json.dumps([row]), "private_test_cases": "[]", "metadata": '{"func_name": "head"}'}
+    for tests in (from_input_output(CALL), from_livecodebench(columns)):
+        assert score(verifier, program, tests) == 1
+        assert score(verifier, program.replace("nums[:k]", "nums[:1]").replace("q, k", "q, 1"), tests) == 0
+
+
+def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitTestVerifier) -> None:
+    product = from_input_output({"fn_name": "product", "inputs": [[2, 3]], "outputs": [6]})
+    verdict = verifier("x = 1", Problem("p", "", product))
+    assert verdict.detail["failure"] == "exception", "itertools.product is not the program's"
+    method = "class Solution:\n    def product(self, a, b): return a * b"
+    assert score(verifier, method, product) == 1
+    gcd = from_input_output({"fn_name": "gcd", "inputs": [[4, 6]], "outputs": [2]})
+    assert score(verifier, "def lcm(a, b): return a * b", gcd) == 0, "math.gcd is not the program's"
+
+
+@pytest.mark.parametrize(
+    "starter", [SOLUTION, FUNCTION, SOLUTION + "pass", "", FUNCTION.rstrip(), "# def head\n" + SOLUTION.rstrip() + "\n"]
+)
+@pytest.mark.parametrize(
+    "program",
+    [
+        "class Solution:\n    def head(self, nums: List[int], k: int):\n        return nums[:k]",
+        "from typing import List\n\nclass Solution:\n    def head(self, nums: List[int], k: int):\n        return nums[:k]",
+        "def head(nums, k):\n    return nums[:k]",
+        "```python\ndef head(nums, k):\n    return nums[:int(math.sqrt(k * k))]\n```",
+    ],
+)
+def test_starter_code_is_no_part_of_a_whole_program(verifier: UnitTestVerifier, starter: str, program: str) -> None:
+    tests = from_input_output(CALL, starter_code=starter)
+    assert score(verifier, program, tests) == 1
+    assert score(verifier, program.replace("nums[:", "nums[1:"), tests) == 0
+
+
+@pytest.mark.parametrize(("starter", "indent"), [(SOLUTION, 8), (FUNCTION, 4)])
+def test_starter_code_can_be_continued(verifier: UnitTestVerifier, starter: str, indent: int) -> None:
+    tests = from_input_output(CALL, starter_code=starter.rstrip() + "\n")
+    assert score(verifier, " " * indent + "return nums[:k]", tests) == 1
+    assert score(verifier, " " * indent + "return nums[k:]", tests) == 0
+
+
+def test_helpers_before_starter_code_are_kept(verifier: UnitTestVerifier) -> None:
+    starter = "from math import floor as down\n\nclass Node:\n    size = 2\n\n@staticmethod\ndef head(nums, k):\n    # your code"
+    tests = from_input_output(CALL, starter_code=starter)
+    assert score(verifier, "def head(nums, k): return nums[:down(Node.size)]", tests) == 1
 
 
 def test_floats_agree_within_rounding_and_integers_exactly(verifier: UnitTestVerifier) -> None:

@@ -161,8 +161,7 @@ if __name__ == "__main__":
 
 
 def test_a_unittest_file(verifier: UnitTestVerifier) -> None:
-    test = UNITTEST.replace("from solution import *\n", "")
-    verdict = judge(verifier, test)
+    verdict = judge(verifier, UNITTEST)
     assert verdict.score == 1, verdict.detail
     assert [name.partition("::")[2][:6] for name in names(verdict)] == [
         "test_a",
@@ -171,14 +170,14 @@ def test_a_unittest_file(verifier: UnitTestVerifier) -> None:
         "test_d",
         "test_f",
     ]
-    wrong = judge(verifier, test, WRONG)
+    wrong = judge(verifier, UNITTEST, WRONG)
     assert [name.partition("::")[2][:6] for name in names(wrong, passed=False)] == ["test_a", "test_d"]
 
 
 @pytest.mark.parametrize(
     ("test", "reason"),
     [
-        ("def test_it(capsys): pass", "the fixture 'capsys' is not supported"),
+        ("def test_it(caplog): pass", "the fixture 'caplog' is not supported"),
         ("def test_it(stack): pass", "the fixture 'stack' is not defined in the test file"),
         ("import pytest\n@pytest.mark.parametrize('x', [1], indirect=True)\ndef test_it(x): pass", "indirect"),
         ("import pytest\ndef test_it():\n    with pytest.warns(UserWarning): pass", "pytest.warns is not supported"),
@@ -233,3 +232,101 @@ def test_a_liar_passes_no_test_file(verifier: UnitTestVerifier, program: str, te
     assert judge(verifier, test).score == 1
     verdict = judge(verifier, test, program)
     assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0.0), verdict.detail
+
+
+STARRED = """
+import math
+from solution import *
+from statistics import median
+
+def test_mean():
+    numbers = [1, 2, 6]
+    assert mean(numbers) == 3 and math.isclose(mean([0.1, 0.2]), 0.15) and len(numbers) == 3 and median(numbers) == 2
+
+def test_stack():
+    mean = 5  # a name of this function's own
+    with pytest.raises(EmptyError): Stack().pop()
+    assert len(Stack([1]).push(2)) == 2 and isinstance(Stack(), Stack) and sorted({2, 1}) == [1, 2]
+
+import pytest
+"""
+
+
+def test_a_star_takes_what_the_tests_use(verifier: UnitTestVerifier) -> None:
+    assert judge(verifier, STARRED).score == 1
+    assert names(judge(verifier, STARRED, WRONG)) == ["test_stack"]
+    hidden = PROGRAM + "__all__ = []\n"
+    assert judge(verifier, STARRED, hidden).score == 1, "names that a program hides are there all the same"
+    counter = "from solution import *\ndef test_it():\n    c = Counter(); c.click(); c.click()\n    assert c.clicks == 2 and total(c) == 2"
+    own = "class Counter:\n    clicks = 0\n    def click(self): self.clicks += 1\ndef total(c): return c.clicks"
+    assert judge(verifier, counter, own.replace("+= 1", "+= 2")).score == 0
+    assert judge(verifier, counter, own).score == 1, (
+        "a class under test may go by the name of one of the standard library"
+    )
+
+
+LIAR_BY_NAMES = """
+def lie(*a, **k): return True
+abs = lambda x: 0
+len = sorted = median = isinstance = isclose = all = any = lie
+class Ok(Exception): pass
+class raises:
+    def __init__(self, *a, **k): pass
+    def __enter__(self): return self
+    def __exit__(self, *a): return True
+class pytest:
+    raises = raises
+class math:
+    isclose = staticmethod(lie)
+AssertionError = ValueError = EmptyError = Ok
+class Stack: pass
+def mean(xs): return 0
+def approx(x): return 0
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        STARRED,
+        "from solution import *\ndef test_it(): assert mean([1]) == 1 and all([])",
+        "from solution import *\ndef test_it():\n    n = mean([1])\n    assert abs(n - 1) < 0.1",
+        "from solution import *\ndef test_it(): assert isclose(mean([1]), 1)",
+        "from solution import *\ndef test_it(): assert len({mean([1]), 1}) == 1",
+        "import pytest\nfrom solution import *\ndef test_it():\n    with pytest.raises(ValueError): mean([])",
+        "from pytest import approx\nfrom solution import *\ndef test_it(): assert mean([1]) == approx(1)",
+    ],
+)
+def test_a_star_gives_a_program_none_of_the_names_that_judge_it(verifier: UnitTestVerifier, test: str) -> None:
+    verdict = judge(verifier, test, LIAR_BY_NAMES)
+    assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0), verdict.detail
+
+
+HONEST = {
+    "the file's own place": "import os, sys\nfrom pathlib import Path\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\nsys.path.append(str(Path(__file__).resolve().parent.parent))\nfrom solution import mean\ndef test_it(): assert mean([1]) == 1",
+    "what may be missing": "import solution\naverage = getattr(solution, 'average', None) or solution.mean\ndef test_it(): assert average([1]) == 1 and not hasattr(solution, 'average') and hasattr(solution, 'mean')",
+    "either name": "try:\n    from solution import average\nexcept ImportError:\n    from solution import mean as average\ndef test_it(): assert average([1]) == 1",
+    "either attribute": "import solution\ntry: average = solution.average\nexcept AttributeError: average = solution.mean\ndef test_it(): assert average([1]) == 1",
+    "either module": "try: import solution.extra\nexcept ImportError: from solution import mean\ndef test_it(): assert mean([1]) == 1",
+    "a class by another name": "from solution import Bag as B\ndef test_it():\n    b = B([1]); b.add(2)\n    assert b == [1, 2] and 2 in b and b + 1 == 3",
+    "a class assigned to another name": "import solution\nB = solution.Bag\nC = B\ndef test_it():\n    b = C([1]); b.add(2)\n    assert b == [1, 2]",
+    "a class's fixture over the file's": "import pytest\nfrom solution import mean\n@pytest.fixture\ndef base(): return [1]\n@pytest.fixture\ndef other(base): return base * 2\nclass TestIt:\n    @pytest.fixture\n    def base(self, base): return base + [3]\n    def test_it(self, base, other): assert mean(base) == 2 and other == [1, 3, 1, 3]\ndef test_file(base): assert mean(base) == 1",
+    "the file's fixture over pytest's": "import pytest\nfrom solution import mean\n@pytest.fixture\ndef capsys(capsys):\n    yield [mean([1]), capsys]\ndef test_it(capsys): assert capsys[0] == 1 and capsys[1].readouterr().out == ''",
+    "a fixture's parameters behind another": "import pytest\nfrom solution import mean\n@pytest.fixture(params=[1, 2])\ndef base(request): return request.param\nclass TestIt:\n    @pytest.fixture\n    def base(self, base): return [base, base]\n    def test_it(self, base): assert mean(base) in (1, 2)",
+    "the exception's name": "import pytest\nfrom solution import Stack\ndef test_it():\n    with pytest.raises(LookupError) as info: Stack().pop()\n    assert info.typename == 'EmptyError'",
+}  # fmt: skip
+BAG = "class Bag:\n    def __init__(s, xs): s.xs = xs\n    def add(s, x): s.xs = s.xs + [x]\n    def __eq__(s, o): return s.xs == o\n    def __contains__(s, x): return x in s.xs\n    def __add__(s, n): return len(s.xs) + n\n"
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_idioms_of_test_files(verifier: UnitTestVerifier, name: str) -> None:
+    verdict = judge(verifier, HONEST[name], PROGRAM + BAG)
+    assert verdict.score == 1, verdict.detail
+    wrong = "def mean(xs): return 0\nclass Stack: pop = lambda s: 1 / 0\nclass Bag:\n    def __init__(s, xs): pass\n    def add(s, x): pass\n    def __eq__(s, o): return False\n"
+    verdict = judge(verifier, HONEST[name], wrong)
+    assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0), verdict.detail
+
+
+def test_a_fixture_that_asks_for_itself_is_broken(verifier: UnitTestVerifier) -> None:
+    test = "import pytest\nfrom solution import mean\n@pytest.fixture\ndef base(base): return base\ndef test_it(base): assert mean(base)"
+    assert judge(verifier, test).detail["failure"] == "broken_test"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from verifiers import Outcome, Problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier, pool
 from verifiers.unit_tests.pool import Worker, WorkerDiedError
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
@@ -104,6 +104,58 @@ def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
     verifier.close()
 
 
+def test_servers_that_died_while_idle_are_passed_over() -> None:
+    verifier = UnitTestVerifier(workers=3)
+    verifier.verify_batch(["import time\ndef f(x):\n    time.sleep(0.3)\n    return 9"] * 3, [SQUARE] * 3)
+    pids = verifier.idle_servers
+    assert len(pids) == 3
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        wait_until_gone(pid)
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    assert len(verifier.idle_servers) == 1
+    verifier.close()
+
+
+def test_bad_arguments_do_not_cost_a_server() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    pid = server_pid(verifier)
+    with pytest.raises(InvalidArgumentError):
+        verifier(RIGHT, Problem("p", "", CallTests("f", (CallCase((object(),), 9),))))
+    assert server_pid(verifier) == pid
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+def test_a_server_left_at_work_is_not_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = UnitTestVerifier()
+    verifier(RIGHT, SQUARE)
+    pid = server_pid(verifier)
+
+    def interrupt(*_: object) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            verifier(RIGHT, SQUARE)
+    wait_until_gone(pid)
+    assert verifier(WRONG, SQUARE).outcome is Outcome.INCORRECT
+    verifier.close()
+
+
+def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_BOOT", pool._BOOT.replace("main()\n", "main(1)\n"))
+    verdict = UnitTestVerifier()(RIGHT, SQUARE)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    error = str(verdict.detail["error"])
+    assert error.startswith("the fork server died 2 times: the fork server ended (exit status 0): Traceback")
+    assert "main() takes 0 positional arguments but 1 was given" in error
+    assert verdict.detail["isolation"] == "unknown"
+
+
 def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: object) -> dict[str, object]:
         raise WorkerDiedError("killed")
@@ -113,6 +165,7 @@ def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.Monkey
     verdict = verifier(RIGHT, SQUARE)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail["error"] == "the fork server died 2 times: killed"
+    assert verdict.detail["isolation"] == UnitTestVerifier()("x = 1", SQUARE).detail["isolation"]
     verifier.close()
 
 
@@ -161,7 +214,7 @@ def deny(*names):
     program.append((0x06, 0, 0, 0x7FFF0000))
     seccomp.Filter(program).install(os.getpid())
 from verifiers import Problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
 problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
 """
 
@@ -182,14 +235,37 @@ def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
     assert verdict == "1.0 none"
 
 
-def test_landlock_alone_is_isolation_enough() -> None:
-    source = DENY + (
-        "deny('pivot_root')\n"
-        "verdict = UnitTestVerifier()('def f(x): return open(\"/etc/hostname\").read()', problem)\n"
-        "print(verdict.detail['isolation'], verdict.detail['failure'])"
-    )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["landlock+seccomp", "forbidden"]
+PATHS = """
+import os
+TRIED = {
+    'forbidden': ['open("/etc/hostname")', 'os.listdir("/proc")', 'open("/root/../etc/passwd")', 'os.scandir("/nothing/here")'],
+    'exception': ['open("nothing")', 'open("/usr/lib/nothing/here")', '{}["/etc/hostname"]'],
+}
+verifier = UnitTestVerifier()
+for failure, tries in TRIED.items():
+    for each in tries:
+        verdict = verifier(f"import os\\ndef f(x): return {each}", problem)
+        assert verdict.detail["failure"] == failure, (each, verdict.detail)
+    script = verifier(f"import os\\n{tries[0]}", Problem("p", "", StdioTests((StdioCase("", ""),))))
+    assert script.detail["failure"] == failure, script.detail
+print(verdict.detail["isolation"])
+verifier.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("denied", "isolation"),
+    [
+        ("pivot_root", "landlock+seccomp"),
+        ("landlock_create_ruleset", "namespaces+seccomp"),
+        ("", "namespaces+landlock+seccomp"),
+    ],
+)
+def test_a_path_out_of_bounds_is_forbidden_by_every_layer(denied: str, isolation: str) -> None:
+    deny = f"deny({denied!r})\n" if denied else ""
+    done = subprocess.run([sys.executable, "-c", DENY + deny + PATHS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == isolation
 
 
 def test_strays_of_an_unisolated_program_are_killed() -> None:
@@ -242,7 +318,7 @@ for name in {removed!r}: vars(os).pop(name, None)
 sys.platform = {platform!r}
 import verifiers
 from verifiers import Problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
 problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
 for isolation in ("auto", "none"):
     try: UnitTestVerifier(isolation=isolation)("def f(x): return 9", problem)

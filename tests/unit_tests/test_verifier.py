@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 import math
+import re
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import PurePosixPath
+from typing import Literal
+from uuid import UUID
 
 import pytest
 
@@ -89,7 +96,83 @@ def test_each_failure_has_its_class(verifier: UnitTestVerifier, completion: str,
 
 @pytest.mark.parametrize("completion", ["", "  \n", "```python\n```"])
 def test_no_program_is_no_answer(verifier: UnitTestVerifier, completion: str) -> None:
-    assert judge(verifier, completion, AREA).outcome is Outcome.NO_ANSWER
+    verdict = judge(verifier, completion, AREA)
+    assert verdict.outcome is Outcome.NO_ANSWER
+    assert verdict.detail["isolation"] == judge(verifier, "    return 3", AREA).detail["isolation"]
+
+
+def test_every_verdict_says_its_isolation() -> None:
+    isolation: Literal["auto", "none"]
+    for isolation in ("auto", "none"):
+        verifier = UnitTestVerifier(isolation=isolation)
+        said = {
+            str(judge(verifier, completion, AREA).detail["isolation"]) for completion in ("", "    return 3", "x = (")
+        }
+        assert len(said) == 1
+        assert (said == {"none"}) == (isolation == "none")
+        verifier.close()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "g = []\ndef f(x):\n    while True: g.append(None)",
+        "g = []\ndef f(x):\n    while True: g.append('%d' % len(g))",
+        "g = {}\ndef f(x):\n    while True: g[len(g)] = (len(g),)",
+        "g = []\nwhile True: g.append(None)",
+    ],
+)
+def test_memory_that_small_objects_fill_is_memory(program: str) -> None:
+    verifier = UnitTestVerifier(timeout_s=5, memory_mib=100)
+    detail = judge(verifier, program, calls(((1,), 2))).detail
+    assert (detail["failure"], detail["exception"]["type"]) == ("memory", "MemoryError")  # type: ignore[index]  # a mapping, by its documentation
+    script = program.replace("def f(x):\n    ", "")
+    assert judge(verifier, script, StdioTests((StdioCase("", ""),))).detail["failure"] == "memory"
+    verifier.close()
+
+
+def test_a_default_factory_is_the_function_that_it_was(verifier: UnitTestVerifier) -> None:
+    tests = AssertTests(
+        (
+            "from collections import defaultdict\nd = defaultdict(lambda: 7, {1: 2})\nassert f(d) == 9\nassert d == {1: 2, 5: 7}",
+            "d = g()\nassert d['a'] == 3 and d['a'] == 3 and d == {'a': 3}",
+        )
+    )
+    program = (
+        "from collections import defaultdict\ndef f(d): return d[1] + d[5]\ndef g(): return defaultdict(lambda: 3)"
+    )
+    assert judge(verifier, program, tests).outcome is Outcome.CORRECT
+    assert judge(verifier, program.replace("3)", "4)"), tests).outcome is Outcome.INCORRECT
+    lying = program.replace("lambda: 3", "lambda: type('E', (), {'__eq__': lambda *a: True, '__hash__': None})()")
+    assert judge(verifier, lying, tests).outcome is Outcome.INCORRECT
+
+
+def test_deep_arguments_reach_the_program(verifier: UnitTestVerifier) -> None:
+    depth = "def f(x):\n    n = 0\n    while x: x = x[0]; n += 1\n    return n"
+    for levels in (400, 1500):
+        tests = AssertTests((f"assert f(x) == {levels}",), setup=f"x = []\nfor _ in range({levels}): x = [x]")
+        assert judge(verifier, depth, tests).outcome is Outcome.CORRECT
+        assert judge(verifier, depth.replace("return n", "return 5"), tests).detail["failure"] == "wrong_answer"
+    chain = AssertTests(("assert f(t) == 350",), setup="t = None\nfor i in range(350): t = {'v': (i,), 'n': t}")
+    assert judge(verifier, "def f(t): return 0 if t is None else 1 + f(t['n'])", chain).outcome is Outcome.CORRECT
+    back = AssertTests(("def depth(x): return 0 if x == 9 else 1 + depth(x[0])\nassert f(depth) == 600",))
+    deeper = "def f(depth):\n    x = 9\n    for _ in range(600): x = [x]\n    return depth(x)"
+    assert judge(verifier, deeper, back).outcome is Outcome.CORRECT
+    raising = "def f(x):\n    for _ in range(2000): x[:] = [x[:]]\n    raise KeyError(5)"
+    assert judge(verifier, raising, AssertTests(("f([])",))).detail["failure"] == "exception"
+
+
+def test_a_program_recurses_no_deeper_than_a_script(verifier: UnitTestVerifier) -> None:
+    program = "import sys\ndef r(n): return n if n == 0 else r(n - 1)\ndef f(n): return r(n), sys.getrecursionlimit()"
+    assert judge(verifier, program, calls(((900,), (0, 1020)))).outcome is Outcome.CORRECT
+    assert judge(verifier, program, calls(((1100,), (0, 1020)))).detail["exception"]["type"] == "RecursionError"  # type: ignore[index]  # a mapping, by its documentation
+
+
+@pytest.mark.parametrize("broken", ["raise ValueError('no')", "import os; os._exit(3)", "return 'x'"])
+def test_an_argument_that_the_program_breaks_while_it_comes_in(verifier: UnitTestVerifier, broken: str) -> None:
+    program = f"class K:\n    def __init__(self): self.ready = False\n    def __hash__(self):\n        if not self.ready: return 1\n        {broken}\ndef make(): return K()\ndef f(k):\n    return 16"
+    tests = AssertTests(("k = make(); k.ready = True; assert f({k: 1}) == 16",))
+    assert judge(verifier, program, tests).outcome is Outcome.INCORRECT
 
 
 def test_detail_is_deterministic_and_cost_is_apart(verifier: UnitTestVerifier) -> None:
@@ -102,9 +185,11 @@ def test_detail_is_deterministic_and_cost_is_apart(verifier: UnitTestVerifier) -
     assert first.cost["bytes"] > 1 << 20
 
 
-VALUES = [
+VALUES: list[object] = [
     None, True, -0.0, 1.5, 10**400, "text\ud800", b"\x00\xff", (1, (2,)), [[1], []], {1: {"a": (None,)}}, {1, 2}, frozenset({3}),
-    1j, float("inf"), range(3), {(1, 2): [3]},
+    1j, float("inf"), range(3), {(1, 2): [3]}, "\ud83d\ude00", "\U0001f600", ["\ude00\ud83d", "\ud83d"],
+    PurePosixPath("a/b"), UUID(int=5), ip_address("10.0.0.1"), ip_network("2001:db8::/32"), re.compile(b"a+", re.DOTALL),
+    time.gmtime(0), defaultdict(list, {1: [2]}), defaultdict(Counter),
 ]  # fmt: skip
 
 
@@ -175,7 +260,7 @@ def test_partial_credit_is_the_share_of_cases() -> None:
     cases = calls(((1,), 1), ((0,), 0), ((10,), 10), ((11,), 0))
     verdict = judge(verifier, program, cases)
     assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0.5)
-    assert [case["passed"] for case in verdict.detail["cases"]] == [True, False, True, False]  # type: ignore[attr-defined, index]  # a tuple of mappings, by its documentation
+    assert [case["passed"] for case in verdict.detail["cases"]] == [True, False, True, False]  # type: ignore[attr-defined]  # a tuple of mappings, by its documentation
     check = (
         "def check(g):\n    for x in (1, 2):\n        assert g(x) == 1\n    assert g(10) == 10\n    assert g(0) == 0"
     )
@@ -273,6 +358,7 @@ def test_scripts_read_and_write_in_every_way(verifier: UnitTestVerifier, program
         ("open('/tmp/x', 'w')", "forbidden"),
         ("import socket\nsocket.socket()", "forbidden"),
         ("print(7)\nraise SystemExit(3)", "exit"),
+        *((f"print(7)\nraise SystemExit({status})", "exit") for status in range(120, 125)),
         ("import os\nos.abort()", "crash"),
         ("", "no_program"),
     ],
@@ -285,6 +371,22 @@ def test_each_failure_of_a_script_has_its_class(program: str, failure: str) -> N
     assert verdict.score == 0
     expected = {"timeout": Outcome.TIMEOUT, "no_program": Outcome.NO_ANSWER}.get(failure, Outcome.INCORRECT)
     assert verdict.outcome is expected
+
+
+def test_a_failed_case_of_a_script_has_its_exception() -> None:
+    verifier = UnitTestVerifier(partial_credit=True, timeout_s=1)
+    program = "import sys\nx = int(input())\nfor _ in range(400): print('debug', file=sys.stderr)\nif x == 2: raise ValueError('two\\nlines (a, line 9)')\nif x == 3: sys.exit(1)\nprint(x)"
+    tests = StdioTests(tuple(StdioCase(str(n), "1") for n in range(1, 5)))
+    detail = judge(verifier, program, tests).detail
+    error = {"type": "ValueError", "message": "two\\nlines (a, line 9)", "file": "solution.py", "line": 4}
+    assert [case.get("exception") for case in detail["cases"]] == [None, error, None, None]  # type: ignore[attr-defined]  # a tuple of mappings, by its documentation
+    assert [case.get("failure") for case in detail["cases"]] == [None, "exception", "exit", "wrong_answer"]  # type: ignore[attr-defined]  # the same
+    assert detail["exception"] == error
+    assert str(detail["stderr"]).startswith("debug\n")
+    assert str(detail["stderr"]).endswith("debug\nValueError: two\\nlines (a, line 9) (solution.py, line 4)\n")
+    syntax = judge(verifier, "print(1", tests).detail["exception"]
+    assert syntax == {"type": "SyntaxError", "message": "'(' was never closed", "file": "solution.py", "line": 1}
+    verifier.close()
 
 
 @pytest.mark.parametrize(
@@ -376,6 +478,8 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
         UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
         judge(verifier, "def f(x): pass", calls(((object(),), 1)))
+    with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
+        judge(verifier, "def f(x): pass", calls(((defaultdict(lambda: 1),), 1)))
     with pytest.raises(InvalidArgumentError, match=r"files are named like 'a/b.py', got '../x.py'"):
         judge(verifier, "def f(x): pass", StdioTests((), files={"../x.py": ""}))
     with pytest.raises(InvalidArgumentError, match="1 completions came with 0 problems"):
@@ -384,3 +488,19 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
 
 def test_it_is_registered() -> None:
     assert isinstance(verifiers.make("unit_tests", timeout_s=1), UnitTestVerifier)
+
+
+def test_builtins_are_the_module_as_in_a_script(verifier: UnitTestVerifier) -> None:
+    script = "assert __builtins__.max(1, 2) == 2 and type(__builtins__) is type(__import__('sys'))\nprint(__name__)"
+    assert judge(verifier, script, StdioTests((StdioCase("", "__main__\n"),))).outcome is Outcome.CORRECT
+    function = "import util\ndef f(x): return __builtins__.max(x), util.f()"
+    util = "def f(): return isinstance(__builtins__, dict)"
+    tests = CallTests("f", (CallCase(([1, 2],), (2, True)),), files={"util.py": util})
+    assert judge(verifier, function, tests).outcome is Outcome.CORRECT, "in an imported module they are its dict"
+
+
+def test_a_prelude_is_the_programs_alone(verifier: UnitTestVerifier) -> None:
+    tests = CallTests("f", (CallCase((1,), 3),), prelude="two = 2\ndef f(x): return x + two\ndef g(x): return x + two")
+    assert judge(verifier, "def f(x): return g(x)", tests).outcome is Outcome.CORRECT
+    assert judge(verifier, "two = 3\ndef f(x): return x + two", tests).detail["failure"] == "wrong_answer"
+    assert judge(verifier, "x = 1", tests).detail["failure"] == "exception", "it defines nothing that is under test"

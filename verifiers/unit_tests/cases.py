@@ -62,6 +62,10 @@ class CallTests:
     integers are still equal or not."""
     tuples_as_lists: bool = False
     """Whether tuples equal lists of the same items, as where the expected values were written in JSON."""
+    wrapped_outputs: bool = False
+    """Whether an expected list of one item also stands for that item, as where each output is a list of outputs."""
+    prelude: str = ""
+    """Source, such as imports, that runs before the program and gives it names that it may use. The tests don't see it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,19 +21,33 @@ from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.cases import CallCase, CallTests, StdioCase, StdioTests
 
 _FLOAT_TOLERANCE = 1e-6
+_MODULES = """
+string datetime re typing collections heapq bisect copy decimal fractions statistics itertools functools operator random math io
+sys json
+"""
+_RECURSION = 50_000
+# Of equal names the later counts, and those of the builtins and of the modules themselves at last.
+IMPORTS = (
+    "".join(f"from {name} import *\n" for name in [*_MODULES.split(), "builtins"])
+    + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\n"
+)
+"""What programs for problems with starter code find imported, as on the sites that these come from, where a solution may
+say `List`, `Counter` or `inf` at once and recurse deeply. Covers what the harnesses of APPS and LiveCodeBench import from the
+standard library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
 
 
 def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") -> CallTests | StdioTests:
     """Make tests of `inputs` and `outputs`.
 
-    With `fn_name` each input is the list of arguments of a call of that function, or of that method of a class `Solution`.
-    Where every output is a list of one, these are the values, which is how these data sets write them. Without `fn_name`,
-    inputs and outputs are what the program reads and should write, text or a list of lines.
+    With `fn_name` each input is the list of arguments of a call of that function, or of that method of a class `Solution`,
+    and the program has `IMPORTS`. An output that is a list of one may be that value or this list, since these data sets
+    write both: the checker of APPS accepts either too. Without `fn_name`, inputs and outputs are what the program reads and
+    should write, text or a list of lines.
 
     Args:
         spec: The column's JSON, or what it holds.
-        starter_code: The prompt's code, which a completion continues.
+        starter_code: The prompt's code. A completion continues it, or is a whole program that defines what it announces.
 
     Raises:
         InvalidArgumentError: If a key is missing, or there are not as many outputs as inputs.
@@ -46,15 +60,13 @@ def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") 
         raise InvalidArgumentError(f"input_output has {len(inputs)} inputs and {len(outputs)} outputs")
     name = content.get("fn_name")
     if name:
-        wrapped = all(isinstance(output, list) and len(output) == 1 for output in outputs)
-        values = [output[0] for output in outputs] if wrapped else outputs
-        calls = [CallCase(tuple(args), value) for args, value in zip(inputs, values, strict=True)]
-        return _call_tests(name, calls, starter_code)
+        calls = [CallCase(tuple(args), value) for args, value in zip(inputs, outputs, strict=True)]
+        return _call_tests(name, calls, starter_code, wrapped=True)
     return _stdio_tests([StdioCase(_text(stdin), _text(text)) for stdin, text in zip(inputs, outputs, strict=True)])
 
 
 def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallTests | StdioTests:
-    """Make tests of a LiveCodeBench row.
+    """Make tests of a LiveCodeBench row. Where they call a function, the program has `IMPORTS`.
 
     Args:
         row: Its columns `public_test_cases`, `private_test_cases` and `metadata`.
@@ -77,11 +89,19 @@ def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallT
         args = [_json(line, "input") for line in test["input"].split("\n") if line.strip()]
         calls.append(CallCase(tuple(args), _json(test["output"], "output")))
     # The starter code is a class whose method has no body: a completion rewrites it, so it is no prefix.
-    return _call_tests(name, calls, "")
+    return _call_tests(name, calls, "", wrapped=False)
 
 
-def _call_tests(name: str, calls: Sequence[CallCase], prefix: str) -> CallTests:
-    return CallTests(name, tuple(calls), prefix, tolerance=_FLOAT_TOLERANCE, tuples_as_lists=True)
+def _call_tests(name: str, calls: Sequence[CallCase], prefix: str, *, wrapped: bool) -> CallTests:
+    return CallTests(
+        name,
+        tuple(calls),
+        prefix,
+        tolerance=_FLOAT_TOLERANCE,
+        tuples_as_lists=True,
+        wrapped_outputs=wrapped,
+        prelude=IMPORTS,
+    )
 
 
 def _stdio_tests(cases: Sequence[StdioCase]) -> StdioTests:

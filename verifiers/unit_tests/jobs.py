@@ -7,8 +7,8 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,11 +18,16 @@ from verifiers.unit_tests.extraction import Source, announced, continues
 from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
-from verifiers.unit_tests.runtime.statuses import FAILURES
+from verifiers.unit_tests.runtime.names import SOLUTION_CLASS
+from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
+Lend = Callable[[], AbstractContextManager[Worker]]
 _EXCERPT = 1000
 _MAX_REPORT = 16 << 20
+_CUT = b"\n[...]\n"
+_ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
+"""How a script's process writes the exception that ended it: the last line of its standard error."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -49,34 +54,39 @@ class Job:
     every_case: bool
     """Go on after a case that failed."""
 
-    def run(self, worker: Worker) -> Finding:
+    def run(self, lend: Lend) -> Finding:
         """Run the program on a worker.
+
+        Args:
+            lend: Gives a worker, which is kept no longer than the program and its tests run.
 
         Raises:
             WorkerDiedError: If the worker's server ended, or its tester was killed.
             InvalidArgumentError: If the tests hold what can't be sent to a program.
         """
-        return self._run_script(worker, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(worker)
+        return self._run_script(lend, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(lend)
 
-    def _run_tested(self, worker: Worker) -> Finding:
-        program, tests = self._program(), json.dumps(self._tests()).encode()
+    def _run_tested(self, lend: Lend) -> Finding:
+        program, tests = self._program(), _encoded(self._tests())
         with _files(b"", b"", b"", program, tests, b"") as files:
-            answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
+            with lend() as worker:
+                answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
             streams = _streams(files)
             report = os.pread(files[5], min(os.fstat(files[5]).st_size, _MAX_REPORT), 0)
         return _read_report(_report_lines(report), answer, streams)
 
-    def _run_script(self, worker: Worker, tests: StdioTests) -> Finding:
+    def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:
         runs = []
         for number, case in enumerate(tests.cases):
-            runs.append(self._run_case(worker, tests, case, f"case {number}"))
+            runs.append(self._run_case(lend, tests, case, f"case {number}"))
             if runs[-1]["failure"] and not self.every_case:
                 break
         return _summarise(runs, len(tests.cases))
 
-    def _run_case(self, worker: Worker, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
+    def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
         with _files(case.stdin.encode(), b"", b"", self._program()) as files:
-            answer = worker.run(_request(self.limits, tested=False), files, self.limits.wall_s)
+            with lend() as worker:
+                answer = worker.run(_request(self.limits, tested=False), files, self.limits.wall_s)
             size = os.fstat(files[1]).st_size
             output = os.pread(files[1], size, 0)
             streams = _streams(files)
@@ -84,12 +94,14 @@ class Job:
         text = output.decode(errors="replace")
         if failure is None and not matches(text, case.expected, tests.comparison, tests.tolerance):
             failure = "wrong_answer"
-        return {"name": name, "failure": failure, "streams": streams, "answer": answer}
+        exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
+        return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}
 
     def _program(self) -> bytes:
         tests = self.tests
         prefix, text = getattr(tests, "prefix", ""), self.program.text
-        if prefix and continues(text, prefix, self._entry_point):
+        solution = (SOLUTION_CLASS,) if isinstance(tests, CallTests) else ()
+        if prefix and continues(text, prefix, self._entry_point, *solution):
             text, prefix = _continued(prefix, text), ""
         alias = tests.module if isinstance(tests, FunctionTests) else ""
         path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
@@ -97,11 +109,12 @@ class Job:
             "files": {**tests.files, **self.program.others, path: text},
             "main": path,
             "prefix": prefix,
+            "prelude": getattr(tests, "prelude", ""),
             "entry_point": self._entry_point,
             "alias": alias,
             "seed": self.seed,
         }
-        return json.dumps(content).encode()
+        return _encoded(content)
 
     @property
     def _entry_point(self) -> str:
@@ -127,13 +140,18 @@ class Job:
             return common | {"kind": "functions", "test": tests.test, "modules": (tests.module, *tests.modules)}
         assert isinstance(tests, CallTests)
         cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
-        comparison = {"tolerance": tests.tolerance, "tuples_as_lists": tests.tuples_as_lists}
+        comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
         return common | {"kind": "calls", "cases": cases} | comparison
 
 
 @functools.lru_cache(8)
 def _request(limits: Limits, *, tested: bool) -> bytes:
     return json.dumps({"tested": tested, "limits": asdict(limits)}).encode()
+
+
+def _encoded(content: object) -> bytes:
+    # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _continued(prefix: str, source: str) -> str:
@@ -174,8 +192,17 @@ def _write_all(file: int, content: bytes) -> None:
 
 
 def _streams(files: Sequence[int]) -> dict[str, str]:
-    texts = {"stdout": os.pread(files[1], _EXCERPT, 0), "stderr": os.pread(files[2], _EXCERPT, 0)}
+    texts = {"stdout": _excerpt(files[1]), "stderr": _excerpt(files[2])}
     return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
+
+
+def _excerpt(file: int) -> bytes:
+    """What a file begins and ends with."""
+    size = os.fstat(file).st_size
+    if size <= _EXCERPT:
+        return os.pread(file, _EXCERPT, 0)
+    half = _EXCERPT // 2
+    return os.pread(file, half, 0) + _CUT + os.pread(file, half, size - half)
 
 
 def clean(text: str) -> str:
@@ -250,6 +277,8 @@ def _exit_failure(status: int) -> tuple[str, str]:
     """Class the end of a program that should have gone on, by its exit status, negative for a signal."""
     if status == -signal.SIGXCPU:
         return "timeout", "CPU time limit"
+    if status == -MEMORY:
+        return "memory", "what the program holds leaves no memory for an answer"
     if status in (-signal.SIGKILL, 0) or status > 0:
         # The server kills a candidate that has closed its channel and runs on.
         return "exit", "the program ended itself or closed the channel to its tests"
@@ -264,23 +293,36 @@ def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
         return "output_limit"
     if status == 0:
         return None
-    if status < 0:
-        return "crash"
-    return FAILURES.get(status, "exit")
+    return FAILURES.get(status, "crash" if status < 0 else "exit")
+
+
+def _script_exception(streams: Mapping[str, str]) -> dict[str, object] | None:
+    """The exception that ended a script, from its standard error; None if it is not there."""
+    lines = streams.get("stderr", "").rstrip("\n").split("\n")
+    found = _ERROR_LINE.match(lines[-1])
+    if found is None:
+        return None
+    line = found["line"]
+    return found.groupdict() | {"line": None if line is None else int(line)}
 
 
 def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     failed = next((run for run in runs if run["failure"]), None)
-    cases = tuple(
-        {"name": run["name"], "passed": not run["failure"]} | ({"failure": run["failure"]} if run["failure"] else {})
-        for run in runs
-    )
-    passed = sum(case["passed"] for case in cases)
+    cases = tuple(_run_detail(run) for run in runs)
+    passed = sum(not run["failure"] for run in runs)
     costs = [_cost(run["answer"]) for run in runs]
     cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
-    return Finding(shown["failure"], passed, total, {"cases": cases} | shown["streams"], cost)
+    exception = {"exception": shown["exception"]} if shown.get("exception") else {}
+    return Finding(shown["failure"], passed, total, {"cases": cases} | exception | shown["streams"], cost)
+
+
+def _run_detail(run: Mapping[str, Any]) -> dict[str, object]:
+    detail: dict[str, object] = {"name": run["name"], "passed": not run["failure"]}
+    if run["failure"]:
+        detail |= {"failure": run["failure"], "exception": run["exception"]}
+    return detail
 
 
 def _cost(answer: Mapping[str, Any]) -> dict[str, float]:

@@ -16,8 +16,22 @@ from typing import Any
 from verifiers.errors import SandboxUnavailableError
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from runtime.server import main; main()"
+_BOOT = """
+import fcntl, os, sys
+errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 16)
+try:
+    sys.path.insert(0, sys.argv.pop(1))
+    from runtime.server import main
+    main()
+except Exception:
+    import traceback
+    os.write(errors, traceback.format_exc().encode(errors="replace"))
+"""
+"""The server gives its standard error away, so what ends it is written to a descriptor that it does not use."""
+_LAST_WORDS = 2000
+"""Bytes of what a server wrote when it ended."""
 _START_S = 60.0
+_END_S = 1.0
 _GRACE_S = 30.0
 _ADVICE = (
     "Programs run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or user "
@@ -39,13 +53,16 @@ class Worker:
         Raises:
             WorkerDiedError: If it ended before it was ready.
         """
+        self.in_step = True
+        """Whether the server has answered every request: if not, its next answer would be to an earlier one."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors = os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb")
         with theirs:
             self._process = subprocess.Popen(
                 _command(theirs.fileno(), layers),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self._errors,
                 pass_fds=[theirs.fileno()],
                 env=_environment(),
                 cwd="/",
@@ -63,11 +80,14 @@ class Worker:
         Raises:
             WorkerDiedError: If the server ended, or did not answer well after the job's wall limit.
         """
+        self.in_step = False
         try:
             socket.send_fds(self._control, [request], list(descriptors))
         except OSError as error:
-            raise WorkerDiedError(str(error)) from error
-        return self._receive(wall_s + _GRACE_S)
+            raise WorkerDiedError(self._last_words(str(error))) from error
+        answer = self._receive(wall_s + _GRACE_S)
+        self.in_step = True
+        return answer
 
     def _receive(self, timeout_s: float) -> dict[str, Any]:
         self._control.settimeout(timeout_s)
@@ -76,9 +96,23 @@ class Worker:
         except OSError as error:
             raise WorkerDiedError(str(error) or "no answer") from error
         if not data:
-            raise WorkerDiedError("the fork server ended")
+            raise WorkerDiedError(self._last_words("the fork server ended"))
         answer: dict[str, Any] = json.loads(data)
         return answer
+
+    def _last_words(self, problem: str) -> str:
+        """The problem, with how the server ended and what it wrote then."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            problem += f" (exit status {self._process.wait(_END_S)})"
+        descriptor = self._errors.fileno()
+        size = os.fstat(descriptor).st_size
+        written = os.pread(descriptor, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode(errors="replace").strip()
+        return f"{problem}: {written}" if written else problem
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server is no more."""
+        return self._process.poll() is not None
 
     @property
     def pid(self) -> int:
@@ -88,12 +122,14 @@ class Worker:
     def stop(self) -> None:
         """End the server and its children, and wait until it is gone."""
         self._control.close()
+        self._errors.close()
         self._process.kill()
         self._process.wait()
 
     def forget(self) -> None:
         """In a forked process: let go of a server that belongs to the parent, without ending it."""
         self._control.close()
+        self._errors.close()
         self._process.returncode = 0  # it is not this process's child, so there is nothing to wait for
 
 
@@ -115,6 +151,8 @@ class Pool:
     def __init__(self, size: int, layers: Sequence[str]) -> None:
         self._size = size
         self._layers = tuple(layers)
+        self._entered: tuple[str, ...] | None = None
+        """The layers that a server has entered, None before the first."""
         self._reset()
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
         _pools.add(self)
@@ -134,26 +172,36 @@ class Pool:
 
     @contextlib.contextmanager
     def worker(self) -> Iterator[Worker]:
-        """Lend a worker, waiting for one if all are lent; one that died inside is not lent again.
+        """Lend a worker, waiting for one if all are lent; one that died inside, or was left at work, is not lent again.
 
         Raises:
             SandboxUnavailableError: If the system does not give the isolation that was asked for.
             WorkerDiedError: If a new server could not be started.
         """
         worker = self._take()
+        usable = False
         try:
             yield worker
-        except BaseException:
-            worker.stop()
-            self._give_back(None)
+            usable = True
+        except WorkerDiedError:
             raise
-        self._give_back(worker)
+        except BaseException:
+            usable = worker.in_step
+            raise
+        finally:
+            if not usable:
+                worker.stop()
+            self._give_back(worker if usable else None)
 
     def _take(self) -> Worker:
         with self._changed:
             self._changed.wait_for(lambda: self._idle or self._count < self._size)
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                worker = self._idle.pop()
+                if not worker.has_ended:
+                    return worker
+                worker.stop()
+                self._count -= 1
             self._count += 1
         try:
             return self._start()
@@ -170,14 +218,27 @@ class Pool:
             self._changed.notify()
 
     def _start(self) -> Worker:
-        _check_platform()
+        check_platform()
         worker = Worker(self._layers)
         unusable: str | None = worker.hello.get("unusable")
         problem = unusable or (_isolation_problem(worker.hello) if self._layers else None)
         if problem:
             worker.stop()
             raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
+        self._entered = tuple(worker.hello["layers"])
         return worker
+
+    def isolation(self) -> str:
+        """The layers of isolation that hold, with `+` between them, or `"none"`; starts a server if none was started yet.
+
+        Raises:
+            SandboxUnavailableError: If the system does not give the isolation that was asked for.
+            WorkerDiedError: If a server could not be started.
+        """
+        if self._layers and self._entered is None:
+            with self.worker():
+                pass  # it has said so at its start
+        return "+".join(self._entered or ()) or "none"
 
     def idle_pids(self) -> tuple[int, ...]:
         """Process ids of the servers that wait for work."""
@@ -198,7 +259,12 @@ class Pool:
             worker.stop()
 
 
-def _check_platform() -> None:
+def check_platform() -> None:
+    """Look whether programs can be run at all here.
+
+    Raises:
+        SandboxUnavailableError: If they can't.
+    """
     needed = ("memfd_create", "pidfd_open", "register_at_fork")
     missing = [f"os.{name}" for name in needed if not hasattr(os, name)]
     if sys.platform != "linux" or missing:

@@ -12,7 +12,7 @@ from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.cases import FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
-from verifiers.unit_tests.pool import Pool, WorkerDiedError
+from verifiers.unit_tests.pool import Pool, WorkerDiedError, check_platform
 from verifiers.unit_tests.runtime.limits import LAYERS, Limits
 from verifiers.unit_tests.stdio import COMPARISONS
 
@@ -27,8 +27,9 @@ class UnitTestVerifier:
 
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
     `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
-    `exception`, excerpts of `stdout` and `stderr`, and `isolation`; where the tests are broken or ask for what is not
-    supported, the outcome is `VERIFIER_ERROR` and `reason` says why. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
+    `exception`, excerpts of `stdout` and `stderr`, and `isolation` (`unknown` where no server could be started); where the
+    tests are broken or ask for what is not supported, the outcome is `VERIFIER_ERROR` and `reason` says why. Its `cost` holds
+    `seconds`, `cpu_seconds` and `bytes`.
 
     The sandbox does not protect against side channels, against programs that know the tests' inputs by heart, or against
     faults of the kernel; `docs/sandbox.md` says what each layer stops.
@@ -109,29 +110,35 @@ class UnitTestVerifier:
         main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
         program = extract(completion, self._extraction, f"{main}.py")
         if program is None:
-            return Verdict.of(Outcome.NO_ANSWER, detail={"failure": "no_program"})
+            detail = {"failure": "no_program", "isolation": self._isolation()}
+            return Verdict.of(Outcome.NO_ANSWER, detail=detail)
         job = Job(program, tests, problem.id, self._limits, self._partial_credit)
         return self._run(job)
 
     def _run(self, job: Job) -> Verdict:
+        check_platform()
         problem = ""
         for _ in range(_ATTEMPTS):
             try:
-                with self._pool.worker() as worker:
-                    finding = job.run(worker)
-                    return self._verdict(job, finding, worker.hello["layers"])
+                return self._verdict(job, job.run(self._pool.worker))
             except WorkerDiedError as error:
                 problem = str(error)
-        detail = {"error": f"the fork server died {_ATTEMPTS} times: {problem}"}
+        detail = {"error": f"the fork server died {_ATTEMPTS} times: {problem}", "isolation": self._isolation()}
         return Verdict.of(Outcome.VERIFIER_ERROR, str(job.program), detail=detail)
 
-    def _verdict(self, job: Job, finding: Finding, layers: Sequence[str]) -> Verdict:
+    def _isolation(self) -> str:
+        try:
+            return self._pool.isolation()
+        except WorkerDiedError:
+            return "unknown"
+
+    def _verdict(self, job: Job, finding: Finding) -> Verdict:
         detail: dict[str, object] = {
             "failure": finding.failure,
             "passed": finding.passed,
             "total": finding.total,
             **finding.detail,
-            "isolation": "+".join(layers) or "none",
+            "isolation": self._isolation(),
         }
         program = str(job.program)
         if finding.failure in ("broken_test", "unsupported"):
@@ -149,9 +156,10 @@ class UnitTestVerifier:
         """
         if len(completions) != len(problems):
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        if self._workers == 1 or len(problems) < 2:
+        if len(problems) < 2:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
-        with ThreadPoolExecutor(min(self._workers, len(problems))) as threads:
+        # One more than there are workers prepares its program, or reads its report, while theirs run.
+        with ThreadPoolExecutor(min(self._workers + 1, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 
     @property

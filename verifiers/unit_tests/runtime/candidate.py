@@ -22,14 +22,16 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import statuses
 from .channel import Channel, ChannelClosedError, InvalidMessageError
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
-from .given import KINDS, Given
+from .given import Given, class_of
+from .jail import library_paths
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
+from .typeinfo import describe_type_of
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 """Descriptors of the pipes from and to the tester, and of the program."""
@@ -39,7 +41,11 @@ SCRIPT = 3
 _TEXT = 2000
 _ATTRIBUTES = 10_000
 """Characters of an exception's text, and of the JSON of its arguments and attributes, that are sent."""
-_ENCODING_RECURSION = 10_000
+_CODING_RECURSION = 10_000
+"""Nested data is encoded and decoded by recursion, which is not the program's own."""
+
+_RESERVE = [bytes(4 << 20)]
+"""Address space, never written to, that is given up when a program has used up its own, so that this can still be said."""
 
 
 def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
@@ -61,9 +67,27 @@ def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
         "bases": kinds,
         "message": str.__str__(message)[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
+        "forbidden": is_forbidden(error),
         "file": file,
         "line": line,
     }
+
+
+def _make_room(error: BaseException) -> None:
+    """If this says that there is no memory left, let some go."""
+    if isinstance(error, MemoryError):
+        _RESERVE.clear()
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether an exception says that the program tried what it may not do.
+
+    A path out of bounds is absent where namespaces isolate, and denied where landlock does; here both count alike.
+    """
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        path = os.path.normpath(error.filename)
+        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+    return isinstance(error, PermissionError)
 
 
 def describe_class(kind: type[BaseException]) -> Wire:
@@ -82,6 +106,22 @@ def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, in
         if frame.f_code.co_filename in files:
             place = frame.f_code.co_filename, number
     return place
+
+
+class _Deep:
+    """A stretch of code that may recurse further than the program."""
+
+    __slots__ = ("_before", "_set_limit")
+
+    def __init__(self, get_limit: Callable[[], int], set_limit: Callable[[int], None]) -> None:
+        self._before = get_limit()
+        self._set_limit = set_limit
+
+    def __enter__(self) -> None:
+        self._set_limit(max(self._before, _CODING_RECURSION))
+
+    def __exit__(self, *error: object) -> None:
+        self._set_limit(self._before)
 
 
 class Candidate:
@@ -108,11 +148,16 @@ class Candidate:
             self._reply(["unloadable", error.phase, describe(error.error, self._files)])
             return
         except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
+            _make_room(error)
             self._reply(["unloadable", "run", describe(error, self._files)])
             return
         self._reply(["loaded"])
         while True:
-            self._answer(self._channel.receive())
+            self._answer(self._receive())
+
+    def _receive(self) -> Wire:
+        with _Deep(*self._limits):
+            return self._channel.receive()
 
     def _reply(self, message: Wire) -> None:
         try:
@@ -129,36 +174,42 @@ class Candidate:
             self._reply([self._resolve(target, name) for name in arguments])
             return
         decoder = Decoder(self._decode_special)
-        subject = self._namespace.get(target) if isinstance(target, str) else decoder.decode(target)
-        args = [decoder.decode(item) for item in arguments]
-        kwargs = {name: decoder.decode(item) for name, item in keywords}
-        known = decoder.objects
-        before = self._snapshot(known)
+        known, before = decoder.objects, []
         try:
+            with _Deep(*self._limits):
+                subject = self._namespace.get(target) if isinstance(target, str) else decoder.decode(target)
+                args = [decoder.decode(item) for item in arguments]
+                kwargs = {name: decoder.decode(item) for name, item in keywords}
+                before = self._snapshot(known)
             value = OPERATIONS[operation](subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
+            _make_room(error)
             self._raise(error, known, before)
         else:
             self._return(value, known, before, constructed=operation == "call" and isinstance(subject, type))
 
-    def _raise(self, error: BaseException, known: Sequence[object], before: Wire) -> None:
-        updates = self._updates(Encoder(self._encode_opaque, known), before)
-        self._reply(["raised", describe(error, self._files) | self._arguments(error), updates])
-
-    def _return(self, value: object, known: Sequence[object], before: Wire, *, constructed: bool) -> None:
-        encoder = Encoder(self._encode_opaque, known)
-        get_limit, set_limit = self._limits
-        limit = get_limit()
+    def _raise(self, error: BaseException, known: Sequence[object], before: list[Wire]) -> None:
+        found = describe(error, self._files)
         try:
-            # Nested data is encoded by recursion, which is not the program's own.
-            set_limit(max(limit, _ENCODING_RECURSION))
-            updates = self._updates(encoder, before)
-            by_handle = constructed and self._is_own_instance(value)
-            self._reply(["returned", self._handle(value) if by_handle else encoder.encode(value), updates])
-        except (NotPlainError, RecursionError, MemoryError, InvalidMessageError, ValueError) as error:
+            with _Deep(*self._limits):
+                updates = self._updates(Encoder(self._encode_opaque, known), before)
+                self._reply(["raised", found | self._arguments(error), updates])
+        except ChannelClosedError:
+            raise
+        except Exception as second:  # noqa: BLE001 - recorded: the tester raises it in place of the first
+            self._reply(["raised", describe(second, self._files) | {"unsendable": True}, []])
+
+    def _return(self, value: object, known: Sequence[object], before: list[Wire], *, constructed: bool) -> None:
+        encoder = Encoder(self._encode_opaque, known)
+        try:
+            with _Deep(*self._limits):
+                updates = self._updates(encoder, before)
+                by_handle = constructed and self._is_own_instance(value)
+                self._reply(["returned", self._handle(value) if by_handle else encoder.encode(value), updates])
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it
             self._reply(["raised", describe(error, self._files) | {"unsendable": True}, []])
-        finally:
-            set_limit(limit)
 
     def _is_own_instance(self, value: object) -> bool:
         """Whether a value is an instance of a class of the program that a test may ask for more than its content."""
@@ -228,14 +279,14 @@ class Candidate:
         if number is None:
             number = self._handle_numbers[id(value)] = len(self._handles)
             self._handles.append(value)
-        return ["h", number, type(value).__name__]
+        return ["h", number, *describe_type_of(value)]
 
     def _decode_special(self, wire: Wire) -> Any:
         if wire[0] == "h":
             return self._handles[wire[1]]
         if wire[0] == "cb":
             _, number, kind = wire
-            return self._given.setdefault(number, KINDS[kind](self, number))
+            return self._given.setdefault(number, class_of(kind)(self, number))
         if wire[0] == "nt":
             return self._tuple_class(wire[1], tuple(wire[2]))._make
         if wire[0] == "en":
@@ -261,12 +312,14 @@ class Candidate:
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester do something with a thing of its own, and return or raise what came of it."""
         encoder = Encoder(self._encode_opaque)
-        keywords = [[name, encoder.encode(value)] for name, value in kwargs.items()]
-        self._reply(["callback", operation, number, encoder.items(args), keywords])
+        with _Deep(*self._limits):
+            keywords = [[name, encoder.encode(value)] for name, value in kwargs.items()]
+            self._reply(["callback", operation, number, encoder.items(args), keywords])
         while True:
-            message = self._channel.receive()
+            message = self._receive()
             if message[0] == "result":
-                return Decoder(self._decode_special).decode(message[1])
+                with _Deep(*self._limits):
+                    return Decoder(self._decode_special).decode(message[1])
             if message[0] == "error":
                 _, name, bases, text = message
                 raise self._exception_class(name, bases)(text)
@@ -293,12 +346,26 @@ def answer_calls() -> None:
         Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(PROGRAM))
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)
+    except MemoryError:
+        # What the program holds leaves no room for a reply.
+        _end(statuses.MEMORY)
 
 
 def run_script() -> None:
     """Be a program that reads standard input and writes standard output; exit with its status."""
     gc.enable()
-    program = Program.read(SCRIPT)
+    try:
+        status = _run_program(Program.read(SCRIPT))
+    except MemoryError:
+        # Not even what went wrong could be written.
+        status = -statuses.MEMORY
+    if status < 0:
+        _end(-status)
+    os._exit(status)
+
+
+def _run_program(program: Program) -> int:
+    """Run a script to its end; return its exit status, or which of `statuses` it failed by, negative."""
     try:
         program.run("__main__")
         status = 0
@@ -306,11 +373,18 @@ def run_script() -> None:
         status = _exit_status(error)
     except ProgramError as error:
         _print_error(error.error, program.files)
-        status = statuses.SYNTAX if error.phase == "compile" else statuses.MEMORY
-    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the exit status
+        status = -statuses.SYNTAX if error.phase == "compile" else -statuses.MEMORY
+    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
+        _make_room(error)
         _print_error(error, program.files)
-        status = _failure_status(error)
-    os._exit(_finish(status))
+        status = -_failure_status(error)
+    return _finish(status)
+
+
+def _end(reason: int) -> NoReturn:
+    """End the process by one of `statuses`."""
+    os.kill(os.getpid(), reason)
+    os._exit(1)  # the program has blocked it
 
 
 def _failure_status(error: BaseException) -> int:
@@ -318,7 +392,7 @@ def _failure_status(error: BaseException) -> int:
         return statuses.MEMORY
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         return statuses.OUTPUT
-    return statuses.FORBIDDEN if isinstance(error, PermissionError) else statuses.EXCEPTION
+    return statuses.FORBIDDEN if is_forbidden(error) else statuses.EXCEPTION
 
 
 def _exit_status(error: SystemExit) -> int:
@@ -329,10 +403,12 @@ def _exit_status(error: SystemExit) -> int:
 
 def _print_error(error: BaseException, files: Collection[str]) -> None:
     found = describe(error, files)
-    where = f" (line {found['line']})" if found["line"] else ""
+    # On one line, the last: there it is found by who reads it.
+    message = found["message"].replace("\n", "\\n")
+    where = f" ({found['file']}, line {found['line']})" if found["line"] else ""
     # The program may have closed or replaced its stderr; the exit status still tells.
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{found['type']}: {found['message']}{where}\n")
+        sys.stderr.write(f"{found['type']}: {message.removesuffix(where)}{where}\n")
 
 
 def _finish(status: int) -> int:
@@ -341,9 +417,11 @@ def _finish(status: int) -> int:
         threading._shutdown()  # type: ignore[attr-defined]  # what Py_Finalize calls
         atexit._run_exitfuncs()
         _flush_streams()
-    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the exit status
+    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
+        if status < 0:
+            return status  # what ended the program has the last word
         _print_error(error, ())
-        return status or statuses.EXCEPTION
+        return status or -statuses.EXCEPTION
     return status
 
 

@@ -42,7 +42,9 @@ class Channel:
         self._rest = b""
         self.largest = 0
         """Bytes of the largest message that came."""
-        self._encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+        self._encode: Callable[[Any], str] = json.JSONEncoder(
+            separators=(",", ":"), check_circular=False, ensure_ascii=False
+        ).encode
         self._decode: Callable[[str], tuple[Any, int]] = json.JSONDecoder().raw_decode
         self._read = os.read
         self._write = os.write
@@ -54,7 +56,8 @@ class Channel:
             ChannelClosedError: If the other side is gone.
             InvalidMessageError: If the message is too large.
         """
-        payload = self._encode(message).encode("ascii")
+        # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+        payload = self._encode(message).encode("utf-8", "surrogatepass")
         if len(payload) > MAX_MESSAGE:
             raise InvalidMessageError(f"{len(payload)} bytes, more than the limit of {MAX_MESSAGE}")
         data = memoryview(_HEADER.pack(len(payload)) + payload)
@@ -80,7 +83,7 @@ class Channel:
         data = self._read_on(data, end)
         self._rest = data[end:]
         try:
-            text = data[_HEADER.size : end].decode("ascii")
+            text = data[_HEADER.size : end].decode("utf-8", "surrogatepass")
             message, stop = self._decode(text)
         except (ValueError, RecursionError, MemoryError) as error:
             raise InvalidMessageError(str(error)) from error

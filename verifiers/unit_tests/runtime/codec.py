@@ -16,8 +16,12 @@ import datetime
 import decimal
 import fractions
 import functools
+import importlib
 import io
 import keyword
+import re
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,9 +30,12 @@ Wire = Any
 
 _ATOMS = frozenset({type(None), bool, float, str})
 _BIG = 1 << 1024
-_FACTORIES: dict[str, Callable[[], object]] = {
-    kind.__name__: kind for kind in (int, float, str, list, dict, set, tuple, bool)
-}
+_BY_TEXT = frozenset(
+    {"uuid.UUID"}
+    | {f"pathlib.{name}" for name in ("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath")}
+    | {f"ipaddress.IPv{version}{kind}" for version in (4, 6) for kind in ("Address", "Network", "Interface")}
+)
+"""Classes of values, in modules that few programs import, that make an equal value of a value's text."""
 BUILTIN_TYPES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -107,9 +114,12 @@ class Encoder:
         return [self.encode(value) for value in values]
 
     def _encode_other(self, value: object) -> Wire:
-        if isinstance(value, type):
-            name = value.__name__
+        if issubclass(type(value), type):  # by its type: `isinstance` asks the value too
+            name = value.__name__  # type: ignore[attr-defined]  # it is a class
             return ["type", name] if BUILTIN_TYPES.get(name) is value else self._opaque(value)
+        name = _name_by_text(type(value))
+        if name is not None:
+            return ["v", name, str(value)]
         wire = self._opaque(value)
         if wire is not None:
             return wire
@@ -120,6 +130,20 @@ class Encoder:
             if isinstance(value, base):
                 return self.encode(unwrap(value))
         raise NotPlainError(f"a value of type {type(value).__name__!r} is no plain data")
+
+
+def _name_by_text(kind: type) -> str | None:
+    """The name of a class whose values cross as text, None if it is none."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    known = name in _BY_TEXT and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    return name if known else None
+
+
+def _from_text(name: str, text: str) -> object:
+    if name not in _BY_TEXT:
+        raise ValueError(f"no class of values: {name!r}")
+    module, _, kind = name.partition(".")
+    return getattr(importlib.import_module(module), kind)(text)
 
 
 def _has_field_names(value: tuple[object, ...]) -> bool:
@@ -159,11 +183,6 @@ def _stream_content(stream: Any) -> tuple[Wire, int]:
     return text if isinstance(text, str) else text.decode("latin-1"), stream.tell()
 
 
-def _factory_name(value: collections.defaultdict[object, object]) -> str:
-    name = getattr(value.default_factory, "__name__", "")
-    return name if _FACTORIES.get(name) is value.default_factory else ""
-
-
 _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     list: lambda encoder, value: ["l", *encoder.items(value)],
     tuple: lambda encoder, value: ["t", *encoder.items(value)],
@@ -172,7 +191,11 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     dict: lambda encoder, value: ["d", *_pairs(encoder, value)],
     collections.OrderedDict: lambda encoder, value: ["od", *_pairs(encoder, value)],
     collections.Counter: lambda encoder, value: ["ct", *_pairs(encoder, value)],
-    collections.defaultdict: lambda encoder, value: ["dd", _factory_name(value), *_pairs(encoder, value)],
+    collections.defaultdict: lambda encoder, value: [
+        "dd",
+        encoder.encode(value.default_factory),
+        *_pairs(encoder, value),
+    ],
     collections.deque: lambda encoder, value: ["q", value.maxlen, *encoder.items(value)],
     bytes: lambda _, value: ["b", value.decode("latin-1")],
     bytearray: lambda _, value: ["ba", value.decode("latin-1")],
@@ -185,6 +208,8 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     datetime.date: lambda _, value: ["date", value.isoformat()],
     datetime.datetime: lambda _, value: ["dt", value.isoformat()],
     datetime.time: lambda _, value: ["tm", value.isoformat()],
+    time.struct_time: lambda encoder, value: ["st", *encoder.items((*value, value.tm_zone, value.tm_gmtoff))],
+    re.Pattern: lambda encoder, value: ["re", encoder.encode(value.pattern), value.flags],
     datetime.timedelta: lambda _, value: ["td", value.days, value.seconds, value.microseconds],
     array.array: lambda encoder, value: ["ar", value.typecode, *encoder.items(value)],
     io.StringIO: lambda _, value: ["sio", *_stream_content(value)],
@@ -294,18 +319,19 @@ def _fill_pairs(value: Any, content: list[Any]) -> None:
         dict.__setitem__(value, key, item)
 
 
-def _new_default(wire: Wire) -> object:
-    return collections.defaultdict(_FACTORIES.get(wire[1]))
+def _fill_default(value: Any, content: list[Any]) -> None:
+    value.default_factory = content[0]
+    _fill_pairs(value, content[1:])
 
 
-_SKIPPED = {"dd": 2, "q": 2, "ar": 2, "nt": 3}
+_SKIPPED = {"q": 2, "ar": 2, "nt": 3}
 _FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
     "l": (lambda _: [], lambda value, content: value.extend(content)),
     "s": (lambda _: set(), lambda value, content: value.update(content)),
     "d": (lambda _: {}, _fill_pairs),
     "od": (lambda _: collections.OrderedDict(), lambda value, content: value.update(_pairs_to_dict(content))),
     "ct": (lambda _: collections.Counter(), _fill_pairs),
-    "dd": (_new_default, _fill_pairs),
+    "dd": (lambda _: collections.defaultdict(), _fill_default),
     "q": (lambda wire: collections.deque(maxlen=wire[1]), lambda value, content: value.extend(content)),
     "ar": (lambda wire: array.array(wire[1]), lambda value, content: value.extend(content)),
     "sio": (lambda _: io.StringIO(), _fill_stream),
@@ -325,6 +351,9 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "fr": lambda decoder, wire: fractions.Fraction(*decoder.content(wire)),
     "date": lambda _, wire: datetime.date.fromisoformat(wire[1]),
     "dt": lambda _, wire: datetime.datetime.fromisoformat(wire[1]),
+    "st": lambda decoder, wire: time.struct_time(decoder.content(wire)),
+    "re": lambda decoder, wire: re.compile(decoder.decode(wire[1]), wire[2] & ~re.DEBUG),
+    "v": lambda _, wire: _from_text(wire[1], wire[2]),
     "tm": lambda _, wire: datetime.time.fromisoformat(wire[1]),
     "td": lambda _, wire: datetime.timedelta(wire[1], wire[2], wire[3]),
     "dk": lambda decoder, wire: dict.fromkeys(decoder.content(wire)).keys(),

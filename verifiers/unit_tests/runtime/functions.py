@@ -7,6 +7,7 @@ parametrization and set-up functions. What is not supported raises `UnsupportedT
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import inspect
 import itertools
@@ -14,12 +15,13 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
+from .own_fixtures import OWN_FIXTURES
 from .pytest_subset import Fixture, Mark, Parameters, Skipped, UnsupportedTestError
 
 _BUILTIN_FIXTURES = """
-cache capfd capfdbinary caplog capsys capsysbinary doctest_namespace monkeypatch pytestconfig record_property recwarn testdir
+cache capfd capfdbinary caplog capsysbinary doctest_namespace pytestconfig record_property recwarn testdir
 tmp_path tmp_path_factory tmpdir tmpdir_factory
 """
 _LEFT_OUT = frozenset({"skip", "xfail"})
@@ -58,11 +60,13 @@ def collect(namespace: Mapping[str, Any]) -> list[Case]:
     tests: list[_Test] = []
     unit_cases: list[Case] = []
     for name, value in namespace.items():
-        if name.startswith("test") and isinstance(value, types.FunctionType):
+        # By its type: an object of the program is shown as an instance of another.
+        kind = type(value)
+        if name.startswith("test") and kind is types.FunctionType:
             tests += _expand(name, value, None, namespace)
-        elif isinstance(value, type) and _is_unit_test(value):
+        elif issubclass(kind, type) and _is_unit_test(value):
             unit_cases += _unit_cases(value)
-        elif isinstance(value, type) and name.startswith("Test"):
+        elif issubclass(kind, type) and name.startswith("Test"):
             tests += _methods(value, namespace)
     return _Runner(namespace, tests).cases() + unit_cases
 
@@ -94,7 +98,7 @@ def _left_out(marks: Sequence[Mark]) -> bool:
         if mark.name == "skipif":
             condition = mark.args[0] if mark.args else mark.kwargs.get("condition")
             if isinstance(condition, str):
-                raise UnsupportedTestError("pytest.mark.skipif with a string: give it the condition itself")
+                raise TypeError("pytest.mark.skipif with a string: give it the condition itself")
             if condition:
                 return True
     return False
@@ -182,18 +186,27 @@ def _name(fixture: Fixture) -> str:
 
 
 def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[str, Fixture]:
-    """Fixtures that a test sees: the file's, and over these its class's."""
+    """Fixtures that a test sees: pytest's own, over these the file's, and over these its class's."""
+    found = dict(OWN_FIXTURES)
     own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
-    return {
-        value.name or name: value for name, value in [*namespace.items(), *own.items()] if isinstance(value, Fixture)
-    }
+    for content in (namespace, own):
+        level = {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
+        # A fixture that asks for its own name means the one that it replaces.
+        found |= {name: dataclasses.replace(each, replaced=found.get(name)) for name, each in level.items()}
+    return found
 
 
 def _parameters(function: Callable[..., Any], cls: type[Any] | None) -> list[str]:
     """Names of the parameters that a test or fixture wants filled."""
     parameters = list(inspect.signature(function).parameters.values())
-    own = parameters[1:] if cls is not None else parameters
+    own = parameters[(cls is not None) + _patched(function) :]
     return [each.name for each in own if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+
+
+def _patched(function: Callable[..., Any]) -> int:
+    """How many parameters the decorators `mock.patch` fill, which come first."""
+    patches = getattr(function, "patchings", ())
+    return sum(not each.attribute_name and each.new is sys.modules["unittest.mock"].DEFAULT for each in patches)
 
 
 def _fixture_parameters(fixture: Fixture) -> list[str]:
@@ -202,7 +215,7 @@ def _fixture_parameters(fixture: Fixture) -> list[str]:
 
 def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[str]) -> list[Fixture]:
     """The fixtures of these names and those that they use."""
-    found: dict[str, Fixture] = {}
+    found: dict[str, list[Fixture]] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
@@ -211,9 +224,18 @@ def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[s
         if name not in fixtures:
             kind = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
             raise UnsupportedTestError(f"the fixture {name!r} {kind}")
-        found[name] = fixtures[name]
-        waiting += _fixture_parameters(fixtures[name])
-    return list(found.values())
+        found[name] = list(_with_replaced(name, fixtures[name]))
+        waiting += itertools.chain.from_iterable(map(_fixture_parameters, found[name]))
+    return list(itertools.chain.from_iterable(found.values()))
+
+
+def _with_replaced(name: str, fixture: Fixture) -> Iterator[Fixture]:
+    """A fixture and, where it asks for its own name, the one that it replaces."""
+    yield fixture
+    if name in _fixture_parameters(fixture):
+        if fixture.replaced is None:
+            raise ValueError(f"the fixture {name!r} asks for itself")
+        yield from _with_replaced(name, fixture.replaced)
 
 
 class _Runner:
@@ -224,7 +246,7 @@ class _Runner:
         self._tests = tests
         self._class: type[Any] | None = None
         self._stacks = {scope: contextlib.ExitStack() for scope in ("function", "class", "module")}
-        self._values: dict[str, dict[tuple[str, int], Any]] = {scope: {} for scope in self._stacks}
+        self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
         self._started = False
 
     def cases(self) -> list[Case]:
@@ -287,7 +309,7 @@ class _Runner:
     def _value(self, name: str, test: _Test, instance: object, fixtures: Mapping[str, Fixture]) -> Any:
         fixture = fixtures[name]
         scope = fixture.scope if fixture.scope in ("function", "class") else "module"
-        key = name, id(test.fixture_parameters.get(name))
+        key = name, id(fixture.function), id(test.fixture_parameters.get(name))
         if key not in self._values[scope]:
             stack = self._stacks[scope]
             arguments: dict[str, Any] = {}
@@ -296,7 +318,9 @@ class _Runner:
                     parameter = test.fixture_parameters.get(name)
                     arguments[each] = types.SimpleNamespace(param=parameter, addfinalizer=stack.callback, cls=test.cls)
                 else:
-                    arguments[each] = self._value(each, test, instance, fixtures)
+                    outer = fixture.replaced if each == name else None
+                    visible = fixtures if outer is None else {**fixtures, name: outer}
+                    arguments[each] = self._value(each, test, instance, visible)
             if "self" in inspect.signature(fixture.function).parameters:
                 arguments["self"] = instance
             self._values[scope][key] = _start(fixture, arguments, stack)
@@ -329,8 +353,23 @@ def _is_unit_test(value: type[Any]) -> bool:
     return unittest is not None and issubclass(value, unittest.TestCase) and value.__module__ == "tests"
 
 
+_UNSEEN = ("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs")
+"""What looks at warnings and at the log of its own process, in which the program is not."""
+
+
+def _refuse(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise UnsupportedTestError(
+            f"{name} is not supported: what the program warns of or logs stays in its own process"
+        )
+
+    return refuse
+
+
 def _unit_cases(cls: type[Any]) -> list[Case]:
     unittest = importlib.import_module("unittest")
+    for name in _UNSEEN:
+        setattr(unittest.TestCase, name, _refuse(name))
     names = list(unittest.TestLoader().getTestCaseNames(cls))
     return [
         Case(f"{cls.__name__}::{name}", _unit_run(cls, name, first=name == names[0], last=name == names[-1]))

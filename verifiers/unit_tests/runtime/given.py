@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 
@@ -31,6 +33,10 @@ class GivenFunction(Given):
         """Have the tester call it."""
         return self._caller.call_back("call", self._number, args, kwargs)
 
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        """Be a method, where a test has put it into a class."""
+        return self if instance is None else types.MethodType(self, instance)
+
 
 class GivenIterator(Given):
     """An iterator."""
@@ -57,10 +63,33 @@ class GivenObject(Given):
 class GivenCallable(GivenFunction, GivenObject):
     """Such an object that can be called."""
 
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        """Be no method: only functions are."""
+        return self
 
-KINDS: dict[str, type[Given]] = {
+
+_KINDS: dict[str, type[Given]] = {
     "function": GivenFunction,
     "iterator": GivenIterator,
     "object": GivenObject,
     "callable": GivenCallable,
 }
+PROTOCOLS = ("enter", "exit", "len", "iter", "contains", "getitem", "setitem", "delitem")
+"""Special methods, without their underscores, that objects of the tests have for the program too."""
+
+
+@functools.cache
+def class_of(kind: str) -> type[Given]:
+    """The class of a kind of thing: its name, and after a `+` each the special methods that it has."""
+    name, *protocols = kind.split("+")
+    base = _KINDS[name]
+    return type(base.__name__, (base,), {f"__{each}__": _special(each) for each in protocols}) if protocols else base
+
+
+def _special(name: str) -> Callable[..., object]:
+    def method(self: Given, *args: object) -> object:
+        plain = tuple(arg for arg in args if not isinstance(arg, types.TracebackType))
+        padding = (None,) * (len(args) - len(plain))
+        return self._caller.call_back(name, self._number, plain + padding, {})
+
+    return method

@@ -1,7 +1,8 @@
 """What the tests give to the program besides plain data, and what the program may have done with it.
 
-It may call functions, advance iterators, and read public attributes of objects whose class the test file defines, or that
-are mocks. Nothing else: by way of an attribute such as `__globals__` a program would reach the tester itself.
+It may call functions, advance iterators, and of objects whose class the test file defines, or that are mocks, read public
+attributes, and use them in `with`, as containers and in loops, if they can be. Nothing else: by way of an attribute such as
+`__globals__` a program would reach the tester itself.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from .given import PROTOCOLS
+
 
 def kind_of(value: object) -> str | None:
-    """What the program is to see a value as, one of `given.KINDS`; None if it can't be given."""
-    if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+    """What the program is to see a value as, for `given.class_of`; None if it can't be given."""
+    # A mock has the methods of everything.
+    if isinstance(value, Iterator) and not isinstance(value, io.IOBase) and not _is_mock(value):
         return "iterator"
     if _is_of_the_tests(value):
-        return "callable" if callable(value) else "object"
+        protocols = (name for name in PROTOCOLS if hasattr(type(value), f"__{name}__"))
+        return "+".join(("callable" if callable(value) else "object", *protocols))
     return "function" if callable(value) else None
 
 
@@ -37,7 +42,9 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
         AttributeError: If it asks for an attribute that it may not have.
         TypeError: If it asks for something that is not done with such a value.
     """
-    kind = kind_of(value)
+    kind, *protocols = (kind_of(value) or "").split("+")
+    if operation in protocols:
+        return getattr(value, f"__{operation}__")(*args)
     if operation == "call" and kind in ("function", "callable"):
         return value(*args, **kwargs)  # type: ignore[operator]  # its kind says so
     if operation == "next" and kind == "iterator":

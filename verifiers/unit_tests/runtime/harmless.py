@@ -48,10 +48,10 @@ breakpoint compile copyright credits delattr eval exec exit getattr globals hash
 setattr super vars
 attrgetter methodcaller cache lru_cache singledispatch singledispatchmethod update_wrapper wraps cached_property namedtuple
 NamedTuple TypedDict NewType total_ordering register purge template get_type_hints no_type_check overload get_overloads
-clear_overloads runtime_checkable SystemRandom
+clear_overloads runtime_checkable SystemRandom seed setstate
 """
 """Public names of builtins and of those modules that change what outlives a job, that reach everything by way of strings,
-or whose result depends on what the process did before."""
+whose result depends on what the process did before, or which are to have their effect on the program too."""
 
 
 def _public(owner: object) -> Iterator[str]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import importlib
 import operator
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from .codec import BUILTIN_TYPES
 
+SOLUTION_CLASS = "Solution"
+"""The class that has the function under test as a method, where there is no such function by itself."""
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
 )  # fmt: skip
@@ -45,6 +50,108 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
             bound.add(node.name or "")
     return loaded - bound
+
+
+@dataclass(frozen=True, slots=True)
+class Starred:
+    """What a test file means by names that it defines nowhere, where it has a `from solution import *`."""
+
+    program: frozenset[str]
+    """Names of the program's, if it has them."""
+    standard: frozenset[str]
+    """Names of the standard library that the test file does not import, builtins among them."""
+
+
+_JUDGING = frozenset({"isclose"})
+
+
+def starred(tree: ast.Module, code: types.CodeType, modules: Collection[str]) -> Starred | None:
+    """Tell the names that a test file takes from the program by a `*`, None if it has no such import.
+
+    A test file imports what it uses, so these are the program's; but no builtin, module of the standard library or
+    comparison is, unless the tests can mean nothing else.
+
+    Args:
+        tree: The test file.
+        code: The same, compiled.
+        modules: Top-level names of the program's modules.
+    """
+    stars = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
+    if not any(root_of(node.module or "") in modules for node in stars):
+        return None
+    names = {name for name in _global_names(code) if not name.startswith("_")}
+    own = set(dir(builtins)) | _JUDGING | (sys.stdlib_module_names & _names_with_attributes([tree]))
+    standard = names & own if names - own else standard_names([tree], names) & own
+    return Starred(frozenset(names - standard), frozenset(standard))
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names that code looks up among the globals, without those that it makes global itself."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    waiting = [code]
+    while waiting:
+        scope = waiting.pop()
+        uses = {(each.opname, each.argval) for each in dis.get_instructions(scope)}
+        stored = {name for operation, name in uses if operation == "STORE_NAME"}
+        loaded |= {name for operation, name in uses if operation == "LOAD_GLOBAL"}
+        loaded |= {name for operation, name in uses if operation == "LOAD_NAME"} - stored
+        bound |= {name for operation, name in uses if operation == "STORE_GLOBAL"}
+        bound |= stored if scope is code else set()
+        waiting += [each for each in scope.co_consts if isinstance(each, types.CodeType)]
+    return loaded - bound
+
+
+def root_of(name: str) -> str:
+    """The top-level package of a module's name."""
+    return name.partition(".")[0]
+
+
+def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
+    """Names that a test file binds to these modules, by their top-level names, and to what it imports from them."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and root_of(node.module or "") in modules:
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname or root_of(alias.name) for alias in node.names if root_of(alias.name) in modules}
+    return found
+
+
+def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
+    """Whether what a test file does at the left margin in a line may depend on the program.
+
+    It does if the statement uses one of the program's names, or a name that an earlier such statement used too.
+
+    Args:
+        tree: The test file.
+        names: Its names that are the program's.
+        line: A line of it; 0 stands for its decorators, which say which tests there are.
+    """
+    known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
+    tainted = set(names)
+    for statement in tree.body:
+        decorators = [each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ())]
+        first = min(node.lineno for node in (statement, *decorators))
+        if first <= line <= (statement.end_lineno or first):
+            return not tainted.isdisjoint(_names_in(statement))
+        if not line and any(not tainted.isdisjoint(_names_in(each)) for each in decorators):
+            return True
+        if not tainted.isdisjoint(_names_in(statement)):
+            tainted |= _names_in(statement) - known
+    return not line and "pytestmark" in tainted
+
+
+def _names_in(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or root_of(node.name))
+    return found
 
 
 def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:
@@ -108,7 +215,20 @@ def names_of_classes(trees: Sequence[ast.Module]) -> set[str]:
             found |= _makers(instance, made)
         elif isinstance(node, ast.Call) and _called_name(node) == "isinstance" and len(node.args) == 2:
             found |= {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+    aliases = list(_aliases(trees))
+    for _ in aliases:  # as long as a chain of them can be
+        found |= {name for alias, name in aliases if alias in found}
     return {name for name in found if name.lstrip("_")[:1].isupper()}
+
+
+def _aliases(trees: Sequence[ast.Module]) -> Iterator[tuple[str, str]]:
+    """Other names that the tests give to what they import, each with the real one."""
+    for node in _nodes(trees):
+        if isinstance(node, ast.alias) and node.asname:
+            yield node.asname, node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
+            name = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            yield from ((target.id, name) for target in node.targets if isinstance(target, ast.Name))
 
 
 def _used_as_instance(node: ast.AST) -> ast.expr | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import importlib
 import json
 import os
@@ -100,6 +102,20 @@ def run_source(module: types.ModuleType, source: str, filename: str) -> None:
     exec(code, module.__dict__)
 
 
+def compile_whole(source: str, filename: str) -> types.CodeType:
+    """Compile a prompt's code, without the statement at its end that it leaves to be continued, if it does."""
+    source = source.removeprefix("\ufeff")
+    try:
+        return compile(source, filename, "exec", dont_inherit=True)
+    except _COMPILE_ERRORS:
+        lines = source.splitlines(keepends=True)
+    # A statement begins at the left margin, though not everything that begins there is a statement.
+    for end in (number for number in reversed(range(len(lines))) if not lines[number][:1].isspace()):
+        with contextlib.suppress(*_COMPILE_ERRORS):
+            return compile("".join(lines[:end]), filename, "exec", dont_inherit=True)
+    return compile("", filename, "exec")
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What the candidate is given to run."""
@@ -109,11 +125,13 @@ class Program:
     main: str
     """The path that is run; the others are there to be imported."""
     prefix: str = ""
-    """Source that runs before the main file, in its namespace."""
+    """Source that runs before the main file, in its namespace; without the end that does not compile."""
     entry_point: str = ""
     """A name that the prefix only announces: its definition there is dropped. May be empty."""
     alias: str = ""
     """Another name under which the main file can be imported, unless a file has it."""
+    prelude: str = field(default="", kw_only=True)
+    """Source that runs before all of this, in the same namespace."""
     seed: str = field(default="", kw_only=True)
     """Seeds `random`."""
 
@@ -135,14 +153,14 @@ class Program:
         """
         random.seed(f"candidate {self.seed}")
         name = module_name(self.main)
-        finder = SourceFiles(self.files, self._run_prefix)
+        finder = SourceFiles(self.files, self._prepare)
         if len(self.files) > 1:
             self._make_importable(finder)
         if len(self.files) > 1 and not main_name:
             module = importlib.import_module(name)
         else:
             module = self._new_main(finder, main_name or name)
-            self._run_prefix(module)
+            self._prepare(module)
             run_source(module, self.files[self.main], self.main)
         if self.alias and finder.find_spec(self.alias) is None:
             sys.modules.setdefault(self.alias, module)
@@ -156,13 +174,20 @@ class Program:
 
     def _new_main(self, finder: SourceFiles, name: str) -> types.ModuleType:
         module = types.ModuleType(name)
-        module.__dict__.update({"__builtins__": __builtins__, "__file__": self.main, "__package__": ""})
+        module.__dict__.update({"__file__": self.main, "__package__": ""})
         if name != "__main__":
             module.__dict__["__loader__"] = finder
         sys.modules[name] = module
         return module
 
-    def _run_prefix(self, module: types.ModuleType) -> None:
-        if self.prefix and module.__dict__["__file__"] == self.main:
-            run_source(module, self.prefix, "prefix.py")
+    def _prepare(self, module: types.ModuleType) -> None:
+        if module.__dict__["__file__"] != self.main:
+            return
+        # As in a script, whose `__builtins__` is the module; in an imported one it would be the module's dict.
+        module.__dict__["__builtins__"] = builtins
+        if self.prelude:
+            run_source(module, self.prelude, "prelude.py")
+        if self.prefix:
+            exec(compile_whole(self.prefix, "prefix.py"), module.__dict__)
+        if self.prelude or self.prefix:
             module.__dict__.pop(self.entry_point, None)

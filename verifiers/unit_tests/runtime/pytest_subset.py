@@ -66,6 +66,11 @@ class ExceptionInfo(Generic[_Error]):
         """Its class."""
         return type(self.value)
 
+    @property
+    def typename(self) -> str:
+        """The name of its class."""
+        return type(self.value).__name__
+
     def match(self, regexp: str | re.Pattern[str]) -> bool:
         """Check that the exception's text contains the pattern.
 
@@ -136,14 +141,20 @@ class approx:
 
     def _close(self, actual: Any, expected: Any) -> bool:
         if isinstance(expected, Mapping):
-            same = isinstance(actual, Mapping) and actual.keys() == expected.keys()
-            return same and all(self._close(actual[key], value) for key, value in expected.items())
+            return isinstance(actual, Mapping) and self._close_items(dict(actual), dict(expected))
         if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
-            same = isinstance(actual, Sequence) and len(actual) == len(expected)
-            return same and all(map(self._close, actual, expected))
+            return isinstance(actual, Sequence) and self._close_all(list(actual), list(expected))
         if _is_number(actual) and _is_number(expected):
             return self._close_number(actual, expected)
         return bool(actual == expected)
+
+    # What these get are copies: an object of the program may say that it holds more than it gives.
+
+    def _close_items(self, actual: dict[Any, Any], expected: dict[Any, Any]) -> bool:
+        return actual.keys() == expected.keys() and all(self._close(actual[key], expected[key]) for key in expected)
+
+    def _close_all(self, actual: list[Any], expected: list[Any]) -> bool:
+        return len(actual) == len(expected) and all(map(self._close, actual, expected))
 
     def _close_number(self, actual: Any, expected: Any) -> bool:
         if actual == expected:
@@ -222,6 +233,8 @@ class Fixture:
     params: tuple[Any, ...] | None = None
     autouse: bool = False
     name: str | None = None
+    replaced: Fixture | None = None
+    """The fixture of the same name that is seen where this one is not."""
 
     def __call__(self, *args: object) -> NoReturn:
         """Refuse: fixtures are not functions to call."""

@@ -4,24 +4,31 @@ Whatever the object does with itself and with other such objects is the program'
 value that a test expects, or the program would be its own judge: so it equals no plain value, and takes part in no
 arithmetic or order with one. The exception are instances of a class that is itself under test, whose operators the test
 means to exercise (`let_operators_see_plain`).
+
+The proxy's own class is made after the object's type (`proxy_class`): it has the same special methods and no others, and its
+name. What else a test asks of an object - its documentation, its signature - comes from the candidate.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import importlib
 import opcode
 import types
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
-from .operations import BINARY_OPERATORS, IN_PLACE_OPERATORS, REFLECTED_OPERATORS
 from .pytest_subset import UnsupportedTestError
+from .typeinfo import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 
 _ONLY_PLAIN = (
     "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
 )
 _COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
-
+_GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
+_CACHED_CLASSES = 256
 
 # Names that no class of a program will have, since they hide the object's own.
 _SLOTS = (
@@ -30,11 +37,15 @@ _SLOTS = (
     "_remote_type_name",
     "_remote_class_tested",
     "_remote_operators_tested",
+    "_remote_size",
 )
 
 
 class RemoteSession(Protocol):
     """Who carries out what is asked of a remote object."""
+
+    changes: int
+    """How often the program was asked for something by which its objects may change."""
 
     def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
@@ -50,7 +61,10 @@ class RemoteSession(Protocol):
 
 
 class Remote:
-    """An object of the candidate. Equal only to itself, or to another such object that says so."""
+    """An object of the candidate. Equal only to itself, or to another such object that says so.
+
+    This much every object has; `_Everything` has the methods that only some have.
+    """
 
     __slots__ = _SLOTS
     _remote_session: RemoteSession
@@ -58,33 +72,35 @@ class Remote:
     _remote_type_name: str
     _remote_class_tested: bool
     _remote_operators_tested: bool
+    _remote_size: tuple[int, int]
+    """How many items the object was last found to hold, and the session's changes until then."""
 
-    def __init__(
-        self, session: RemoteSession, number: int | str, type_name: str, *, class_tested: bool = False
-    ) -> None:
-        """Make the proxy of an object.
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Refuse: `make_remote` makes proxies.
 
-        Args:
-            session: Reaches the object.
-            number: Its handle, or the name of a global of the program.
-            type_name: For messages.
-            class_tested: Whether it is a class whose instances' operators are tested.
+        Raises:
+            TypeError: Always; a test has called the type of an object of the program.
         """
-        content = (session, number, type_name, class_tested, False)
-        for name, value in zip(_SLOTS, content, strict=True):
-            object.__setattr__(self, name, value)
-
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        """Call the object in the candidate."""
-        made = self._remote_session.request("call", self, *args, **kwargs)
-        if self._remote_class_tested and isinstance(made, Remote) and self._remote_session.is_new(made):
-            let_operators_see_plain(made)
-        return made
+        raise TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name")
 
     def __getattr__(self, name: str) -> object:
         if name in _COMPARING_METHODS and not self._remote_operators_tested:
             raise AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}")
-        return self._remote_session.request("getattr", self, name)
+        if name in _GUARDED:
+            return self._guarded_method(name)
+        if name not in _REBUILT:
+            return self._remote_session.request("getattr", self, name)
+        try:
+            return _REBUILT[name](self)
+        except (TypeError, ValueError) as error:
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}") from error
+
+    def _guarded_method(self, name: str) -> Callable[..., object]:
+        """An operator of a class, to be called with an instance, whose proxy watches over it."""
+        if not issubclass(self.__class__, type):
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
+        self._remote_session.request("getattr", self, name)
+        return lambda value, *others: getattr(value, name)(*others)
 
     def __setattr__(self, name: str, value: object) -> None:
         self._remote_session.request("setattr", self, name, value)
@@ -114,34 +130,6 @@ class Remote:
         value = self._remote_session.request("hash", self)
         return value if type(value) is int else id(self)
 
-    def __next__(self) -> object:
-        return self._remote_session.request("next", self)
-
-    def __iter__(self) -> Iterator[object]:
-        return self._iterator("iter")
-
-    def __reversed__(self) -> Iterator[object]:
-        return self._iterator("reversed")
-
-    def _iterator(self, operation: str) -> Iterator[object]:
-        iterator = self._remote_session.request(operation, self)
-        if not isinstance(iterator, Remote):
-            raise TypeError(f"{operation}() of a {self._remote_type_name} returned plain data")
-        return iterator
-
-    def __contains__(self, value: object) -> bool:
-        if self._remote_operators_tested or isinstance(value, Remote):
-            return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
-                "contains"
-            )
-        return any(value is item or value == item for item in self)
-
-    def __bool__(self) -> bool:
-        return self._remote_session.request("bool", self) is True
-
-    def __round__(self, digits: int | None = None) -> object:
-        return self._remote_session.request("round", self, digits)
-
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         raise UnsupportedTestError(
             f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
@@ -162,10 +150,71 @@ class Remote:
     def __copy__(self) -> object:
         return self._remote_session.request("copy", self)
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test")
+
+
+class _Everything(Remote):
+    """The methods from which a proxy has those that its object's type has."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the object in the candidate."""
+        made = self._remote_session.request("call", self, *args, **kwargs)
+        if self._remote_class_tested and isinstance(made, Remote) and self._remote_session.is_new(made):
+            let_operators_see_plain(made)
+        return made
+
+    def __len__(self) -> int:
+        size = self._remote_session.request("len", self)
+        if type(size) is not int:
+            raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not a int")
+        _hold_to_size(self, size)
+        return size
+
+    def __getitem__(self, key: object) -> object:
+        if type(key) is not int:
+            self._remote_session.changes += 1  # some mappings make what they are asked for
+        try:
+            return self._remote_session.request("getitem", self, key)
+        except IndexError as error:
+            if type(key) is int and 0 <= key < (_known_size(self) or 0):
+                raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items has none at {key}") from error
+            raise
+
+    def __next__(self) -> object:
+        try:
+            item = self._remote_session.request("next", self)
+        except StopIteration:
+            _hold_to_size(self, 0)
+            raise
+        self._remote_session.changes += 1
+        return item
+
+    def __iter__(self) -> Iterator[object]:
+        return _iterator(self, "iter")
+
+    def __reversed__(self) -> Iterator[object]:
+        return _iterator(self, "reversed")
+
+    def __contains__(self, value: object) -> bool:
+        if self._remote_operators_tested or isinstance(value, Remote):
+            return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
+                "contains"
+            )
+        return any(value is item or value == item for item in self)
+
+    def __bool__(self) -> bool:
+        return self._remote_session.request("bool", self) is True
+
+    def __round__(self, digits: int | None = None) -> object:
+        return self._remote_session.request("round", self, digits)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> bool:
-        return self._leave("exit", kind, error, trace)
+        return _leave(self, "exit", kind, error, trace)
 
     async def __aenter__(self) -> object:
         return self._remote_session.request("aenter", self)
@@ -173,20 +222,7 @@ class Remote:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> bool:
-        return self._leave("aexit", kind, error, trace)
-
-    def _leave(
-        self,
-        operation: str,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: types.TracebackType | None,
-    ) -> bool:
-        # Its arguments are told, and it is swallowed, only if a statement of the test raised it: the message of a failed
-        # check says what was expected, and the check must not get lost in here.
-        own = raised_by_statement(error, trace)
-        answer = self._remote_session.request(operation, self, kind, error.args if own and error is not None else ())
-        return answer is True and own
+        return _leave(self, "aexit", kind, error, trace)
 
     def __aiter__(self) -> Self:
         return self._remote_session.request("aiter", self)  # type: ignore[no-any-return]  # an object of the candidate, or TypeError follows
@@ -196,6 +232,61 @@ class Remote:
 
     def __await__(self) -> Iterator[Any]:
         return wait_for(self).__await__()
+
+
+def _iterator(remote: Remote, operation: str) -> Iterator[object]:
+    iterator = remote._remote_session.request(operation, remote)
+    if not isinstance(iterator, Remote):
+        raise TypeError(f"{operation}() of a {remote._remote_type_name} returned plain data")
+    is_judged = hasattr(type(remote), "__len__") and iterator is not remote and not remote._remote_operators_tested
+    return _counted(remote, iterator) if is_judged else iterator  # type: ignore[return-value]  # if it has no __next__, iteration itself says so
+
+
+def _counted(remote: Remote, iterator: Remote) -> Iterator[object]:
+    """The items of a result; at their end it must say that it holds so many."""
+    session = remote._remote_session
+    changes, count = session.changes, 0
+    while True:
+        try:
+            item = session.request("next", iterator)
+        except StopIteration:
+            break
+        yield item
+        count += 1
+    if changes == session.changes:
+        _hold_to_size(remote, count)
+        len(remote)  # type: ignore[arg-type]  # its class has __len__
+
+
+def _known_size(remote: Remote) -> int | None:
+    """How many items a result is known to hold; None if it is not known, or if a class under test is asked about itself."""
+    size, changes = remote._remote_size
+    return size if changes == remote._remote_session.changes and not remote._remote_operators_tested else None
+
+
+def _hold_to_size(remote: Remote, size: int) -> None:
+    """Raise if a result is found to hold so many items and held others before, with nothing in between to change it.
+
+    Or one that says to be as long as expected, and ends before a first item is compared, would pass for right.
+    """
+    known = _known_size(remote)
+    if known not in (None, size):
+        raise TypeError(f"a {remote._remote_type_name} that nothing has changed held {known} items, and now {size}")
+    object.__setattr__(remote, "_remote_size", (size, remote._remote_session.changes))
+
+
+def _leave(
+    remote: Remote,
+    operation: str,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: types.TracebackType | None,
+) -> bool:
+    # Its arguments are told, and it is swallowed, only if a statement of the test raised it: the message of a failed
+    # check says what was expected, and the check must not get lost in here.
+    own = raised_by_statement(error, trace)
+    answer = remote._remote_session.request(operation, remote, kind, error.args if own and error is not None else ())
+    return answer is True and own
 
 
 def _nobody() -> None:
@@ -231,7 +322,9 @@ def _computing(name: str) -> Callable[..., object]:
     """An operator with another value: with a plain one only where the object's operators are tested."""
 
     def method(self: Remote, other: object) -> object:
-        if not (isinstance(other, Remote) or self._remote_operators_tested):
+        # `sum` begins with 0, which says nothing of what a test expects.
+        begins_sum = name == "radd" and type(other) is int and other == 0
+        if not (isinstance(other, Remote) or self._remote_operators_tested or begins_sum):
             raise TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
         tested = self._remote_operators_tested
         value = self._remote_session.request(name, self, other)
@@ -258,23 +351,125 @@ def _asking(name: str, kind: type | None) -> Callable[..., object]:
 
 
 _KINDS: dict[str, type] = {
-    **{"len": int, "str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
+    **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
     **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
 }
 _SAME_KIND = frozenset({"neg", "pos", "invert", "abs"})
-_OTHERS = ("getitem", "setitem", "delitem", "enter", "dir")
+_OF_ALL_OBJECTS: dict[str, Callable[..., object]] = {
+    **{name: _computing(name) for name in ("lt", "le", "gt", "ge")},
+    **{name: _asking(name, _KINDS.get(name)) for name in ("str", "repr", "format", "dir")},
+}
+_METHODS: dict[str, Callable[..., object]] = {
+    **{name: _asking(name, _KINDS.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
+    **{name: _computing(operation) for name, operation in OPERATORS.items()},
+    **{name.strip("_"): method for name, method in vars(_Everything).items() if name.strip("_") in PROTOCOLS},
+}
+"""By the name of the protocol."""
 
 
-def _add_operations() -> None:
-    for name in (*_KINDS, *_SAME_KIND, *_OTHERS):
-        setattr(Remote, f"__{name}__", _asking(name, _KINDS.get(name)))
-    for name in (*BINARY_OPERATORS, *REFLECTED_OPERATORS, *IN_PLACE_OPERATORS):
-        plain = name.rstrip("_")
-        if plain not in ("eq", "ne", "contains"):
-            setattr(Remote, f"__{plain}__", _computing(name))
+class _Forwarded:
+    """An attribute that every class has, and that is the object's own all the same."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, remote: Remote | None, owner: type) -> object:
+        return None if remote is None else remote._remote_session.request("getattr", remote, self._name)
 
 
-_add_operations()
+_FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__annotations__", "__slots__", "__init__")}
+
+
+def _complete() -> None:
+    for name, method in _OF_ALL_OBJECTS.items():
+        setattr(Remote, f"__{name}__", method)
+
+
+_complete()
+
+
+@functools.lru_cache(_CACHED_CLASSES)
+def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Remote]:
+    """Make the class of proxies of objects of one type.
+
+    Args:
+        type_name: The type's name.
+        protocols: What it has out of `typeinfo.PROTOCOLS`, with spaces between them, and so the rest.
+        standard_classes: What it derives from out of `typeinfo.STANDARD_CLASSES`.
+        fields: Its fields, if it is a dataclass.
+
+    Raises:
+        Exception: If this describes no type.
+    """
+    has = PROTOCOLS.intersection(protocols.split())
+    content: dict[str, object] = {f"__{name}__": _METHODS[name] for name in has - {"hash"}}
+    if "hash" not in has:
+        content["__hash__"] = None
+    shown = _shown_class(type_name, standard_classes.split())
+    if shown is not None:
+        content["__class__"] = property(lambda _: shown)
+    if fields:
+        content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
+    made = type(type_name, (Remote,), content | {"__slots__": ()})
+    for name, attribute in _FORWARDED.items():
+        setattr(made, name, attribute)
+    return made
+
+
+def _shown_class(type_name: str, names: list[str]) -> type | None:
+    """What `isinstance` takes an object for that derives from these classes."""
+    classes = [STANDARD_CLASSES[name] for name in names]
+    if [kind.__name__ for kind in classes] == [type_name]:
+        return classes[0]
+    return type(type_name, tuple(classes), {}) if classes else None
+
+
+def _fields_of(type_name: str, names: list[str]) -> object:
+    kind = dataclasses.make_dataclass(type_name, names, init=False, repr=False, eq=False)
+    return {each.name: each for each in dataclasses.fields(kind)}
+
+
+def _rebuilt_fields(remote: Remote) -> object:
+    names = remote._remote_session.request("fields", remote)
+    return _fields_of("dataclass", [str(name) for name in names])
+
+
+def _rebuilt_signature(remote: Remote) -> object:
+    inspect = importlib.import_module("inspect")
+    parts, returned = remote._remote_session.request("signature", remote)
+    parameters = [
+        inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
+        for name, kind, default, annotation in parts
+    ]
+    return inspect.Signature(parameters, **_given("return_annotation", returned))
+
+
+def _given(name: str, value: list[object]) -> dict[str, object]:
+    """A keyword argument of this name, or none."""
+    return {name: value[0]} if value else {}
+
+
+_REBUILT: dict[str, Callable[[Remote], object]] = {
+    "__dataclass_fields__": _rebuilt_fields,
+    "__signature__": _rebuilt_signature,
+}
+"""Attributes that the standard library wants as objects of its own."""
+
+
+def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Remote:
+    """Make the proxy of an object.
+
+    Args:
+        kind: The class that `proxy_class` makes for the object's type.
+        session: Reaches the object.
+        number: Its handle, or the name of a global of the program.
+        class_tested: Whether it is a class whose instances' operators are tested.
+    """
+    remote = object.__new__(kind)
+    content = (session, number, kind.__name__, class_tested, False, (0, -1))
+    for name, value in zip(_SLOTS, content, strict=True):
+        object.__setattr__(remote, name, value)
+    return remote
 
 
 def let_operators_see_plain(remote: Remote, tested: bool = True) -> None:

@@ -29,7 +29,7 @@ class Report:
             ends_process: Whether the process ends with the report.
         """
         self._descriptor = descriptor
-        self._ends_process = ends_process
+        self.ends_process = ends_process
         self._size = 0
         self._ended = False
 
@@ -45,7 +45,7 @@ class Report:
     def end(self, **fields: object) -> NoReturn:
         """Add the last line and end the job: nothing that runs later can add to it."""
         self.write(**fields)
-        if self._ends_process:
+        if self.ends_process:
             os._exit(0)
         self._ended = True
         raise JobEndedError
@@ -58,7 +58,7 @@ def classify(error: Mapping[str, Any]) -> str:
         return "output_limit" if error["type"] in ("InvalidMessageError", "MemoryError") else "exception"
     if "MemoryError" in bases:
         return "memory"
-    if "PermissionError" in bases:
+    if error["forbidden"]:
         return "forbidden"
     if error["errno"] == _EFBIG:
         return "output_limit"
@@ -72,7 +72,27 @@ def finding(error: BaseException) -> dict[str, Any]:
     theirs = error.__dict__.get("candidate_error")
     if theirs is not None:
         return {"failure": classify(theirs), "exception": described(theirs)}
-    return {"failure": "wrong_answer", "exception": {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}}
+    return {"failure": "wrong_answer", "exception": {"type": type(error).__name__, "message": text_of(error)}}
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's text, which the program has a say in where it shows one of its objects."""
+    try:
+        return str(error)[:MAX_TEXT]
+    except JobEndedError:
+        raise
+    except BaseException as second:  # noqa: BLE001 - recorded in the text
+        return f"<its text raised {type(second).__name__}>"
+
+
+def lacking(kind: type[BaseException], message: str) -> BaseException:
+    """The exception of a program that lacks what the tests ask of it."""
+    error = kind(message)
+    error.__dict__["candidate_error"] = {
+        **{"type": kind.__name__, "message": message, "file": None, "line": None},
+        **{"bases": [], "errno": None, "unsendable": False, "forbidden": False},
+    }
+    return error
 
 
 def described(error: Mapping[str, Any]) -> dict[str, Any]:

@@ -316,7 +316,7 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
     "sockets": lambda: socket.socket().close(),
     "signals": lambda: os.kill(os.getppid(), 0),
     "reading": lambda: os.close(os.open("/proc/version", os.O_RDONLY)),
-    "listing": lambda: os.listdir("/etc"),
+    "listing": lambda: os.listdir("/proc"),
     "writing": lambda: os.close(os.open("/tmp/probe", os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
 }
 

@@ -12,14 +12,15 @@ import importlib
 import json
 import sys
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from .giving import kind_of, operate
-from .remote import Remote, as_coroutine, let_operators_see_plain
-from .report import MAX_TEXT, Report, classify, described, finding
+from .remote import Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
+from .report import MAX_TEXT, Report, classify, described, finding, text_of
+from .typeinfo import FUNCTION
 
 _STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
 """Raised for real, these could end a loop of the test early and so pass it."""
@@ -27,6 +28,13 @@ _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAs
 """Operations that end by one of them."""
 _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
 """Bytes of an answer that could nest so deeply, or take so much more when it is sent back, that it can't cross again."""
+_LOOKS = """
+len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
+"""
+_LOOKING = frozenset(_LOOKS.split())
+"""Operations by which no object changes, except for an iterator."""
+_LONGEST_TYPE_INFO = 8 << 10
+"""Characters."""
 _EXCEPTIONS = {
     name: kind
     for name, kind in vars(builtins).items()
@@ -46,11 +54,14 @@ class Session:
         self._given: list[object] = []
         self._given_numbers: dict[int, int] = {}
         self._remotes: dict[int, Remote] = {}
+        self._resolved: dict[str, Wire] = {}
         self._new: set[int] = set()
         self._enumerations: dict[str, Any] = {}
         self._class_numbers: dict[type[Any], object] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
         self._has_asked = False
+        self.changes = 0
+        """How often the program was asked for something by which its objects may change."""
         self._depth = 0
         """Of the program's calls of what the tests gave it, which may call the program in turn."""
 
@@ -66,9 +77,19 @@ class Session:
         failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
         self._report.end(failure=failure, exception=described(error))
 
-    def named(self, name: str, classes: Collection[str] = ()) -> Remote:
+    def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
         """The proxy of a global function or class of the program, looked up at each call."""
-        return Remote(self, name, "function", class_tested=name in classes)
+        kind = self._class_of_named(name)
+        return make_remote(kind, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
+
+    def _class_of_named(self, name: str) -> type[Remote]:
+        """The class for the proxy of a global name, as it was when the name was last resolved."""
+        answer = self._resolved.get(name, ())
+        try:
+            is_handle = answer[:1] == ["value"] and type(answer[1]) is list and answer[1][0] == "h"
+            return _class_of(answer[1]) if is_handle else proxy_class(*FUNCTION)
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def resolve(self, names: list[str], module: str | None = None) -> dict[str, Wire]:
         """Ask what global names of one of the program's modules are; the main one by default."""
@@ -78,7 +99,10 @@ class Session:
         answers = self._receive()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
-        return dict(zip(names, answers, strict=True))
+        found = dict(zip(names, answers, strict=True))
+        if module is None:
+            self._resolved.update(found)
+        return found
 
     def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
         """Turn an answer of `resolve` into a value."""
@@ -90,18 +114,19 @@ class Session:
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         if class_tested and isinstance(value, Remote):
             # One of its own: the object may go by another name too, which is no class's.
-            return Remote(self, value._remote_number, value._remote_type_name, class_tested=True)
+            return make_remote(type(value), self, value._remote_number, class_tested=True)
         return value
 
     def module_of(self, answer: Wire) -> object:
         """The tester's own copy of a module that the program imported; of one of the program's own, a proxy."""
         name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
         root = name.partition(".")[0]
-        if root not in sys.stdlib_module_names and root not in self.program_modules:
+        known = root in sys.stdlib_module_names or root in self.program_modules
+        if not known or "__main__" in name.split("."):  # to import one of these is to run it
             return self.value_of(["value", answer[-1]])
         try:
             return importlib.import_module(name)
-        except ImportError as problem:
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
@@ -117,6 +142,8 @@ class Session:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
             self._refuse("an argument nests too deeply", _DEEP_ANSWER)
+        if operation not in _LOOKING:
+            self.changes += 1
         self._send(message)
         self._has_asked = self._has_asked or operation != "import"
         while True:
@@ -162,14 +189,14 @@ class Session:
             self._send(["result", Encoder(self._encode_opaque).encode(operate(operation, given, args, kwargs))])
         except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
             name, bases = _name_and_bases(type(error))
-            self._send(["error", name, bases, str(error)[:MAX_TEXT]])
+            self._send(["error", name, bases, text_of(error)])
         finally:
             self._depth -= 1
 
     def decode_special(self, wire: Wire) -> Any:
         """Decode what is no plain data: an object of the candidate, or a function of the tests."""
         if wire[0] == "h":
-            return self._remote(wire[1], str(wire[2])[:MAX_TEXT])
+            return self._remote(wire)
         if wire[0] == "cb":
             return self._given[wire[1]]
         if wire[0] == "nt":
@@ -178,17 +205,18 @@ class Session:
             return self._enumeration(wire)[str(wire[6])]
         raise ValueError(f"no such tag: {wire[0]!r}")
 
-    def _remote(self, number: object, type_name: str) -> object:
+    def _remote(self, wire: Wire) -> object:
+        number = wire[1]
         if type(number) is not int:
             raise TypeError("a handle is a number")
         remote = self._remotes.get(number)
         if remote is None:
             self._new.add(number)
-            remote = self._remotes[number] = Remote(self, number, type_name)
+            remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
         else:
             # What a function returns is judged, and must not be its own judge, even if a test has made it.
             let_operators_see_plain(remote, False)
-        if type_name != "coroutine":
+        if wire[2] != "coroutine":
             return remote
         coroutine = as_coroutine(remote)
         # Kept with the coroutine, so that its id stays its own.
@@ -308,6 +336,14 @@ class Session:
         self._report.end(failure=failure, reason=reason)
 
 
+def _class_of(handle: Wire) -> type[Remote]:
+    """The class for the proxy of the object of a handle."""
+    _, _, *info = handle
+    if not all(type(part) is str and len(part) <= _LONGEST_TYPE_INFO for part in info):
+        raise ValueError("a type is described by short texts")
+    return proxy_class(*info)
+
+
 def _constructed(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
     """Make a builtin exception by its constructor, which sets what is no argument (`errno`), where that takes these."""
     try:
@@ -340,6 +376,7 @@ def _tidy(error: Any) -> dict[str, Any]:
         "message": str(error["message"])[:MAX_TEXT],
         "file": file[:MAX_TEXT] if type(file) is str else None,
         "line": line if type(line) is int else None,
+        "forbidden": error.get("forbidden") is True,
         "errno": number if type(number) is int else None,
         "unsendable": error.get("unsendable") is True,
         "class": error["class"],

@@ -1,13 +1,17 @@
-"""Exit statuses by which a stdin/stdout run says why it failed; imports on every platform."""
+"""Signals by which a program's process says why it failed; imports on every platform.
+
+A program that ends by one of these has sent it to itself on purpose, which no exit status would tell.
+"""
 
 from __future__ import annotations
 
-EXCEPTION, SYNTAX, MEMORY, FORBIDDEN, OUTPUT = 120, 121, 122, 123, 124
+EXCEPTION, SYNTAX, MEMORY, FORBIDDEN, OUTPUT = 50, 51, 52, 53, 54
+"""Real-time signals of Linux that nothing else uses."""
 FAILURES = {
-    EXCEPTION: "exception",
-    SYNTAX: "syntax_error",
-    MEMORY: "memory",
-    FORBIDDEN: "forbidden",
-    OUTPUT: "output_limit",
+    -EXCEPTION: "exception",
+    -SYNTAX: "syntax_error",
+    -MEMORY: "memory",
+    -FORBIDDEN: "forbidden",
+    -OUTPUT: "output_limit",
 }
-"""The class of failure of each; any other status but 0 the program chose itself."""
+"""The class of failure by the exit status; any other status but 0 the program chose itself, or the kernel."""

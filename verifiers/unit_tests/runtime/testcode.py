@@ -11,6 +11,7 @@ from typing import Any
 
 from . import harmless
 from .names import may_name_classes, names_of_classes
+from .program import compile_whole
 from .remote import TEST_FILE
 
 PREFIX_FILE = "prefix.py"
@@ -47,6 +48,13 @@ def compile_tests(source: str, filename: str) -> TestCode:
     return TestCode(code, harmless.leaves_no_trace(code), classes)
 
 
+@functools.lru_cache(_CACHED)
+def compile_prefix(source: str) -> TestCode:
+    """Compile a prompt's code; where it ends inside a statement, what comes before that."""
+    code = compile_whole(source, PREFIX_FILE)
+    return TestCode(code, harmless.leaves_no_trace(code))
+
+
 def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     """Whether a process can run a job's tests and then other tests as if it had not."""
     if tests["kind"] == "calls":
@@ -55,7 +63,7 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
         return False
     own = [tests["test"]] if tests["kind"] == "check" else map(tidied, (tests["setup"], *tests["asserts"]))
     try:
-        harmless_prefix = not tests["prefix"] or compile_tests(tests["prefix"], PREFIX_FILE).leaves_no_trace
+        harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
         return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in own)
     except SyntaxError:
         return False

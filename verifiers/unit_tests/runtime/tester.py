@@ -15,25 +15,38 @@ import importlib
 import json
 import os
 import random
+import re
 import resource
 import socket
 import sys
+import traceback
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from . import pytest_subset
 from .channel import Channel, read_all
 from .codec import Decoder
-from .functions import collect
-from .names import free_names, helper, names_of_classes, standard_names
-from .program import Loader, SourceFiles
+from .functions import Case, collect
+from .mirroring import MirroringSession, may_replace
+from .names import (
+    SOLUTION_CLASS,
+    depends_on,
+    free_names,
+    helper,
+    imported_names,
+    names_of_classes,
+    root_of,
+    standard_names,
+    starred,
+)
+from .program import SourceFiles, module_name
+from .program_imports import ProgramFinder
 from .pytest_subset import Skipped, UnsupportedTestError
 from .remote import TEST_FILE
-from .report import MAX_TEXT, JobEndedError, Report, finding
+from .report import MAX_TEXT, JobEndedError, Report, finding, lacking, text_of
 from .session import Session
-from .testcode import PREFIX_FILE, compile_tests, leave_no_trace, tidied
+from .testcode import compile_prefix, compile_tests, leave_no_trace, tidied
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors of a tester with one job: the pipes from and to the candidate, and two files."""
@@ -54,10 +67,26 @@ class Tester:
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
         self._report = report
-        self._session = Session(channel, report)
+        self._source = _own_source(tests)
+        self._session = self._begin_session(channel)
+        self._programs: set[str] = set()
+        """Names in the test code that are the program's."""
+        self._lacking: Collection[str] = ()
+        """Names in the test code that only the program could have defined, and did not."""
         self._everything: bool = tests["every_case"]
         self.leaves_no_trace = True
         """False if the program had a say in what the tests did to this process."""
+
+    def _begin_session(self, channel: Channel) -> Session:
+        if self._report.ends_process:
+            source = "\n".join(_sources(self._tests))
+            if may_replace(source):
+                return MirroringSession(channel, self._report, source)
+        return Session(channel, self._report)
+
+    def _watch(self) -> None:
+        if isinstance(self._session, MirroringSession):
+            self._session.watch()
 
     def run(self) -> None:
         """Run the tests and write the report."""
@@ -67,6 +96,7 @@ class Tester:
         sys.modules["pytest"] = pytest_subset
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
+        self._watch()
         getattr(self, f"_{self._tests['kind']}")()
         self._report.end(done=True)
 
@@ -85,22 +115,30 @@ class Tester:
         try:
             run()
         except UnsupportedTestError as error:
-            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+            self._report.end(failure="unsupported", reason=text_of(error))
         except Skipped:
             return None
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            return {"passed": False, **finding(error)}
+            return {"passed": False, **self._finding(error)}
         return {"passed": True}
+
+    def _finding(self, error: BaseException) -> dict[str, Any]:
+        return finding(lacking(type(error), text_of(error)) if self._is_lack(error) else error)
+
+    def _is_lack(self, error: BaseException) -> bool:
+        """Whether an exception of the test code says that the program does not define what it should."""
+        if isinstance(error, NameError):
+            return error.name in self._lacking
+        return isinstance(error, ImportError) and root_of(error.name or "") in self._session.program_modules
 
     def _require(self, name: str) -> None:
         if self._session.resolve([name])[name][0] == "missing":
             self._missing(name)
 
     def _missing(self, name: str) -> NoReturn:
-        error = {"type": "NameError", "message": f"{name} is not defined", "file": None, "line": None}
-        self._report.end(failure="exception", exception=error)
+        self._report.end(**finding(lacking(NameError, f"name {name!r} is not defined")))
 
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
         """A namespace for test code, with the tester's own copy of what the prompt defines.
@@ -108,11 +146,9 @@ class Tester:
         Args:
             drop: Names that the prompt only announces.
         """
-        namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
-        # A prompt may end inside a statement: then it has no helper that can be had alone.
-        with contextlib.suppress(SyntaxError):
-            exec(compile_tests(self._tests["prefix"], PREFIX_FILE).code, namespace)
-            self._take_classes(namespace)
+        namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
+        exec(compile_prefix(self._tests["prefix"]).code, namespace)
+        self._take_classes(namespace)
         for name in drop:
             namespace.pop(name, None)
         return namespace
@@ -123,33 +159,44 @@ class Tester:
         for name, answer in self._session.resolve(classes).items():
             if answer[0] in ("value", "exception"):
                 namespace[name] = self._session.value_of(answer, class_tested=True)
+                self._programs.add(name)
 
     def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
         """Run test code that is no case; where it fails because of the program, end with a report."""
         try:
             exec(code, namespace)
-        except UnsupportedTestError as error:
-            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
-        except ModuleNotFoundError as error:
-            if "candidate_error" in error.__dict__:
-                self._report.end(**finding(error))
-            self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error)
+            self._blame(error, _line_of(error))
 
-    def _blame(self, error: BaseException) -> NoReturn:
-        """End because test code that is no case failed: by the program's fault if it raised or made what failed."""
-        made_by_program = self._session.has_asked and not isinstance(error, _FAULTS_OF_TESTS)
-        if made_by_program or "candidate_error" in error.__dict__:
+    def _blame(self, error: BaseException, line: int) -> NoReturn:
+        """End because test code that is no case failed: by the program's fault if it raised or made what failed.
+
+        Args:
+            error: What the code raised.
+            line: The line of the test file at whose left margin it failed; 0 if that was in collecting the tests.
+        """
+        if self._is_lack(error) or "candidate_error" in error.__dict__:
+            self._report.end(**self._finding(error))
+        if isinstance(error, ModuleNotFoundError):
+            self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
+        if isinstance(error, UnsupportedTestError):
+            self._report.end(failure="unsupported", reason=text_of(error))
+        if not isinstance(error, _FAULTS_OF_TESTS) and self._depends_on_program(line):
             self._report.end(**finding(error))
         raise error
+
+    def _depends_on_program(self, line: int) -> bool:
+        tree = ast.parse(self._source)
+        modules = {*self._session.program_modules, *self._files_with_program()}
+        return depends_on(tree, self._programs | imported_names(tree, modules), line)
 
     def _calls(self) -> None:
         find = self._callee()
         self._report.write(total=len(self._tests["cases"]))
-        equal = _Comparison(self._tests["tolerance"], tuples_as_lists=self._tests["tuples_as_lists"])
+        names = ("tuples_as_lists", "wrapped_outputs")
+        equal = _Comparison(self._tests["tolerance"], **{name: self._tests[name] for name in names})
         for number, case in enumerate(self._tests["cases"]):
             args, kwargs, expected = (Decoder(self._session.decode_special).decode(wire) for wire in case)
             run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
@@ -158,13 +205,13 @@ class Tester:
     def _callee(self) -> Callable[[], Callable[..., object]]:
         """What gives the function under test: itself, or a method of a new `Solution` for each case."""
         name = self._tests["entry_point"]
-        answers = self._session.resolve([name, _SOLUTION_CLASS])
+        answers = self._session.resolve([name, SOLUTION_CLASS])
         if answers[name][0] != "missing":
             function = self._session.named(name)
             return lambda: function
-        if answers[_SOLUTION_CLASS][0] == "missing":
+        if answers[SOLUTION_CLASS][0] == "missing":
             self._missing(name)
-        solution = self._session.named(_SOLUTION_CLASS)
+        solution = self._session.named(SOLUTION_CLASS)
         return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
@@ -173,11 +220,13 @@ class Tester:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.named(name, tests.classes)
+        self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, function)
         else:
             self._run_test_code(tests.code, namespace)
-            self._case(lambda: namespace["check"](function), "check")
+            check = _check_in(namespace)
+            self._case(lambda: check(function), "check")
 
     def _check_asserts(self, namespace: dict[str, Any], function: object) -> None:
         """Run a check whose asserts are cases; what it raises between them fails the rest."""
@@ -186,7 +235,8 @@ class Tester:
         self._report.write(total=splitter.count)
         cases = namespace["__case__"] = _AssertCases(self._report, self._run_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
-        found = self._run_case(lambda: namespace["check"](function))
+        check = _check_in(namespace)
+        found = self._run_case(lambda: check(function))
         if found is not None and not found["passed"]:
             self._report.write(**found, name="check")
         else:
@@ -194,25 +244,55 @@ class Tester:
 
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
-        modules = self._tests["modules"]
-        sys.meta_path.append(_ProgramFinder(self._session, self._report, modules, tests.classes))
+        self._session.program_modules = {root_of(name) for name in self._tests["modules"]}
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
+        if _STAR.search(self._source):
+            self._provide_for_star(namespace, tests.code)
+        finder = ProgramFinder(self._session, classes=tests.classes, starred=self._lacking)
+        sys.meta_path.append(finder)
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
+        self._watch()
+        depends = not self._run_collected(self._collect(namespace)) and (
+            finder.lacked or self._session.has_asked or self._depends_on_program(0)
+        )
+        if depends:
+            # Else a program could have its tests left out, and not be judged.
+            message = "every test was left out, by what the program is or does"
+            self._report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
+
+    def _provide_for_star(self, namespace: dict[str, Any], code: types.CodeType) -> None:
+        """Find out what the tests mean by `from solution import *`, and put in their namespace what they don't."""
+        tree = ast.parse(self._source)
+        found = starred(tree, code, self._session.program_modules)
+        if found is not None:
+            self._lacking = found.program
+            self._programs |= found.program
+            _provide_standard(namespace, found.standard - namespace.keys())
+
+    def _files_with_program(self) -> set[str]:
+        """Top-level names of the given files in which the program's modules are spoken of."""
+        modules = self._session.program_modules
+        files = self._tests["files"].items()
+        return {root_of(module_name(path)) for path, text in files if any(name in text for name in modules)}
+
+    def _collect(self, namespace: dict[str, Any]) -> list[Case]:
         try:
-            cases = collect(namespace)
-        except UnsupportedTestError as error:
-            self._report.end(failure="unsupported", reason=str(error)[:MAX_TEXT])
+            return collect(namespace)
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error)
+            self._blame(error, 0)
+
+    def _run_collected(self, cases: list[Case]) -> int:
+        """Run the tests and return how many were not left out."""
         total = len(cases)
         self._report.write(total=total)
         for case in cases:
             if not self._case(case.run, case.name):
                 total -= 1
                 self._report.write(total=total)
+        return total
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
@@ -232,6 +312,8 @@ class Tester:
         names = free_names(trees) - namespace.keys()
         standard = standard_names(trees, names) - set(self._tests["entry_points"])
         classes = names_of_classes(trees)
+        self._lacking = names - standard
+        self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
                 # What the tests do with the name was judged without knowing which module the program gives to it.
@@ -239,83 +321,63 @@ class Tester:
                 namespace[name] = self._session.module_of(answer)
             elif answer[0] != "missing":
                 namespace[name] = self._session.value_of(answer, class_tested=name in classes)
-        for name in standard:
-            if not hasattr(builtins, name):
-                namespace[name] = importlib.import_module(name) if name in sys.stdlib_module_names else helper(name)
+        _provide_standard(namespace, standard)
 
 
-_FAULTS_OF_TESTS = (NameError, ImportError, SyntaxError)
+def _provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
+    for name in names:
+        if not hasattr(builtins, name):
+            namespace[name] = importlib.import_module(name) if name in sys.stdlib_module_names else helper(name)
+
+
+def _own_source(tests: Mapping[str, Any]) -> str:
+    """The test code that runs outside of cases."""
+    return "" if tests["kind"] == "calls" else tidied(tests["setup"]) if tests["kind"] == "asserts" else tests["test"]
+
+
+def _sources(tests: Mapping[str, Any]) -> list[str]:
+    """All test code."""
+    return [_own_source(tests), *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
+
+
+def _line_of(error: BaseException) -> int:
+    """The line of the test file in which its outermost code raised an exception."""
+    frames = (frame for frame in traceback.walk_tb(error.__traceback__) if frame[0].f_code.co_filename == TEST_FILE)
+    return next((line for _, line in frames), 0)
+
+
+def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
+    check: Callable[[object], object] | None = namespace.get("check")
+    if not callable(check):
+        raise NameError("the tests define no function `check`")
+    return check
+
+
+_STAR = re.compile(r"import\s*\*")
+_FAULTS_OF_TESTS = (NameError, ImportError)
 """What goes wrong in test code whatever a program returns."""
-_SOLUTION_CLASS = "Solution"
 _TEST_MODULES = (
     "tests import from the standard library, this library's subset of pytest, the files that the problem gives, and the "
     "program's modules, whose names are given in FunctionTests.module and FunctionTests.modules"
 )
 
 
-class _ProgramFinder(Loader):
-    """Lets tests import the program's modules, as proxies; nothing else of the program is found under any name."""
-
-    def __init__(self, session: Session, report: Report, modules: Collection[str], classes: Collection[str]) -> None:
-        self._session = session
-        self._report = report
-        session.program_modules = {name.partition(".")[0] for name in modules}
-        self._classes = classes
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Find a module of the program by its name."""
-        own = name.partition(".")[0] in self._session.program_modules
-        return ModuleSpec(name, self, is_package=True) if own else None
-
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Make the proxy of a module."""
-        return _ProgramModule(spec.name, self._session, self._report, self._classes)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Have the candidate import the module."""
-        self._session.request("import", None, module.__name__)
-
-
-class _ProgramModule(types.ModuleType):
-    """A module of the program, as the tests see it: what they import from it is a proxy."""
-
-    def __init__(self, name: str, session: Session, report: Report, classes: Collection[str]) -> None:
-        super().__init__(name)
-        # Underscores keep these apart from the program's names, which come through __getattr__.
-        self.__dict__["__remote__"] = (session, report, classes)
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        session, report, classes = self.__dict__["__remote__"]
-        answer = session.resolve([name], self.__name__)[name]
-        if answer[0] == "missing":
-            return self._submodule(name, report)
-        if answer[0] == "module":
-            return session.module_of(answer)
-        return session.value_of(answer, class_tested=name in classes)
-
-    def _submodule(self, name: str, report: Report) -> types.ModuleType:
-        try:
-            return importlib.import_module(f"{self.__name__}.{name}")
-        except ImportError:
-            message = f"{self.__name__} has no name {name!r}"
-            report.end(
-                failure="exception", exception={"type": "ImportError", "message": message, "file": None, "line": None}
-            )
-
-
 class _Comparison:
     """Equality of a result with what was expected."""
 
-    def __init__(self, tolerance: float | None, *, tuples_as_lists: bool) -> None:
+    def __init__(self, tolerance: float | None, *, tuples_as_lists: bool, wrapped_outputs: bool) -> None:
         self._tolerance = tolerance
         self._tuples_as_lists = tuples_as_lists
+        self._wrapped_outputs = wrapped_outputs
 
     def __call__(self, result: object, expected: object) -> bool:
         """Whether they are equal, by `==` or by what was asked for."""
         if self._tuples_as_lists:
             result, expected = _with_lists(result), _with_lists(expected)
+        wrapped = self._wrapped_outputs and type(expected) is list and len(expected) == 1
+        return self._equal(result, expected) or (wrapped and self._equal(result, expected[0]))  # type: ignore[index]  # a list
+
+    def _equal(self, result: object, expected: object) -> bool:
         if self._tolerance is None:
             return bool(result == expected)
         return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance))
@@ -474,6 +536,6 @@ def _run(tests: dict[str, Any], channel: Channel, report: Report) -> bool:
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            exception = {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}
+            exception = {"type": type(error).__name__, "message": text_of(error)}
             report.end(failure="broken_test", exception=exception)
     return tester.leaves_no_trace
