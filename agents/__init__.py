@@ -13,6 +13,7 @@ from verifiers import missing_dependency
 
 if TYPE_CHECKING:
     from agents.a2c import A2C, A2CConfig
+    from agents.actor_critic import ActorCritic, ActorCriticConfig
     from agents.agent import Agent
     from agents.batch import Batch, make_batch
     from agents.cispo import CISPO, CISPOConfig
@@ -57,6 +58,8 @@ _HOMES = {
     "A2C": "a2c",
     "A2CConfig": "a2c",
     "Action": "types",
+    "ActorCritic": "actor_critic",
+    "ActorCriticConfig": "actor_critic",
     "Agent": "agent",
     "AgentConfig": "config",
     "Aggregation": "losses",
@@ -141,6 +144,8 @@ __all__ = [
     "TRPO",
     "A2CConfig",
     "Action",
+    "ActorCritic",
+    "ActorCriticConfig",
     "Agent",
     "AgentConfig",
     "Aggregation",

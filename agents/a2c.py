@@ -1,6 +1,6 @@
 """Advantage actor-critic: A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783, algorithm S3).
 
-With one-step errors it is the actor-critic of Barto, Sutton and Anderson 1983 (Sutton and Barto 2018, section 13.5).
+With one-step errors it is the plain actor-critic; see `actor_critic.py`.
 
 The critic's value V of the state before a token is the baseline, and, cut off after n tokens, the rest of the return:
 A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` is the TD error; without `steps_ahead` the errors of
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from agents.actor_critic import critic_advantages
 from agents.advantages import n_step
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import NO_RATIO, require_one_step, require_share
+from agents.checks import NO_RATIO, require_defaults, require_one_step, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
+from agents.value_estimates import critic_advantages
 from verifiers import InvalidArgumentError
 
 
@@ -40,7 +40,7 @@ class A2CConfig(AgentConfig):
     trace_decay: float = 1.0
     """Lambda of generalised advantage estimation."""
     steps_ahead: int | None = None
-    """n; None for generalised advantage estimation."""
+    """n, in place of `trace_decay`; None for generalised advantage estimation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,6 +50,8 @@ class A2CConfig(AgentConfig):
             raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
         if self.steps_ahead is not None and self.steps_ahead < 1:
             raise InvalidArgumentError(f"steps_ahead is at least 1, got {self.steps_ahead}")
+        if self.steps_ahead is not None:
+            require_defaults(self, ("trace_decay",), "With steps_ahead the estimates are not mixed")
 
 
 class A2C(Agent):

@@ -266,11 +266,12 @@ class Agent(abc.ABC):
         Nothing is changed by it. `optimize` is the other half.
 
         Raises:
-            InvalidArgumentError: If there are no trajectories, one can't be learned from (see `check_episode`), or groups that
-                are compared have one member or different sizes.
+            InvalidArgumentError: If there are no trajectories, one can't be learned from (see `check_episode`), groups that
+                are compared have one member or different sizes, or the batch can't be divided into minibatches of one size.
         """
         for trajectory in trajectories:
             self.check_episode(trajectory)
+        self._check_divisible(len(trajectories))
         if self.compares_groups:
             require_equal_groups(trajectory.group for trajectory in trajectories)
         batch = self.prepare(make_batch(trajectories))
@@ -281,13 +282,7 @@ class Agent(abc.ABC):
         """Add to a batch what the advantages and the loss need of the policy, the reference and the critic as they are."""
         config, size = self.config, self.config.learner.micro_batch_size
         self.policy.release_cache()  # its memory is the learner's now
-        batch = apply_truncation(
-            batch,
-            config.truncation,
-            reward=config.truncation_reward,
-            max_tokens=config.max_tokens,
-            margin=config.overlong_margin,
-        )
+        batch = self.truncated(batch)
         correction = self._correction()
         if correction is not Correction.NONE or self.policy.is_half:
             # In half precision the passes that sample and that learn round differently; ratios are taken to the latter.
@@ -295,7 +290,12 @@ class Agent(abc.ABC):
             batch = dataclasses.replace(batch, old_logprobs=old)
         if correction is not Correction.NONE:
             weights = importance_weights(
-                batch.old, batch.logprobs, batch.loss_mask, correction, cap=config.importance_cap
+                batch.old,
+                batch.logprobs,
+                batch.loss_mask,
+                correction,
+                cap=config.importance_cap,
+                floor=config.importance_floor,
             )
             batch = dataclasses.replace(batch, importance=weights)
         if self.reference is not None:
@@ -310,6 +310,17 @@ class Agent(abc.ABC):
             kept = torch.where(batch.truncated & batch.valid & bootstraps, last, 0.0)
             batch = dataclasses.replace(batch, values=values, bootstrap=kept)
         return batch
+
+    def truncated(self, batch: Batch) -> Batch:
+        """A batch by the rule that the config has for truncated episodes."""
+        config = self.config
+        return apply_truncation(
+            batch,
+            config.truncation,
+            reward=config.truncation_reward,
+            max_tokens=config.max_tokens,
+            margin=config.overlong_margin,
+        )
 
     def _correction(self) -> Correction:
         """How samples are weighed; those of another sampler are, unless the config says that they are not."""
@@ -348,13 +359,21 @@ class Agent(abc.ABC):
         config = self.config
         if config.minibatches == 1:
             return [torch.arange(rows)] * config.epochs
-        if rows < config.minibatches:
-            raise InvalidArgumentError(f"{rows} completions can't be split into minibatches={config.minibatches}")
+        self._check_divisible(rows)
         origin = mix(mix(np.array([config.seed % 2**64], dtype=np.uint64)) ^ np.uint64(self.steps))
         generator = np.random.Generator(np.random.PCG64(int(origin[0])))
         orders = [generator.permutation(rows) for _ in range(config.epochs)]
-        parts = [part for order in orders for part in np.array_split(order, config.minibatches)]
+        parts = [part for order in orders for part in np.split(order, config.minibatches)]
         return [torch.from_numpy(np.sort(part)) for part in parts]
+
+    def _check_divisible(self, rows: int) -> None:
+        """Refuse a batch made by hand whose minibatches would differ in size: the same completion would weigh differently."""
+        parts = self.config.minibatches
+        if rows % parts:
+            raise InvalidArgumentError(
+                f"{rows} completions can't be divided into minibatches={parts} of one size: give {parts - rows % parts} more "
+                f"or {rows % parts} fewer, or other minibatches"
+            )
 
     def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
         """Everything that is added up to the loss f[b t] of each token."""

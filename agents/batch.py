@@ -112,6 +112,12 @@ class Batch:
         bits = np.unpackbits(self.legal[:, first:].cpu().numpy(), axis=-1, count=vocab_size).astype(bool)
         return torch.from_numpy(bits).to(self.tokens.device) | ~self.loss_mask[:, first:, None]
 
+    def without(self, rows: Tensor) -> Batch:
+        """Take trajectories bool[b] out of learning, as if their verifiers had broken: they are in no mean and no sum."""
+        kept = ~rows
+        parts = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
+        return parts.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
+
     def with_rewards(self, rewards: Tensor) -> Batch:
         """Pay other rewards f64[b l]; the scores become their sums."""
         scores = torch.where(self.valid, rewards.sum(dim=1), torch.nan)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from agents.config import AgentConfig
 from agents.truncation import Truncation
@@ -73,6 +75,25 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
         raise InvalidArgumentError(
             f"{reason}: epochs and minibatches are 1, got epochs={config.epochs} and minibatches={config.minibatches}"
         )
+
+
+def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
+    """Check that settings were left alone that would have no effect.
+
+    Args:
+        settings: A dataclass.
+        names: Fields of it that nobody looks at.
+        instead: What decides in their place, for the message.
+
+    Raises:
+        InvalidArgumentError: If one was set; the message names it.
+    """
+    defaults = {each.name: each.default for each in dataclasses.fields(settings)}
+    for name in names:
+        if getattr(settings, name) != defaults[name]:
+            raise InvalidArgumentError(
+                f"{name}={getattr(settings, name)!r} would have no effect here: leave it out. {instead}"
+            )
 
 
 NO_RATIO = (

@@ -15,29 +15,36 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.grpo import GRPO, GRPOConfig
+from agents.groups import GroupAgent, GroupConfig, Scale, require_scale, scaled_scores
 from agents.losses import cispo
 from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class CISPOConfig(GRPOConfig):
-    """Settings of CISPO; its loss has no use for `clip_low` and `clip_high`."""
+class CISPOConfig(GroupConfig):
+    """Settings of CISPO."""
 
+    scale: Scale = "group-std"
+    """As in GRPO."""
     is_cap: float = 5.0
     """The largest importance weight itself, not its distance from 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_scale(self.scale)
         if not self.is_cap > 0:
             raise InvalidArgumentError(f"is_cap is greater than 0, got {self.is_cap}")
 
 
-class CISPO(GRPO):
+class CISPO(GroupAgent):
     """GRPO with capped importance weights in place of the clipped surrogate."""
 
     name = "cispo"
     config: CISPOConfig
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """GRPO's z-score within the group."""
+        return scaled_scores(batch, self.config.scale)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-min(ratio, is_cap) A_t log pi(y_t)."""

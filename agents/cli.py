@@ -19,6 +19,8 @@ from verifiers import RLVRError, missing_dependency, unknown_name
 class _Entry:
     home: str
     summary: str
+    depends_on_arguments: bool = False
+    """Whether `home` is a function that gives the command for the arguments, in place of the command itself."""
 
 
 _COMMANDS = {
@@ -30,7 +32,11 @@ _COMMANDS = {
     "audit-verifier": _Entry(
         "agents.commands.audit_verifier:AuditVerifier", "look for what is wrong with a verifier, on a data set's golds"
     ),
-    "train": _Entry("agents.commands.train:Train", "train an agent: rlvr train grpo --env Addition"),
+    "train": _Entry(
+        "agents.commands.train:train_command",
+        "train an agent: rlvr train grpo --env Addition; your own is module:Class",
+        depends_on_arguments=True,
+    ),
     "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
     "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
     "gradient-lab": _Entry(
@@ -60,13 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(name: str, arguments: list[str]) -> int:
     if name not in _COMMANDS:
         raise unknown_name("command", name, _COMMANDS)
-    module_name, _, attribute = _COMMANDS[name].home.partition(":")
+    entry = _COMMANDS[name]
+    module_name, _, attribute = entry.home.partition(":")
     try:
-        kind = getattr(importlib.import_module(module_name), attribute)
+        found = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "transformers", "jaxtyping"):
             raise missing_dependency(error.name, "train", f"rlvr {name}") from error
         raise
+    kind = found(arguments) if entry.depends_on_arguments else found
     style = (
         tyro.conf.AvoidSubcommands,
         tyro.conf.OmitSubcommandPrefixes,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal
 
+from agents.choices import choice
 from agents.critic import CriticConfig
 from agents.importance import Correction
 from agents.kl import KLEstimator
@@ -15,8 +16,6 @@ from agents.losses import Aggregation
 from agents.schedules import Schedule
 from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, unknown_name
-
-ChoiceT = TypeVar("ChoiceT", bound=enum.StrEnum)
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,9 @@ class AgentConfig:
     """How tokens are weighed that another engine or older weights sampled; with `NONE` the sampler's log-probabilities are
     taken for the learner's. None: `NONE` where the policy samples itself, `TOKEN_TRUNCATE` where an engine does."""
     importance_cap: float = 2.0
-    """The largest of these weights."""
+    """The largest of these weights,"""
+    importance_floor: float = 0.0
+    """and the smallest, from 0 to 1: a rule that truncates lifts smaller ones to it, one that masks makes them 0."""
     seed: int = 0
     """Decides the order of problems and the sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -93,6 +94,10 @@ class AgentConfig:
             raise InvalidArgumentError(
                 f"importance_cap is at least 1, the weight of the policy's own samples, got {self.importance_cap}"
             )
+        if not 0 <= self.importance_floor <= 1:
+            raise InvalidArgumentError(
+                f"importance_floor is from 0 to 1, the weight of the policy's own samples, got {self.importance_floor}"
+            )
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
         if self.problems_per_step * self.group_size % self.minibatches:
@@ -109,7 +114,9 @@ class AgentConfig:
     def _check_truncation(self) -> None:
         if self.truncation is Truncation.BOOTSTRAP and self.critic is None:
             raise InvalidArgumentError(
-                "truncation 'bootstrap' goes on from a critic's value: set critic=CriticConfig()"
+                f"truncation 'bootstrap' goes on from a critic's value, and this {type(self).__name__} has no critic: choose "
+                "an agent that learns values (actor-critic, a2c, npg, trpo, ppo, reinforce with baseline='value', or one of "
+                "your own with `value_targets` and critic=CriticConfig()), or another rule, such as 'mask'"
             )
         if not math.isfinite(self.truncation_reward):
             raise InvalidArgumentError(f"truncation_reward is a number, got {self.truncation_reward}")
@@ -179,14 +186,3 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
 }
 _OPTIONAL = {"importance_correction"}
 """Choices that may be left to the agent."""
-
-
-def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:
-    """Read a choice that may be given as text.
-
-    Raises:
-        UnknownNameError: If there is no such choice.
-    """
-    if value not in list(choices):
-        raise unknown_name(name, value, [str(each) for each in choices])
-    return choices(value)

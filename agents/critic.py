@@ -20,7 +20,8 @@ from agents.memory import checkpointed
 from agents.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, unknown_name
 
-_KINDS = ("head", "separate")
+_LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
+"""By the kind of critic."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,28 @@ class CriticConfig:
     critic: Literal["head", "separate"] = "head"
     """`"head"`: one linear layer on the policy's last states, whose gradient also shapes the policy's layers; `"separate"`: a
     model of its own, a copy of the policy's, with that layer."""
-    critic_learning_rate: float = 1e-3
-    """Of the layer, and of the separate model."""
+    critic_learning_rate: float | None = None
+    """Of the critic's own weights; None: 1e-3 for a head, which is one layer that begins at 0, and 1e-5 for a separate model,
+    which is a whole language model and may not be moved faster than those are fine-tuned."""
     value_coefficient: float = 0.5
     """The weight of the value loss beside the policy's."""
     value_clip: float | None = None
     """How far a value may move from that before the update (PPO); None: as far as it likes."""
 
     def __post_init__(self) -> None:
-        if self.critic not in _KINDS:
-            raise unknown_name("critic", self.critic, _KINDS)
-        for name in ("critic_learning_rate", "value_coefficient"):
-            if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+        if self.critic not in _LEARNING_RATES:
+            raise unknown_name("critic", self.critic, _LEARNING_RATES)
+        if not self.learning_rate > 0:
+            raise InvalidArgumentError(f"critic_learning_rate is greater than 0, or None, got {self.learning_rate}")
+        if not self.value_coefficient > 0:
+            raise InvalidArgumentError(f"value_coefficient is greater than 0, got {self.value_coefficient}")
         if self.value_clip is not None and not self.value_clip > 0:
             raise InvalidArgumentError(f"value_clip is greater than 0, or None, got {self.value_clip}")
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the critic's own weights: what was set, or what its kind has by default."""
+        return _LEARNING_RATES[self.critic] if self.critic_learning_rate is None else self.critic_learning_rate
 
 
 class Critic(torch.nn.Module, abc.ABC):

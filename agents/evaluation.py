@@ -57,30 +57,41 @@ def evaluate(
 ) -> Evaluation:
     """Let a policy answer the first problems of an environment's data set.
 
+    An environment that does not say its `num_problems` draws each problem itself, from a seed of its own: the same ones in
+    each evaluation with one `seed`, and the same for all samples of a problem.
+
     Args:
-        env: See `rollout`; it has to say its `num_problems`.
+        env: See `rollout`.
         policy: Who answers.
-        problems: How many problems; None for all.
+        problems: How many problems; None for all, where the environment says how many there are.
         samples: Completions for each problem.
         seed: Decides the sampling.
         on_episode: Called as each episode ends.
 
     Raises:
-        InvalidArgumentError: If the environment has fewer problems, or does not say how many.
+        InvalidArgumentError: If the environment has fewer problems, or neither it nor `problems` says how many.
     """
     available = num_problems(env)
-    count = available if problems is None else problems
-    if available is None or count is None or not 1 <= count <= available or samples < 1:
-        raise InvalidArgumentError(
-            f"can't evaluate {count} problems x {samples}: the environment has {available} problems"
-        )
+    count = _number_of_problems(available, problems, samples)
     seeds = episode_seeds(seed, _EVALUATION, count * samples)
     starts = env_seeds(env, seed, _EVALUATION, count)
     episodes = [
-        Episode(index // samples, index // samples, int(seeds[index]), starts[index // samples])
-        for index in range(count * samples)
+        Episode(-1 if available is None else number, number, int(seeds[index]), starts[number])
+        for index, number in enumerate(np.repeat(np.arange(count), samples).tolist())
     ]
     return summarize_evaluation(rollout(env, policy, episodes, on_episode=on_episode), count, samples)
+
+
+def _number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
+    count = available if wanted is None else wanted
+    if count is None:
+        raise InvalidArgumentError(
+            "the environment does not say its num_problems: say how many are to be drawn, as in evaluate(env, problems=100)"
+        )
+    if count < 1 or samples < 1 or (available is not None and count > available):
+        said = "at least 1 of each is needed" if available is None else f"the environment has {available} problems"
+        raise InvalidArgumentError(f"can't evaluate {count} problems x {samples}: {said}")
+    return count
 
 
 def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:

@@ -3,12 +3,16 @@
 Kakade 2001; Schulman et al. 2015, arXiv:1502.05477, appendix C.
 
 Parameters and gradients are flat vectors f32[p] of the policy's trainable weights.
+
+Both the product and the divergence need the whole distribution at each token, b t v numbers and a few copies of them. They are
+taken of so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so that what
+is needed is bounded by the larger of that and t v for the longest one. The gradient itself needs no such tensor.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from jaxtyping import Float
@@ -20,6 +24,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from agents.batch import Batch
 from agents.passes import micro_batches
 from agents.policy import CausalLMPolicy
+
+LOGITS_AT_ONCE = 2**24
+"""64 MiB in float32."""
 
 
 def flat_parameters(policy: CausalLMPolicy) -> Float[Tensor, " p"]:
@@ -56,11 +63,18 @@ def fisher_vector_product(
     total = torch.zeros_like(vector)
     # Fused attention has no forward-mode derivative either; the plain kernel has both.
     with sdpa_kernel(SDPBackend.MATH):
-        for rows in micro_batches(batch, micro_batch_size):
-            part = batch.rows(rows).to(policy.model.device)
+        for part in _parts(policy, batch, micro_batch_size):
             tangents = dict(zip(names, _unflatten(policy, vector), strict=True))
             total += _part_product(policy, part, tangents) / num_tokens
     return total
+
+
+def _parts(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
+    """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
+    width = batch.tokens.shape[1] - batch.first + 1
+    fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
+    for rows in micro_batches(batch, min(micro_batch_size, fitting)):
+        yield batch.rows(rows).to(policy.model.device)
 
 
 def _part_product(policy: CausalLMPolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
@@ -158,8 +172,7 @@ def mean_kl(policy: CausalLMPolicy, batch: Batch, old: Float[Tensor, " p"], micr
     """
     new = flat_parameters(policy)
     total = 0.0
-    for rows in micro_batches(batch, micro_batch_size):
-        part = batch.rows(rows).to(policy.model.device)
+    for part in _parts(policy, batch, micro_batch_size):
         legal = part.legal_tokens(part.first, policy.vocab_size)
         found = policy.distributions(part.tokens, part.first, legal)
         set_flat_parameters(policy, old)

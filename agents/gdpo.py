@@ -14,15 +14,15 @@ from torch import Tensor
 from agents.advantages import multi_reward
 from agents.batch import Batch
 from agents.checks import require_plain_scores
-from agents.grpo import GRPO, GRPOConfig
+from agents.groups import ClippedGroupAgent, ClippedGroupConfig
 from agents.policy import CausalLMPolicy
 from agents.types import Sampler, Trajectory
 from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class GDPOConfig(GRPOConfig):
-    """Settings of GDPO; its advantages have no use for `scale`."""
+class GDPOConfig(ClippedGroupConfig):
+    """Settings of GDPO."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,7 +35,7 @@ _WITHOUT_PARTS = (
 )
 
 
-class GDPO(GRPO):
+class GDPO(ClippedGroupAgent):
     """GRPO for several rewards, each normalised on its own."""
 
     name = "gdpo"

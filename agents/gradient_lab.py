@@ -166,6 +166,23 @@ class GradientLab:
 
         return objective
 
+    def log_likelihood(self, terms: int) -> Callable[[Tensor], Tensor]:
+        """The first terms of log p = -sum_j (1 - p)^j / j, p being the chance of a success, as a function of the probabilities.
+
+        Raises:
+            InvalidArgumentError: If returns are not 1 for a success and else 0.
+        """
+        if not ((self.returns == 0) | (self.returns == 1)).all():
+            raise InvalidArgumentError(
+                f"the likelihood of a success needs returns of 1 and 0, got {sorted(set(self.returns.tolist()))}"
+            )
+
+        def objective(probabilities: Tensor) -> Tensor:
+            failure = 1 - probabilities @ self.returns
+            return -torch.stack([failure**j / j for j in range(1, terms + 1)]).sum()
+
+        return objective
+
     @property
     def greedy(self) -> int:
         """The index of the completion that always takes the likeliest token."""
@@ -199,6 +216,8 @@ class GradientLab:
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
         """The gradient estimate f64[p] of one batch, of what is maximised.
 
+        The agent then takes note of the batch, as after an update: a moving average moves.
+
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
@@ -211,6 +230,7 @@ class GradientLab:
             width = batch.tokens.shape[1]
             batch = dataclasses.replace(batch, values=table[rows, :width], bootstrap=torch.zeros(len(batch)).double())
         coefficients = _coefficients(agent, batch)
+        agent.finish(batch)
         total = torch.zeros_like(self.gradient)
         for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
             if part is not None:
@@ -268,9 +288,11 @@ class Finding:
     """The mean's component along the gradient, over the gradient's size: 1 for an unbiased estimate."""
     cosine: float
     """Of the angle between the estimate's mean and the gradient."""
+    raw_variance: float
+    """The total variance of one batch's estimate, over the squared size of the gradient."""
     variance: float
-    """The total variance of one batch's estimate, over the squared size of its mean's component along the gradient: so
-    estimates of different scale can be compared."""
+    """The same over the squared size of its mean's component along the gradient: so estimates of different scale can be
+    compared."""
 
     @property
     def unbiased(self) -> bool:
@@ -340,6 +362,7 @@ def examine(
         z=float((errors / deviations).abs().max()),
         scale=scale,
         cosine=float(mean @ gradient) / (float(mean.norm()) * size + 1e-300),
+        raw_variance=variance / size**2,
         variance=variance / (scale * size) ** 2 if scale else math.inf,
     )
 

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from agents.choices import choice
 from verifiers import InvalidArgumentError
 
 
@@ -66,12 +67,13 @@ def importance_weights(
 
     Raises:
         InvalidArgumentError: If the bounds leave out 1, the weight of the policy's own samples.
+        UnknownNameError: If there is no such correction; the message offers the nearest.
     """
     if not 0 <= floor <= 1 <= cap:
         raise InvalidArgumentError(
             f"the bounds of a weight hold 1: 0 <= floor <= 1 <= cap; got floor = {floor}, cap = {cap}"
         )
-    kind = Correction(correction)
+    kind = choice("correction", correction, Correction)
     known = mask & ~behaviour_logprobs.isnan() & (kind != Correction.NONE)
     differences = torch.where(known, (old_logprobs - behaviour_logprobs).detach(), 0.0)
     if kind in _SEQUENCE_RATIOS:

@@ -11,6 +11,7 @@ import enum
 from jaxtyping import Float
 from torch import Tensor
 
+from agents.choices import choice
 from verifiers import InvalidArgumentError
 
 
@@ -63,8 +64,9 @@ def kl_estimate(
 
     Raises:
         InvalidArgumentError: If `K3_RATIO` lacks `old_logprobs`.
+        UnknownNameError: If there is no such estimator; the message offers the nearest.
     """
-    match KLEstimator(estimator):
+    match choice("estimator", estimator, KLEstimator):
         case KLEstimator.K1:
             return logprobs - ref_logprobs
         case KLEstimator.K2:

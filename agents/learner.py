@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,9 +102,15 @@ class Learner:
         """Optimiser steps done."""
         groups: list[dict[str, Any]] = [{"params": policy.parameters(), "lr": config.learning_rate}]
         if critic is not None:
-            groups.append({"params": list(critic.parameters()), "lr": self.critic_config.critic_learning_rate})
+            groups.append({"params": list(critic.parameters()), "lr": self.critic_config.learning_rate})
         self._full_rates = [group["lr"] for group in groups]
-        self.optimizer = torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay)
+        self.optimizer = torch.optim.AdamW(
+            groups,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
+            # One pass over the weights where `torch` by itself makes one for each operation, on a CPU.
+            fused=True if policy.model.device.type == "cpu" else None,
+        )
 
     def step(
         self,
@@ -184,8 +191,10 @@ class Learner:
         tail = part.positions_from(first)
         mask = tail.loss_mask
         # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
-        outputs = TokenOutputs(
-            torch.where(mask, outputs.logprobs, 0.0), torch.where(mask, outputs.entropy, 0.0), outputs.states
+        outputs = dataclasses.replace(
+            outputs,
+            logprobs=torch.where(mask, outputs.logprobs, 0.0),
+            entropy=torch.where(mask, outputs.entropy, 0.0),
         )
         advantages = advantages[:, first:].to(mask.device)
         scale = weights[:, first:].to(mask.device)
@@ -232,7 +241,7 @@ class Learner:
             states = None
             if self.critic.reads_policy:
                 with torch.no_grad():
-                    states = self.policy.read(part, with_states=True).states
+                    states = self.policy.read_states(part)
             values = self.critic.values(part.tokens, first, states)[:, :-1]
             error = self._value_error(part.positions_from(first), values).sum() / num_tokens
             error.backward()

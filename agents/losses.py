@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from agents.choices import choice
 from verifiers import InvalidArgumentError
 
 
@@ -181,9 +182,10 @@ def token_weights(
 
     Raises:
         InvalidArgumentError: If the aggregation needs `max_tokens` and it is not given.
+        UnknownNameError: If there is no such aggregation; the message offers the nearest.
     """
     ones = mask.double()
-    match Aggregation(aggregation):
+    match choice("aggregation", aggregation, Aggregation):
         case Aggregation.TOKEN_MEAN:
             return ones / ones.sum().clamp(min=1)
         case Aggregation.SEQUENCE_MEAN_TOKEN_MEAN:

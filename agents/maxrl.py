@@ -18,15 +18,15 @@ from torch import Tensor
 from agents.advantages import maximum_likelihood
 from agents.batch import Batch
 from agents.checks import require_plain_scores
-from agents.grpo import GRPO, GRPOConfig
+from agents.groups import ClippedGroupAgent, ClippedGroupConfig
 from agents.losses import Aggregation
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class MaxRLConfig(GRPOConfig):
-    """Settings of MaxRL; scores may not be negative, and its advantages have no use for `scale`."""
+class MaxRLConfig(ClippedGroupConfig):
+    """Settings of MaxRL; scores may not be negative."""
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
 
@@ -35,7 +35,7 @@ class MaxRLConfig(GRPOConfig):
         require_plain_scores(self, "MaxRL divides by a mean that has to be positive")
 
 
-class MaxRL(GRPO):
+class MaxRL(ClippedGroupAgent):
     """GRPO whose advantages climb the likelihood of right completions."""
 
     name = "maxrl"

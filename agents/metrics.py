@@ -8,6 +8,7 @@
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `verifier_errors` | number of episodes whose verifier broke |
+| `baseline_errors` | number of other episodes left out, since it broke on what they are compared with (ReMax) |
 | `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
 | `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |
@@ -18,6 +19,7 @@
 | `sampling/sampling_logp_difference/mean`, `max` | between sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
 | `sampling/probe_difference`, `sync_s` | mean of that on a few tokens after an engine got new weights; seconds of both |
+| `shared_prefix` | share of the micro-batches learned from in which prompts were read once for each group |
 | `advantages/mean`, `std`, `abs_max` | over the tokens learned from |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
 | `grad_norm`, `grad_norm/critic` | before clipping, of the policy's weights and of the critic's own |
@@ -45,6 +47,7 @@ from verifiers import Outcome
 
 _LOSSES = ("loss", "loss/")
 _COUNTS = ("skipped", "nonfinite_gradients")
+_SHARED = "shared_prefix"
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -62,7 +65,13 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
         **_outcomes(trajectories),
         "verifier_errors": float(len(trajectories) - len(valid)),
+        **_baseline_errors(valid),
     }
+
+
+def _baseline_errors(valid: Sequence[Trajectory]) -> dict[str, float]:
+    given = [trajectory.baseline for trajectory in valid if trajectory.baseline is not None]
+    return {"baseline_errors": float(sum(map(math.isnan, given)))} if given else {}
 
 
 def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
@@ -101,6 +110,7 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
     drift = (outputs.logprobs - tail.logprobs).double()[mask]
     sums = {
         "_tokens": float(mask.sum()),
+        _SHARED: float(outputs.shared),
         "entropy": float(outputs.entropy.double()[mask].sum()),
         "ratio/mean": float(ratio.sum()),
         "ratio/min": float(ratio.min()),
@@ -119,14 +129,18 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
 
 
 def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens."""
+    """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens.
+
+    How a micro-batch was read is averaged over micro-batches.
+    """
     if not parts:
         return {"loss": 0.0}
     tokens = sum(part["_tokens"] for part in parts)
     metrics: dict[str, float] = {}
     for name in parts[0].keys() - {"_tokens"}:
         values = [part[name] for part in parts]
-        metrics[name] = _combine(name, values, 1.0 if name.startswith(_LOSSES) else tokens)
+        count = len(values) if name == _SHARED else tokens
+        metrics[name] = _combine(name, values, 1.0 if name.startswith(_LOSSES) else count)
     return metrics
 
 

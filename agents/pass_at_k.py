@@ -17,14 +17,14 @@ from torch import Tensor
 
 from agents.advantages import pass_at_k
 from agents.batch import Batch
-from agents.grpo import GRPO, GRPOConfig
+from agents.groups import ClippedGroupAgent, ClippedGroupConfig
 from agents.losses import Aggregation
 from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class PassAtKConfig(GRPOConfig):
-    """Settings of the pass@k policy gradient; its advantages have no use for `scale`."""
+class PassAtKConfig(ClippedGroupConfig):
+    """Settings of the pass@k policy gradient."""
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     k: int = 4
@@ -38,7 +38,7 @@ class PassAtKConfig(GRPOConfig):
             )
 
 
-class PassAtK(GRPO):
+class PassAtK(ClippedGroupAgent):
     """Climbs the expected best score of k completions."""
 
     name = "pass-at-k"

@@ -16,7 +16,6 @@ from typing import Literal
 
 from torch import Tensor
 
-from agents.actor_critic import critic_advantages, lambda_returns
 from agents.advantages import whiten
 from agents.agent import Agent
 from agents.batch import Batch
@@ -25,6 +24,7 @@ from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
+from agents.value_estimates import critic_advantages, lambda_returns
 from verifiers import InvalidArgumentError
 
 

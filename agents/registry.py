@@ -35,6 +35,7 @@ AGENTS = {
     ),
     "rloo": AgentEntry("rloo", "RLOO", "scores compared with the mean of the group's others"),
     "remax": AgentEntry("remax", "ReMax", "scores compared with that of the greedy completion"),
+    "actor-critic": AgentEntry("actor_critic", "ActorCritic", "one-step errors of a critic"),
     "a2c": AgentEntry("a2c", "A2C", "advantages from a critic: n-step errors or generalised advantage estimation"),
     "npg": AgentEntry("npg", "NPG", "natural policy gradient: a step of fixed divergence"),
     "trpo": AgentEntry("trpo", "TRPO", "the natural gradient with a line search in a trust region"),

@@ -7,6 +7,11 @@ moving average of earlier batches (the paper's reinforcement comparison), or a l
 
 With a discount below 1 the factor discount^t of that gradient is left out, as is usual.
 
+The batch mean and the moving average are of whole scores, each the undiscounted sum of all that an episode was paid, and one
+number for all of its tokens. With a discount below 1, or with rewards before the end, the return from a later token on is
+another quantity than that, so these baselines stay unbiased (the batch mean up to its factor) and take less of the variance
+away; `baseline="value"` follows the state.
+
 Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch-mean
 baseline includes the episode itself, which scales the gradient by (n - 1) / n and leaves its direction unbiased.
 """
@@ -21,7 +26,7 @@ from torch import Tensor
 from agents.advantages import batch_mean_baseline, moving_average, returns_to_go
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import NO_RATIO, require_choice, require_one_step, require_share
+from agents.checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
@@ -57,6 +62,11 @@ class ReinforceConfig(AgentConfig):
         super().__post_init__()
         require_one_step(self, NO_RATIO)
         require_share(discount=self.discount, decay=self.decay)
+        told = f"baseline {self.baseline!r} does not depend on it"
+        if self.baseline not in ("constant", "moving-average"):
+            require_defaults(self, ("constant",), told)
+        if self.baseline != "moving-average":
+            require_defaults(self, ("decay",), told)
 
 
 class Reinforce(Agent):

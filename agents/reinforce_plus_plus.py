@@ -18,7 +18,7 @@ from torch import Tensor
 from agents.advantages import group_centered, returns_to_go, whiten
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_clip, require_groups, require_share
+from agents.checks import require_clip, require_defaults, require_groups, require_share
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
@@ -48,6 +48,7 @@ class ReinforcePlusPlusConfig(AgentConfig):
         require_clip(self.clip_low, self.clip_high)
         if self.group_baseline:
             require_groups(self.group_size)
+            require_defaults(self, ("discount",), "With group_baseline=True whole scores are compared")
 
 
 class ReinforcePlusPlus(Agent):

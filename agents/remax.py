@@ -3,6 +3,10 @@
 REINFORCE whose baseline is the score of the greedy completion of the same problem: it costs one more completion for each
 problem, needs no critic, and does not depend on what was sampled.
 
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy one too:
+what is compared is always paid by one rule. A problem on whose greedy completion the verifier broke has nothing to compare
+with, so its completions are left out of learning like those of a broken verifier.
+
 Departure from the paper: no KL term unless `kl_coefficient` is set; then it is taken from the reward of each token, as there.
 """
 
@@ -18,7 +22,7 @@ from torch import Tensor
 
 from agents.advantages import returns_to_go
 from agents.agent import Agent
-from agents.batch import Batch
+from agents.batch import Batch, make_batch
 from agents.checks import NO_RATIO, require_one_step
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
@@ -53,20 +57,35 @@ class ReMax(Agent):
         sampled = self.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())
         greedy = self.play(env, once, self.sampler.at_temperature(0.0))
-        scores = {trajectory.group: trajectory.score for trajectory in greedy}
-        return [dataclasses.replace(each, baseline=scores[each.group]) for each in sampled], 1
+        scores = self.truncated(make_batch(greedy)).scores.tolist()
+        by_group = {trajectory.group: score for trajectory, score in zip(greedy, scores, strict=True)}
+        return [dataclasses.replace(each, baseline=by_group[each.group]) for each in sampled], 1
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Leave completions out whose greedy completion has no score, and go on as for any agent."""
+        return super().prepare(batch.without(_baselines(batch).isnan()))
 
     def advantages(self, batch: Batch) -> Tensor:
         """The return from each token on, less the greedy score; 0 where the verifier broke on the greedy completion."""
-        if batch.baselines is None:
-            raise InvalidArgumentError(
-                "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
-                "trajectory its `baseline`"
-            )
-        known = batch.valid & ~batch.baselines.isnan()
-        difference = returns_to_go(batch.rewards, batch.loss_mask) - batch.baselines[:, None]
+        baselines = _baselines(batch)
+        known = batch.valid & ~baselines.isnan()
+        difference = returns_to_go(batch.rewards, batch.loss_mask) - baselines[:, None]
         return torch.where(known[:, None], difference, 0.0)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A_t log pi(y_t)."""
         return policy_gradient(logprobs, advantages)
+
+
+def _baselines(batch: Batch) -> Tensor:
+    """The greedy scores f64[b], NaN where there is none.
+
+    Raises:
+        InvalidArgumentError: If there are none at all, so that something else than ReMax made the trajectories.
+    """
+    if batch.baselines is None:
+        raise InvalidArgumentError(
+            "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
+            "trajectory its `baseline`"
+        )
+    return batch.baselines

@@ -15,16 +15,15 @@ from typing import Literal
 from torch import Tensor
 
 from agents.advantages import leave_one_out
-from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import NO_RATIO, require_groups, require_one_step
-from agents.config import AgentConfig
+from agents.checks import NO_RATIO, require_one_step
+from agents.groups import GroupAgent, GroupConfig
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
 
 
 @dataclass(frozen=True)
-class RLOOConfig(AgentConfig):
+class RLOOConfig(GroupConfig):
     """Settings of RLOO."""
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
@@ -34,19 +33,17 @@ class RLOOConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_groups(self.group_size)
 
 
-class RLOO(Agent):
+class RLOO(GroupAgent):
     """REINFORCE Leave-One-Out."""
 
     name = "rloo"
     config: RLOOConfig
-    compares_groups = True
 
-    def advantages(self, batch: Batch) -> Tensor:
-        """The score less the mean score of the others, the same for every token of a completion."""
-        return leave_one_out(batch.scores, batch.groups, batch.valid)[:, None].expand(batch.tokens.shape)
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The score less the mean score of the others."""
+        return leave_one_out(batch.scores, batch.groups, batch.valid)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A log pi(y_t), summed over the completion."""

@@ -1,9 +1,8 @@
 """TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
 
 Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`: the
-natural gradient x = F^-1 g by conjugate gradients, scaled to the bound by the quadratic approximation of the divergence, and
-then shortened until the surrogate has really improved and the real divergence keeps the bound. If no length does, nothing
-changes.
+natural gradient's step (`npg.py`), scaled to the bound by the quadratic approximation of the divergence, is shortened until the
+surrogate has really improved and the real divergence keeps the bound. If no length does, nothing changes.
 
 As there, the divergence is over all actions, the whole vocabulary, at each state that was visited.
 
@@ -13,51 +12,21 @@ Monte-Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from agents.actor_critic import critic_advantages, lambda_returns
-from agents.advantages import whiten
-from agents.agent import Agent
 from agents.batch import Batch
-from agents.checks import require_one_step, require_share
-from agents.config import AgentConfig
-from agents.critic import CriticConfig
-from agents.fisher import (
-    conjugate_gradient,
-    fisher_vector_product,
-    flat_gradient,
-    flat_parameters,
-    mean_kl,
-    set_flat_parameters,
-)
-from agents.metrics import pass_metrics
+from agents.fisher import flat_parameters, mean_kl, set_flat_parameters
+from agents.npg import NPG, NPGConfig
 from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class TRPOConfig(AgentConfig):
-    """Settings of TRPO; of the learner's settings only the size of micro-batches and the critic's counts."""
+class TRPOConfig(NPGConfig):
+    """Settings of TRPO: those of the natural gradient, `max_kl` being a bound here, and of the search along its step."""
 
-    group_size: int = 1
-    critic: CriticConfig | None = field(default_factory=CriticConfig)
-    value_steps: int = 20
-    """Optimiser steps of the critic on each batch, after the policy's."""
-    discount: float = 1.0
-    """Per token."""
-    trace_decay: float = 0.97
-    """Lambda of generalised advantage estimation."""
-    max_kl: float = 0.01
-    """The bound of the mean divergence of one step, in nats per token."""
-    damping: float = 0.1
-    """Added to the Fisher matrix's diagonal."""
-    cg_iterations: int = 10
-    """Of conjugate gradients."""
     backtracks: int = 10
     """Lengths that are tried,"""
     backtrack_ratio: float = 0.8
@@ -65,71 +34,17 @@ class TRPOConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(discount=self.discount, trace_decay=self.trace_decay)
-        if self.critic is None:
-            raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
-        for name in ("max_kl", "cg_iterations", "backtracks"):
-            if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
-        if self.damping < 0 or not 0 < self.backtrack_ratio < 1:
+        if not (self.backtracks > 0 and 0 < self.backtrack_ratio < 1):
             raise InvalidArgumentError(
-                f"damping is at least 0 and backtrack_ratio in (0, 1), got {self.damping} and {self.backtrack_ratio}"
+                f"backtracks is greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and {self.backtrack_ratio}"
             )
-        require_one_step(self, "one step is taken on the whole batch")
 
 
-class TRPO(Agent):
+class TRPO(NPG):
     """Trust Region Policy Optimization."""
 
     name = "trpo"
     config: TRPOConfig
-
-    def advantages(self, batch: Batch) -> Tensor:
-        """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
-        return whiten(found, batch.loss_mask)
-
-    def value_targets(self, batch: Batch) -> Tensor | None:
-        """The lambda-returns: A_t + V_t, before whitening."""
-        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
-
-    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""
-        return -(logprobs - batch.old).exp() * advantages
-
-    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take the natural gradient's step within the trust region, then fit the critic."""
-        if not batch.loss_mask.any():
-            return {"skipped": 1.0, "nonfinite_gradients": 0.0}
-        metrics = self._surrogate(batch, advantages)
-        gradient = flat_gradient(self.policy)
-        metrics["grad_norm"] = float(gradient.norm())
-        finite = math.isfinite(metrics["grad_norm"])
-        metrics["nonfinite_gradients"] = float(not finite)
-        if finite and metrics["grad_norm"] > 0:
-            metrics |= self._natural_step(batch, advantages, gradient, metrics["loss"])
-        else:
-            metrics["skipped"] = 1.0
-        for _ in range(self.config.value_steps):
-            nonfinite = metrics["nonfinite_gradients"]
-            metrics |= self.learner.fit_critic(batch)
-            metrics["nonfinite_gradients"] += nonfinite
-        self.learner.steps += 1
-        self.policy.weights_changed()
-        return metrics
-
-    def _natural_step(self, batch: Batch, advantages: Tensor, gradient: Tensor, before: float) -> dict[str, float]:
-        product = self._fisher(batch)
-        direction = conjugate_gradient(product, gradient, self.config.cg_iterations)
-        curvature = float(direction.dot(product(direction)))
-        full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
-        if not bool(torch.isfinite(full).all()):
-            return {"skipped": 1.0, "nonfinite_gradients": 1.0}
-        return self._move(batch, advantages, full, before)
-
-    def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
-        size, damping = self.config.learner.micro_batch_size, self.config.damping
-        return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Search along the step, from its full length down, and stay where we are if no length will do."""
@@ -148,14 +63,3 @@ class TRPO(Agent):
                 }
         set_flat_parameters(self.policy, old)
         return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}
-
-    def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """The loss of the whole batch, entropy and KL terms included; leaves its gradient unless gradients are off."""
-        sums = self.learner.backward(
-            dataclasses.replace(batch, value_targets=None),
-            advantages,
-            self.terms,
-            aggregation=self.config.aggregation,
-            max_tokens=self.config.max_tokens,
-        )
-        return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums)}

@@ -6,9 +6,11 @@ the groups that DAPO throws away count too. The checkpoint comes from supervised
 is trained with several seeds, which decide the order of problems and the sampling; what is given of them is the interquartile
 mean with its 95 % interval by bootstrap over seeds (Agarwal et al. 2021, arXiv:2108.13264).
 
-The learning rate, the batch and the budget of an environment are the same for every agent; `SETTINGS` holds all that differs.
-They were chosen with a few runs so that all agents learn, and not tuned for each: intervals that overlap mean no order, and
-intervals that do not mean one at these settings.
+The checkpoint, the learning rate, the batch and the budget of an environment are the same for every agent, and so is the
+number of optimiser steps on a batch for all whose loss allows for several. What differs, and why, stands in `SETTINGS` and
+`training_options`: ReMax's groups, the traces of the actor-critic, the batch and the step of the natural gradients, Dr. GRPO's
+constant length, and what GDPO and MaxRL are paid for. All of it was chosen with a few runs so that every agent learns, none of
+it so that one learns best: intervals that overlap mean no order, and intervals that do not mean one at these settings.
 
 Each result is a file of its own, so that a run that was interrupted goes on where it was, and one whose settings have changed
 is done again.
@@ -62,6 +64,9 @@ Array = NDArray[np.float64]
 BATCH = 128
 """Completions in each step, in groups of `GROUP` where the agent compares them."""
 GROUP = 8
+EPOCHS = 1
+MINIBATCHES = 4
+"""Passes over a batch, and optimiser steps in each, of the agents whose loss allows for more than one step."""
 POINTS = 5
 """Evaluations of each run, the first before any training."""
 
@@ -76,7 +81,8 @@ class Task:
     """The environment's own, as a part of a weighted sum for agents that want several rewards."""
     layers: int
     warm_start_steps: int
-    """Of supervised learning: few enough that most answers are still wrong."""
+    """Of supervised learning: few enough that most samples are still wrong, and so many that greedy completions are right no
+    more than about 0.2 oftener than samples. Of a flatter policy the greedy score, ReMax's baseline, says little."""
     learning_rate: float
     tokens: int
     """What an agent may sample."""
@@ -93,19 +99,19 @@ TASKS = {
         ("numeric", {"whole": True}),
         layers=2,
         warm_start_steps=560,
-        learning_rate=2e-4,
+        learning_rate=1e-4,
         tokens=45_000,
         problems=250,
         samples=2,
     ),
     "sort": Task(
         "rlvr/Sort-v0",
-        {"tokenizer": "char", "max_new_tokens": 8, "length": 4, "max_number": 9},
+        {"tokenizer": "char", "max_new_tokens": 6, "length": 3, "max_number": 9},
         ("exact", {}),
         layers=1,
-        warm_start_steps=95,
+        warm_start_steps=100,
         learning_rate=2e-4,
-        tokens=32_000,
+        tokens=40_000,
         problems=250,
         samples=2,
     ),
@@ -114,20 +120,36 @@ TASKS = {
         {"n": 4},
         ("rlvr_envs.worlds.rules:WalkVerifier", {}),
         layers=1,
-        warm_start_steps=20,
-        learning_rate=3e-4,
-        tokens=40_000,
+        warm_start_steps=30,
+        learning_rate=5e-4,
+        tokens=64_000,
         problems=48,
-        samples=8,
+        samples=16,
     ),
 }
 
-# One pass of a natural gradient costs several of the policy's, so it is made on twice the batch with fewer inner steps.
-_NATURAL = {"problems_per_step": 2 * BATCH, "max_kl": 0.02, "cg_iterations": 5, "value_steps": 5}
+# The whole batch is one step of a natural gradient, which is scaled to a divergence whatever the gradient's size is: noise in
+# it is paid in full, so that it is made on twice the batch. The divergence takes the learning rate's place.
+_NATURAL = {"problems_per_step": 2 * BATCH, "max_kl": 0.02, "cg_iterations": 3, "value_steps": 5}
+# A loss with a ratio allows for several steps on a batch, and only then does its clipping or capping count.
+_RATIO = {"minibatches": MINIBATCHES, "epochs": EPOCHS}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    # The greedy completions, which are not learned from, are a fifth of what is sampled, and not half of it.
+    "remax": {"group_size": 4},
+    # One-step errors carry the reward to a completion's first tokens through the critic alone, for which it has no time here.
+    "actor-critic": {"trace_decay": 0.9},
     "npg": _NATURAL,
     "trpo": _NATURAL,
-    "ppo": {"epochs": 2, "minibatches": 4},
+    "ppo": _RATIO,
+    "grpo": _RATIO,
+    "dr-grpo": _RATIO,
+    "dapo": _RATIO,
+    "reinforce++": _RATIO,
+    "gspo": _RATIO,
+    "cispo": _RATIO,
+    "gdpo": _RATIO,
+    "maxrl": _RATIO,
+    "pass-at-k": _RATIO,
 }
 """What an agent is told beside the defaults of its config and what all are told."""
 
@@ -157,7 +179,8 @@ def make_env(task: Task, split: str, num_envs: int = 2 * BATCH, **options: Any) 
 
 def checkpoint(task: Task, folder: Path) -> Path:
     """The early checkpoint, made unless it is there already."""
-    path = folder / f"{task.env_id.split('/')[1]}-{task.layers}-layers-{task.warm_start_steps}-steps"
+    options = "".join(f"-{name}-{value}" for name, value in task.options.items())
+    path = folder / f"{task.env_id.split('/')[1]}{options}-{task.layers}-layers-{task.warm_start_steps}-steps"
     if not path.exists():
         streams = make_env(task, "train", num_envs=1).unwrapped.streams
         model = tiny_model(streams.vocab_size, layers=task.layers, hidden_size=64, intermediate_size=256, max_tokens=64)
@@ -173,16 +196,27 @@ def checkpoint(task: Task, folder: Path) -> Path:
 # One run
 
 
+def agent_settings(name: str, task: Task) -> dict[str, Any]:
+    """What an agent is told in this benchmark, but for the seed."""
+    _, config = agent_classes(name)
+    defaults: dict[str, Any] = {each.name: each.default for each in dataclasses.fields(config)}
+    own = SETTINGS.get(name, {})
+    group = own.get("group_size", GROUP if defaults["group_size"] > 1 else 1)
+    learner: dict[str, Any] = {"micro_batch_size": 2 * BATCH}
+    if "max_kl" not in defaults:
+        learner["learning_rate"] = task.learning_rate
+    settings = {"problems_per_step": BATCH // group, "group_size": group, "learner": learner, **own}
+    if name == "dr-grpo":
+        settings["max_tokens"] = make_env(task, "train", num_envs=1).unwrapped.streams.rules.max_new_tokens
+    return settings
+
+
 def make_agent(name: str, policy: CausalLMPolicy, task: Task, seed: int) -> Agent:
     """An agent with the settings of this benchmark."""
     kind, config = agent_classes(name)
-    defaults = {each.name: each.default for each in dataclasses.fields(config)}
-    group = GROUP if defaults["group_size"] > 1 else 1
-    settings = {"problems_per_step": BATCH // group, "group_size": group, **SETTINGS.get(name, {})}
-    if name == "dr-grpo":
-        settings["max_tokens"] = make_env(task, "train", num_envs=1).unwrapped.streams.rules.max_new_tokens
-    learner = LearnerConfig(learning_rate=task.learning_rate, micro_batch_size=2 * BATCH)
-    return kind(policy, config(seed=seed, learner=learner, **settings))
+    settings = agent_settings(name, task)
+    settings["learner"] = LearnerConfig(**settings["learner"])
+    return kind(policy, config(seed=seed, **settings))
 
 
 def train(name: str, task: Task, seed: int, start: Path, tokens: int, points: int = POINTS) -> dict[str, Any]:
@@ -217,7 +251,7 @@ def score(agent: Agent, held_out: Any, task: Task) -> dict[str, Any]:
 def run_settings(name: str, task: Task, seed: int, tokens: int, points: int) -> dict[str, Any]:
     """All that decides a run's result, but for the code and its versions, as it looks in a file."""
     every = {"agent": name, "seed": seed, "tokens": tokens, "points": points, "batch": BATCH, "group": GROUP}
-    own = {**SETTINGS.get(name, {}), **training_options(task, name)}
+    own = {**agent_settings(name, task), **training_options(task, name)}
     whole = {**every, "settings": own, "task": dataclasses.asdict(task)}
     plain: dict[str, Any] = json.loads(json.dumps(whole, default=lambda function: function.__name__))
     return plain
@@ -300,14 +334,13 @@ def bootstrap_interval(values: Array, seed: int = 0) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def estimate(values: Sequence[float]) -> dict[str, Any]:
-    """Interquartile mean, interval, and least value of one number for each seed."""
-    exact = np.asarray(values, dtype=np.float64)
+def estimate(values: Array) -> dict[str, Any]:
+    """Interquartile mean, interval, and least value of f64[n], one number for each seed."""
     return {
-        "iqm": float(interquartile_mean(exact)),
-        "interval": bootstrap_interval(exact),
-        "least": float(exact.min()),
-        "seeds": len(exact),
+        "iqm": float(interquartile_mean(values)),
+        "interval": bootstrap_interval(values),
+        "least": float(values.min()),
+        "seeds": len(values),
     }
 
 
@@ -316,7 +349,7 @@ def summarize(results: Iterable[Mapping[str, Any]], environment: str, agent: str
     curves = [result["curve"] for result in results]
     summary: dict[str, Any] = {"environment": environment, "agent": agent}
     for measure in MEASURES:
-        table = np.array([[point[measure] for point in curve] for curve in curves])
+        table: Array = np.array([[point[measure] for point in curve] for curve in curves], dtype=np.float64)
         summary[measure] = {
             "start": estimate(table[:, 0]),
             "end": estimate(table[:, -1]),
@@ -329,10 +362,19 @@ def summarize(results: Iterable[Mapping[str, Any]], environment: str, agent: str
     return summary
 
 
-def improved(summary: Mapping[str, Any]) -> bool:
-    """Whether the sampled reward, what agents climb, has gained for sure: the interval is above 0, and so is every seed."""
-    gain = summary["reward"]["gain"]
+def improved(summary: Mapping[str, Any], measure: str) -> bool:
+    """Whether a measure has gained for sure: the interval of the gain is above 0, and so is every seed's."""
+    gain = summary[measure]["gain"]
     return bool(gain["interval"][0] > 0 and gain["least"] > 0)
+
+
+def verdict(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
+    """A line that says which agents improved in a measure for sure, and where the others did not."""
+    missing = [f"{each['agent']} in {each['environment']}" for each in summaries if not improved(each, measure)]
+    start = f"{measure}: every seed's gain above 0, with an interval above 0, for"
+    if not missing:
+        return f"{start} all {len(summaries)} pairs of agent and environment"
+    return f"{start} {len(summaries) - len(missing)} of {len(summaries)} pairs: all but {', '.join(missing)}"
 
 
 def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
@@ -417,8 +459,8 @@ def _panel(summary: Mapping[str, Any], tokens: float, place: tuple[float, float]
     return parts
 
 
-def report(jobs: Sequence[Job], out: Path) -> list[str]:
-    """Write table, figure and numbers of the results that are there; give the pairs that did not improve for sure."""
+def report(jobs: Sequence[Job], out: Path) -> list[dict[str, Any]]:
+    """Write table, figure and numbers of the results that are there; give what they came to, pair by pair."""
     done = [job for job in jobs if job.done]
     summaries = []
     for (environment, agent), group in itertools.groupby(
@@ -431,7 +473,7 @@ def report(jobs: Sequence[Job], out: Path) -> list[str]:
     (out / "agents.json").write_text(json.dumps({**machine, **versions, "summaries": summaries}, indent=1) + "\n")
     (out / "agents.md").write_text(markdown(summaries))
     (out / "agents.svg").write_text(figure(summaries))
-    return [f"{each['agent']} in {each['environment']}" for each in summaries if not improved(each)]
+    return summaries
 
 
 def main() -> None:
@@ -451,11 +493,10 @@ def main() -> None:
         for agent in options.agents
     ]
     run_all(jobs, options.processes)
-    missing = report(jobs, options.out)
+    summaries = report(jobs, options.out)
     print((options.out / "agents.md").read_text())
-    print(
-        "improved in every seed, with an interval above 0:", "all" if not missing else f"all but {', '.join(missing)}"
-    )
+    for measure in MEASURES:
+        print(verdict(summaries, measure))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from rich.console import Console
@@ -13,7 +12,7 @@ from rich.table import Table
 from torch import Tensor
 
 from agents.agent import Agent
-from agents.config import AgentConfig
+from agents.commands.own_agents import own_agent
 from agents.gradient_lab import Finding, GradientLab, examine
 from agents.losses import Aggregation
 from agents.models import tiny_model
@@ -21,9 +20,18 @@ from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import agent_classes
 from rlvr_envs import CharTokenizer, Rules, TokenStreams, TokenVectorEnv
-from verifiers import InvalidArgumentError, Problem, from_function
+from verifiers import Problem, from_function
 
 HORIZON = 3
+_NOTES = """\
+means are compared with the gradient of the expected return, that of pass@2 with the gradient of the expected best of two, and
+that of "log p" with the gradient of a success's log-likelihood, as many terms of its series as a group has others; what divides
+by a mean or a deviation climbs another objective than the return, and its bias there says how different that is
+bias and the variance of a batch are relative to the gradient's size, "relative" to the estimate's part along it"""
+Objective = Literal["return", "best of 2", "log-likelihood"]
+CriticValues = Literal["exact", "wrong", "half"]
+"""Exact ones; off by a fixed random amount in each state; half of the exact ones, as of a critic that began at 0 and is on its
+way."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +41,20 @@ class Estimator:
     name: str
     agent: str
     settings: Mapping[str, Any]
-    values: str = "exact"
-    """What stands for the critic's values: `"exact"` ones, or `"wrong"` ones, off by a fixed random amount in each state."""
-    best_of: int = 1
-    """The objective whose gradient it is compared with: the expected best return of so many completions."""
+    values: CriticValues = "exact"
+    """What stands for the critic's values."""
+    objective: Objective = "return"
+    """Whose gradient it is compared with: the expected return, that of the best of two completions, or the chance's logarithm
+    of a success, as far as its series goes that a group can tell."""
+    scores: Literal["graded", "binary"] = "graded"
+    """What completions are paid: something between -0.2 and 1.2, or 1 for a success and else 0."""
 
 
 ESTIMATORS = (
     Estimator("REINFORCE, no baseline", "reinforce", {"baseline": "none"}),
     Estimator("REINFORCE, constant", "reinforce", {"baseline": "constant", "constant": 0.5}),
     Estimator("REINFORCE, batch mean", "reinforce", {"baseline": "batch-mean"}),
+    Estimator("REINFORCE, moving average", "reinforce", {"baseline": "moving-average"}),
     Estimator("REINFORCE, exact value", "reinforce", {"baseline": "value"}),
     Estimator("REINFORCE, wrong value", "reinforce", {"baseline": "value"}, values="wrong"),
     Estimator("RLOO", "rloo", {}),
@@ -50,24 +62,34 @@ ESTIMATORS = (
     Estimator("OPO", "opo", {}),
     Estimator("A2C, GAE 1, exact value", "a2c", {"trace_decay": 1.0}),
     Estimator("A2C, GAE 1, wrong value", "a2c", {"trace_decay": 1.0}, values="wrong"),
-    Estimator("A2C, GAE 0.5, wrong value", "a2c", {"trace_decay": 0.5}, values="wrong"),
-    Estimator("A2C, GAE 0, exact value", "a2c", {"trace_decay": 0.0}),
-    Estimator("A2C, GAE 0, wrong value", "a2c", {"trace_decay": 0.0}, values="wrong"),
+    Estimator("A2C, GAE 1, half value", "a2c", {"trace_decay": 1.0}, values="half"),
+    Estimator("A2C, GAE 0.5, half value", "a2c", {"trace_decay": 0.5}, values="half"),
+    Estimator("A2C, 2 steps, half value", "a2c", {"steps_ahead": 2}, values="half"),
+    Estimator("Actor-critic, half value", "actor-critic", {}, values="half"),
+    Estimator("Actor-critic, wrong value", "actor-critic", {}, values="wrong"),
+    Estimator("Actor-critic, exact value", "actor-critic", {}),
     Estimator("PPO, exact value", "ppo", {"epochs": 1, "minibatches": 1}),
     Estimator("GRPO", "grpo", {}),
     Estimator("GRPO, centred", "grpo", {"scale": "none"}),
     Estimator("REINFORCE++", "reinforce++", {}),
     Estimator("MaxRL", "maxrl", {}),
-    Estimator("pass@2", "pass-at-k", {"k": 2}, best_of=2),
+    Estimator("MaxRL, log p of a success", "maxrl", {}, objective="log-likelihood", scores="binary"),
+    Estimator("pass@2", "pass-at-k", {"k": 2}, objective="best of 2"),
 )
 
 
-def small_env() -> TokenVectorEnv:
-    """One problem: two letters and an end, at most three tokens; every token counts for the return."""
+def graded(completion: str, problem: Problem) -> float:
+    """A score to which every token counts."""
+    return 0.2 + 0.3 * completion.count("a") + 0.7 * completion.count("ab") - 0.1 * completion.count("bb")
 
-    def score(completion: str, problem: Problem) -> float:
-        return 0.2 + 0.3 * completion.count("a") + 0.7 * completion.count("ab") - 0.1 * completion.count("bb")
 
+def binary(completion: str, problem: Problem) -> float:
+    """1 for a success, else 0."""
+    return float("ab" in completion)
+
+
+def small_env(score: Callable[[str, Problem], float] = graded) -> TokenVectorEnv:
+    """One problem: two letters and an end, at most three tokens."""
     rules = Rules(
         tokenizer=CharTokenizer("ab"),
         render_prompt=lambda problem: str(problem.prompt),
@@ -87,9 +109,9 @@ def small_policy(vocab_size: int, seed: int = 0) -> CausalLMPolicy:
     return CausalLMPolicy(model)
 
 
-def small_lab() -> GradientLab:
+def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
     """The 15 completions of `small_env` under `small_policy`."""
-    env = small_env()
+    env = small_env(score)
     return GradientLab(small_policy(env.streams.vocab_size), env, horizon=HORIZON)
 
 
@@ -104,6 +126,28 @@ def build(policy: CausalLMPolicy, estimator: Estimator, groups: int, group_size:
         **estimator.settings,
     }
     return kind(policy, config_kind(**settings))
+
+
+def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
+    """The gradient f64[p] of what an estimator climbs."""
+    match objective:
+        case "return":
+            return lab.gradient
+        case "best of 2":
+            return lab.gradient_of(lab.best_of(2))
+        case "log-likelihood":
+            return lab.gradient_of(lab.log_likelihood(group_size - 1))
+
+
+def critic_values(lab: GradientLab, kind: CriticValues) -> Tensor:
+    """Values f64[c l] of the states of a lab's completions."""
+    match kind:
+        case "exact":
+            return lab.values
+        case "wrong":
+            return wrong_values(lab)
+        case "half":
+            return 0.5 * lab.values
 
 
 def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
@@ -133,33 +177,31 @@ class GradientLabCommand:
     seed: int = 0
     """Decides what is drawn."""
     estimator: str | None = None
-    """An agent of your own in place of the built-in ones, as module:Class; its config is module:ClassConfig, or AgentConfig."""
+    """An agent of your own in place of the built-in ones, as module:Class, where the module may be in the current folder; its
+    config is module:ClassConfig, or AgentConfig."""
 
     def run(self, console: Console) -> int:
         """Examine each estimator and print a table."""
-        lab = small_lab()
+        lab, right_or_wrong = small_lab(), small_lab(binary)
         console.print(
             f"{len(lab.completions)} completions, expected return {lab.expected_return:.4f}, gradient of size "
             f"{float(lab.gradient.norm()):.4f}; {self.batches} batches of {self.groups} x {self.group_size}",
             highlight=False,
         )
         table = Table()
-        for column in ("estimator", "mean", "largest z", "scale", "cosine", "variance of a batch"):
+        for column in ("estimator", "mean", "largest z", "scale", "cosine", "variance", "relative"):
             table.add_column(column)
-        for finding in self._findings(lab):
+        for finding in self._findings({"graded": lab, "binary": right_or_wrong}):
             told = "unbiased" if finding.unbiased else f"bias {finding.bias:.1%}"
-            numbers = (finding.z, finding.scale, finding.cosine, finding.variance)
+            numbers = (finding.z, finding.scale, finding.cosine, finding.raw_variance, finding.variance)
             table.add_row(finding.name, told, *(f"{number:.3g}" for number in numbers))
         console.print(table)
-        console.print(
-            "bias and variance are relative to the gradient's size; the variance to that of the estimate's part along it",
-            highlight=False,
-        )
+        console.print(_NOTES if self.estimator is None else _NOTES.splitlines()[-1], highlight=False)
         return 0
 
-    def _findings(self, lab: GradientLab) -> Iterator[Finding]:
-        wrong = wrong_values(lab)
-        for estimator, agent in self._agents(lab.policy):
+    def _findings(self, labs: Mapping[str, GradientLab]) -> Iterator[Finding]:
+        for estimator, agent in self._agents(labs["graded"].policy):
+            lab = labs[estimator.scores]
             with progress(estimator.name, self.batches) as advance:
                 yield examine(
                     lab,
@@ -167,8 +209,8 @@ class GradientLabCommand:
                     agent,
                     batches=self.batches,
                     seed=self.seed,
-                    values=wrong if estimator.values == "wrong" else None,
-                    target=None if estimator.best_of == 1 else lab.gradient_of(lab.best_of(estimator.best_of)),
+                    values=critic_values(lab, estimator.values),
+                    target=target(lab, estimator.objective, self.group_size),
                     progress=advance,
                 )
 
@@ -177,24 +219,10 @@ class GradientLabCommand:
             for each in ESTIMATORS:
                 yield each, build(policy, each, self.groups, self.group_size)
             return
-        kind, config_kind = _imported(self.estimator)
+        kind, config_kind = own_agent(self.estimator)
         config = config_kind(
             problems_per_step=self.groups,
             group_size=self.group_size,
             aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM,
         )
         yield Estimator(kind.__name__, self.estimator, {}), kind(policy, config)
-
-
-def _imported(name: str) -> tuple[type[Agent], type[AgentConfig]]:
-    module_name, colon, kind_name = name.partition(":")
-    if not colon:
-        raise InvalidArgumentError(f"an estimator is module:Class, such as my_agents:MyAgent, got {name!r}")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InvalidArgumentError(f"can't import {module_name!r}: {error}") from error
-    kind = getattr(module, kind_name, None)
-    if not (isinstance(kind, type) and issubclass(kind, Agent)):
-        raise InvalidArgumentError(f"{name!r} is no subclass of agents.Agent")
-    return kind, getattr(module, f"{kind_name}Config", AgentConfig)

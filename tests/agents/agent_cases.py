@@ -33,6 +33,9 @@ MAX_TOKENS = 20
 UNCLIPPED = 1e9
 """A gradient norm that is never reached, so that gradients stay as they are."""
 
+NATURAL = ("trpo", "npg")
+"""Agents whose steps have a length of their own in place of a learning rate."""
+
 NEEDED: dict[str, dict[str, Any]] = {
     "dr-grpo": {"max_tokens": MAX_TOKENS},
     "pass-at-k": {"k": 2},
@@ -74,7 +77,8 @@ def make_agent(case: str, policy: CausalLMPolicy | None = None, **settings: Any)
     merged = {**NEEDED.get(name, {}), **chosen, **settings}
     if config_kind.group_size > 1:
         merged.setdefault("group_size", GROUP)
-    learner = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, "learning_rate": 1e-2, **merged.pop("learner", {})}
+    rate = {} if name in NATURAL else {"learning_rate": 1e-2}
+    learner = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, **rate, **merged.pop("learner", {})}
     merged.setdefault("problems_per_step", 4)
     config: AgentConfig = config_kind(learner=LearnerConfig(**learner), **merged)
     return kind(policy or tiny_policy(), config)

@@ -18,6 +18,7 @@ from agents import (
     AGENTS,
     PPO,
     A2CConfig,
+    ActorCriticConfig,
     Agent,
     AgentConfig,
     Batch,
@@ -48,6 +49,7 @@ from agents import (
     tiny_model,
 )
 from agents.losses import policy_gradient
+from agents.metrics import summarize
 from tests.agents.agent_cases import (
     CASES,
     GROUP,
@@ -65,7 +67,7 @@ from tests.agents.trajectories import scored, tiny_policy
 from verifiers import CheckpointError, InvalidArgumentError, Outcome, UnknownNameError, Verdict
 
 EVERY_CASE = pytest.mark.parametrize("case", CASES)
-ONE_STEP = ("reinforce", "rloo", "remax", "a2c", "trpo", "npg", "opo")
+ONE_STEP = ("reinforce", "rloo", "remax", "actor-critic", "a2c", "trpo", "npg", "opo")
 """Agents that make one optimiser step on each batch."""
 EVERY_AGENT = pytest.mark.parametrize("name", AGENTS)
 
@@ -370,6 +372,50 @@ def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_veri
         agent.update([scored(1.0)])
 
 
+@pytest.mark.parametrize("settings", [{}, {"kl_coefficient": 0.1}, {"kl_coefficient": 0.1, "entropy_coefficient": 0.1}])
+def test_remax_leaves_such_a_problem_out_of_denominators_entropy_and_kl(settings: dict[str, Any]) -> None:
+    """The update, and all it reports but the count, are those of the batch without it."""
+    found = []
+    for baseline in (None, math.nan):
+        agent = make_agent("remax", kl_placement="loss", kl_estimator="k2", **settings)
+        rows = some_batch(agent.policy)
+        more = [] if baseline is None else [dataclasses.replace(one, baseline=baseline) for one in rows[2:5]]
+        metrics = agent.update([*more[:1], *rows[:6], *more[1:], *rows[6:]])
+        found.append((timeless(metrics), all_weights(agent)))
+    (expected, weights), (metrics, others) = found
+    assert torch.equal(weights, others)
+    assert metrics == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def test_remax_counts_the_episodes_that_it_leaves_out() -> None:
+    rows = [scored(1.0, baseline=math.nan), scored(math.nan, baseline=math.nan), scored(1.0, baseline=0.5)]
+    assert summarize(rows)["baseline_errors"] == 1
+    assert "baseline_errors" not in summarize([scored(1.0)])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"truncation": "fixed-reward", "truncation_reward": -2.0},
+        {"truncation": "soft-overlong", "max_tokens": 4, "overlong_margin": 4},
+    ],
+)
+def test_remax_pays_the_greedy_completion_by_the_same_rule(settings: dict[str, Any]) -> None:
+    """Both completions are cut off: with one rule for both, what is compared is what both are worth."""
+    env = sort_env("remax")
+    agent = make_agent("remax", playing_policy(env), group_size=2, **settings)
+    played, _ = agent.collect(env, 0)
+    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.episodes(env, 0)[::2])
+    assert any(one.truncated for one in greedy)
+    expected = {}
+    for one in greedy:
+        if settings["truncation"] == "fixed-reward":
+            expected[one.problem_id] = -2.0 if one.truncated else one.score
+        else:
+            expected[one.problem_id] = one.score - int(one.policy_mask.sum()) / 4
+    assert [one.baseline for one in played] == pytest.approx([expected[one.problem_id] for one in played])
+
+
 # By hand, as in a notebook
 
 
@@ -594,6 +640,8 @@ def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
         ({"entropy_coefficient": math.inf}, "entropy_coefficient is a number from 0 on, got inf"),
         ({"entropy_coefficient_end": 0.1}, "needs schedule_steps"),
         ({"importance_cap": 0.5}, "importance_cap is at least 1"),
+        ({"importance_floor": 1.5}, "importance_floor is from 0 to 1"),
+        ({"importance_floor": -0.1}, "importance_floor is from 0 to 1"),
         ({"max_tokens": 0}, "max_tokens is at least 1, got 0"),
         ({"truncation_reward": math.nan}, "truncation_reward is a number, got nan"),
         ({"reference_sync_every": 0}, "reference_sync_every is at least 1, or None, got 0"),
@@ -623,7 +671,12 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of one size"),
         (GRPOConfig, {"scale": "group-sdt"}, "Did you mean 'group-std'"),
         (GRPOConfig, {"clip_high": -1.0}, "clip_high at least 0"),
-        (GRPOConfig, {"truncation": "bootstrap"}, "goes on from a critic's value: set critic="),
+        (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent that learns values"),
+        (
+            ReinforceConfig,
+            {"truncation": "bootstrap"},
+            "or one of your own with `value_targets` and critic=CriticConfig",
+        ),
         (GRPOConfig, {"truncation": "soft-overlong"}, "needs max_tokens and overlong_margin"),
         (GRPOConfig, {"truncation": "soft-overlong", "max_tokens": 5, "overlong_margin": 6}, "from 1 to max_tokens=5"),
         (GRPOConfig, {"kl_target": 0.1, "kl_coefficient": 0.1, "kl_coefficient_end": 0.0}, "either steered"),
@@ -647,12 +700,34 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (TRPOConfig, {"max_kl": 0.0}, "max_kl is greater than 0"),
         (TRPOConfig, {"minibatches": 2}, "epochs and minibatches are 1"),
         (NPGConfig, {"damping": -1.0}, "damping is at least 0"),
+        (TRPOConfig, {"backtracks": 0}, "backtracks is greater than 0"),
+        (
+            TRPOConfig,
+            {"learner": LearnerConfig(learning_rate=0.1)},
+            "learning_rate=0.1 would have no effect here: leave",
+        ),
+        (
+            NPGConfig,
+            {"learner": LearnerConfig(warmup_steps=3)},
+            "warmup_steps=3 would have no effect here.*max_kl decides",
+        ),
+        (ReinforceConfig, {"constant": 0.5}, "constant=0.5 would have no effect here.*baseline 'batch-mean' does not"),
+        (ReinforceConfig, {"baseline": "constant", "decay": 0.5}, "decay=0.5 would have no effect"),
+        (
+            ReinforcePlusPlusConfig,
+            {"group_size": 2, "group_baseline": True, "discount": 0.9},
+            "discount=0.9 would have no",
+        ),
+        (A2CConfig, {"steps_ahead": 2, "trace_decay": 0.5}, "trace_decay=0.5 would have no effect"),
+        (ActorCriticConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
+        (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
         (ReinforceConfig, {"critic": CriticConfig()}, "uses no critic: leave it out, or set baseline='value'"),
         (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size is at least 2"),
         (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
         (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
         (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip is greater than 0"),
+        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate is greater"),
     ],
 )
 def test_settings_of_one_agent_that_cannot_be_meant_are_named(
@@ -660,6 +735,34 @@ def test_settings_of_one_agent_that_cannot_be_meant_are_named(
 ) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
         kind(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "unused"),
+    [
+        ("cispo", {"clip_low", "clip_high"}),
+        ("gdpo", {"scale"}),
+        ("maxrl", {"scale"}),
+        ("pass-at-k", {"scale"}),
+        ("npg", {"backtracks", "backtrack_ratio"}),
+        ("actor-critic", {"trace_decay", "steps_ahead"}),
+    ],
+)
+def test_a_config_has_no_setting_that_its_agent_has_no_use_for(name: str, unused: set[str]) -> None:
+    assert not unused & {each.name for each in dataclasses.fields(agent_classes(name)[1])}
+
+
+def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_changes() -> None:
+    agent = make_agent("ppo", minibatches=5, problems_per_step=5)
+    rows = some_batch(agent.policy)
+    before = all_weights(agent)
+    with pytest.raises(
+        InvalidArgumentError, match="12 completions can't be divided into minibatches=5 of one size: give 3"
+    ):
+        agent.update(rows)
+    assert torch.equal(all_weights(agent), before)
+    assert agent.steps == 0
+    assert agent.update(rows[:10])["skipped"] == 0
 
 
 def test_an_unknown_agent_is_told_the_nearest() -> None:

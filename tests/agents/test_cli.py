@@ -196,6 +196,44 @@ def test_an_unknown_agent_is_refused_with_the_choices(capsys: pytest.CaptureFixt
     assert "grpo" in output + error
 
 
+def test_an_agent_of_the_users_trains_from_the_current_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With settings of its own, found where the console script does not look by itself."""
+    (tmp_path / "users_agent.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from agents import Agent, AgentConfig\n"
+        "@dataclass(frozen=True)\n"
+        "class TimesConfig(AgentConfig):\n"
+        "    factor: float = 1.0\n"
+        "class Times(Agent):\n"
+        "    name = 'times'\n"
+        "    config: TimesConfig\n"
+        "    def advantages(self, batch):\n"
+        "        return self.config.factor * batch.scores[:, None].expand(batch.tokens.shape)\n"
+        "    def loss(self, batch, logprobs, advantages):\n"
+        "        return -advantages * logprobs\n"
+        "class Nameless(Agent):\n"
+        "    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
+    options = (*SMALL, "--problems-per-step", "2", "--run-folder", "run", "--factor", "3")
+    code, output, errors = run(capsys, "train", "users_agent:Times", *options)
+    assert code == 0, errors
+    assert "1 steps done" in output
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["agent"], config["config"]["factor"]) == ("times", 3.0)
+    for name, message in {
+        "users_agent:Nameless": "has no name",
+        "users_agent:Missing": "is no subclass of agents.Agent",
+        "no_such_module:Mine": "can't import 'no_such_module'",
+    }.items():
+        code, _, error = run(capsys, "train", name, *SMALL)
+        assert code == 1
+        assert message in error
+
+
 SMALL = ("--env", "Addition", "--env-args", "tokenizer=char", "max_new_tokens=4", "--steps", "1")
 NEEDED = {"dr-grpo": ("--max-tokens", "4"), "pass-at-k": ("--k", "2"), "gdpo": None}
 

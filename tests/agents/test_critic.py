@@ -264,3 +264,11 @@ def test_both_rates_follow_the_schedule() -> None:
         agent.update(some_batch(agent.policy, seed=seed))
         rates.append([group["lr"] for group in agent.learner.optimizer.param_groups])
     assert np.array(rates) == pytest.approx(np.array([[0.1, 0.5], [0.05, 0.25], [0, 0]]))
+
+
+def test_a_separate_model_learns_slower_than_a_head_unless_told() -> None:
+    assert CriticConfig().learning_rate == 1e-3
+    assert CriticConfig("separate").learning_rate == 1e-5
+    assert CriticConfig("separate", critic_learning_rate=0.5).learning_rate == 0.5
+    for config in (CriticConfig(), CriticConfig("separate")):
+        assert make_agent("a2c", critic=config).learner.optimizer.param_groups[1]["lr"] == config.learning_rate

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Trajectory, evaluate
+from agents import Evaluation, Reinforce, ReinforceConfig, Trajectory, evaluate
 from agents.evaluation import summarize_evaluation, wilson_interval
 from agents.types import Action
 from rlvr_envs import Observation
-from tests.agents.trajectories import scored, trajectory
+from tests.agents.test_adapter import DrawnPrompt, foreign
+from tests.agents.trajectories import scored, tiny_policy, trajectory
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Outcome, Verdict
 
@@ -175,6 +176,31 @@ def test_evaluate_plays_every_sample_of_the_first_problems() -> None:
     assert found.score == 6  # as many letters as fit
     assert found.truncated == 6
     assert len(set(policy.seeds)) == 6
+
+
+def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_as_are_asked_for() -> None:
+    """A plain SyncVectorEnv: each problem is drawn from a seed, the same for its samples and in every evaluation."""
+
+    def found(rows: int, **settings: Any) -> Evaluation:
+        return evaluate(foreign(rows, DrawnPrompt), tiny_policy(), problems=6, samples=2, **settings)
+
+    one = found(4)
+    starts = [int(each.tokens[0]) for each in one.trajectories]
+    assert (one.problems, len(starts)) == (6, 12)
+    assert starts[::2] == starts[1::2]
+    assert len(set(starts)) > 2
+    again = found(3)
+    assert [each.tokens.tolist() for each in again.trajectories] == [each.tokens.tolist() for each in one.trajectories]
+    assert [int(each.tokens[0]) for each in found(4, seed=1).trajectories] != starts
+    agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=4))
+    assert agent.evaluate(foreign(2, DrawnPrompt), problems=6, samples=2).score == one.score
+
+
+def test_without_any_number_of_problems_the_error_says_what_to_do() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"does not say its num_problems: say how many .*problems=100"):
+        evaluate(foreign(2), tiny_policy())
+    with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems x 1: at least 1 of each"):
+        evaluate(foreign(2), tiny_policy(), problems=0)
 
 
 def test_what_cannot_be_evaluated_is_named() -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agents import AgentConfig, CausalLMPolicy
+from agents import AgentConfig, CausalLMPolicy, Reinforce
 from agents.cli import main
-from agents.commands.gradient_lab import ESTIMATORS, build, small_env, small_lab, wrong_values
+from agents.commands.gradient_lab import ESTIMATORS, binary, build, critic_values, small_env, small_lab, target
 from agents.gradient_lab import Finding, GradientLab, all_completions, examine
 from verifiers import InvalidArgumentError
 
 LAB = small_lab()
+RIGHT_OR_WRONG = small_lab(binary)
 BY_NAME = {each.name: each for each in ESTIMATORS}
 
 
@@ -94,10 +97,10 @@ def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_th
 
 def found(name: str, batches: int = 400, **changes: Any) -> Finding:
     estimator = BY_NAME[name]
-    target = None if estimator.best_of == 1 else LAB.gradient_of(LAB.best_of(estimator.best_of))
-    values = wrong_values(LAB) if estimator.values == "wrong" else None
-    agent = build(LAB.policy, estimator, 4, 4)
-    return examine(LAB, name, agent, batches=batches, values=values, target=target, **changes)
+    lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB
+    agent = build(lab.policy, estimator, 4, 4)
+    settings = {"values": critic_values(lab, estimator.values), "target": target(lab, estimator.objective, 4)}
+    return examine(lab, name, agent, batches=batches, **{**settings, **changes})
 
 
 def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
@@ -117,12 +120,15 @@ def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
 UNBIASED = (
     "REINFORCE, no baseline",
     "REINFORCE, constant",
+    "REINFORCE, moving average",
     "REINFORCE, exact value",
     "REINFORCE, wrong value",
     "RLOO",
     "ReMax",
     "A2C, GAE 1, wrong value",
-    "A2C, GAE 0, exact value",
+    "A2C, GAE 1, half value",
+    "Actor-critic, exact value",
+    "MaxRL, log p of a success",
     "pass@2",
 )
 
@@ -155,12 +161,37 @@ def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> Non
     assert exact < 0.7 * wrong < 0.7 * constant < 0.7 * none
 
 
-def test_gae_trades_variance_for_bias_where_the_critic_is_wrong() -> None:
-    unbiased, middle, biased = (found(f"A2C, GAE {decay}, wrong value") for decay in ("1", "0.5", "0"))
+@pytest.mark.parametrize("middle", ["A2C, GAE 0.5, half value", "A2C, 2 steps, half value"])
+def test_the_sooner_the_critic_takes_over_the_more_bias_and_the_less_variance(middle: str) -> None:
+    """On the same batches: whole returns, a mixture or two steps, one step."""
+    unbiased, between, biased = map(found, ("A2C, GAE 1, half value", middle, "Actor-critic, half value"))
     assert unbiased.unbiased
-    assert not middle.unbiased
+    assert not between.unbiased
     assert not biased.unbiased
-    assert biased.bias > middle.bias > 0.05 > unbiased.bias
+    assert biased.bias > between.bias > 0.05 > unbiased.bias
+    assert biased.raw_variance < 0.95 * between.raw_variance < 0.8 * unbiased.raw_variance
+
+
+def test_a_moving_average_moves_from_batch_to_batch_and_lowers_the_variance() -> None:
+    agent = build(LAB.policy, BY_NAME["REINFORCE, moving average"], 4, 4)
+    finding = examine(LAB, "", agent, batches=100)
+    assert isinstance(agent, Reinforce)
+    assert agent.average == pytest.approx(LAB.expected_return, abs=0.2)
+    assert finding.variance < 0.8 * found("REINFORCE, no baseline", batches=100).variance
+
+
+def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> None:
+    """And the estimator that climbs it does not have the mean return's gradient."""
+    p = float(RIGHT_OR_WRONG.probabilities @ RIGHT_OR_WRONG.returns)
+    assert 0.05 < p < 0.95
+    whole = RIGHT_OR_WRONG.log_likelihood(2000)
+    assert float(whole(RIGHT_OR_WRONG.probabilities)) == pytest.approx(math.log(p), rel=1e-6)
+    torch.testing.assert_close(RIGHT_OR_WRONG.gradient_of(whole), RIGHT_OR_WRONG.gradient / p, rtol=1e-6, atol=1e-9)
+    three = float(RIGHT_OR_WRONG.log_likelihood(3)(RIGHT_OR_WRONG.probabilities))
+    assert three == pytest.approx(-(1 - p) - (1 - p) ** 2 / 2 - (1 - p) ** 3 / 3)
+    assert not found("MaxRL, log p of a success", target=RIGHT_OR_WRONG.gradient).unbiased
+    with pytest.raises(InvalidArgumentError, match="needs returns of 1 and 0, got"):
+        LAB.log_likelihood(3)
 
 
 def test_too_many_sequences_and_missing_actions_are_named() -> None:
@@ -182,7 +213,9 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
         "    def loss(self, batch, logprobs, advantages):\n"
         "        return -advantages * logprobs\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    # As from the console script: the current folder is not where Python looks.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
     with pytest.raises(SystemExit) as ended:
         main(["gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled"])
     output = capsys.readouterr().out

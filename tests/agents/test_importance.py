@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from agents import make_batch
 from agents.importance import Correction, effective_sample_size, importance_weights
-from verifiers import InvalidArgumentError
+from tests.agents.agent_cases import make_agent, some_batch
+from verifiers import InvalidArgumentError, UnknownNameError
 
 MASK = torch.tensor([[False, True, True, True], [True, False, True, False], [False] * 4])
 RATIOS = torch.tensor([[9, 4, 0.5, 0.25], [1.5, 9, 1.2, 9], [9, 9, 9, 9]], dtype=torch.float64)
@@ -65,6 +68,26 @@ def test_the_geometric_filter_does_not_depend_on_the_length_and_the_sequence_mas
         assert importance_weights(old, drifted, mask, "geometric-mask").sum() == pytest.approx(1.01 * length)
         kept = importance_weights(old, drifted, mask, "sequence-mask").any()
         assert bool(kept) == (1.01**length <= 2)
+
+
+@pytest.mark.parametrize(("correction", "light"), [("token-mask", 0.0), ("token-truncate", 0.5)])
+def test_an_agents_floor_cuts_weights_from_below(correction: str, light: float) -> None:
+    """Half of the tokens were four times as likely where they were sampled: weight 1/4 is dropped, or lifted to the floor."""
+    agent = make_agent("grpo", importance_correction=correction, importance_floor=0.5)
+    rows = some_batch(agent.policy)
+    for number, one in enumerate(rows):
+        one.logprobs[one.policy_mask] += np.float32(math.log(4)) * (number % 2)
+    batch = agent.prepare(make_batch(rows))
+    assert batch.importance is not None
+    assert batch.importance[1::2][batch.loss_mask[1::2]].tolist() == pytest.approx(
+        [light] * int(batch.loss_mask[1::2].sum())
+    )
+    torch.testing.assert_close(
+        batch.importance[::2][batch.loss_mask[::2]].float(),
+        torch.ones(int(batch.loss_mask[::2].sum())),
+        atol=1e-5,
+        rtol=0,
+    )
 
 
 @pytest.mark.parametrize("correction", list(Correction))
@@ -164,7 +187,7 @@ def test_bounds_that_leave_out_1_are_named(cap: float, floor: float) -> None:
 
 
 def test_a_correction_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ValueError, match="token-clip"):
+    with pytest.raises(UnknownNameError, match=r"unknown correction 'token-clip'\..*Known: geometric-mask, none"):
         importance_weights(OLD, BEHAVIOUR, MASK, "token-clip")
 
 

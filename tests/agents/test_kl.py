@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.kl import AdaptiveKLController, KLEstimator, kl_estimate
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 
 def assert_equal(found: Tensor, expected: Tensor) -> None:
@@ -187,7 +187,9 @@ def test_extreme_differences_stay_finite(estimator: str, difference: float) -> N
 def test_the_ratio_needs_the_policy_that_was_sampled_from() -> None:
     with pytest.raises(InvalidArgumentError, match="needs old_logprobs"):
         kl_estimate(KLEstimator.K3_RATIO, torch.zeros(1, 1), torch.zeros(1, 1))
-    with pytest.raises(ValueError, match="k4"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown estimator 'k4'\. Did you mean 'k.'\? Known: k1, k2, k3, k3-ratio"
+    ):
         kl_estimate("k4", torch.zeros(1, 1), torch.zeros(1, 1))
 
 

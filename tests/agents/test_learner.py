@@ -196,8 +196,8 @@ def test_the_gradient_does_not_depend_on_micro_batches(aggregation: Aggregation,
     parts, part_metrics = step(batch, advantages, aggregation=aggregation, micro_batch_size=micro_batch_size)
     scale = max(1.0, *(float(gradient.abs().max()) for gradient in whole))
     assert largest_difference(whole, parts) < 1e-6 * scale
-    for name, value in metrics.items():
-        assert part_metrics[name] == pytest.approx(value, rel=1e-5, abs=1e-6), name
+    for name in metrics.keys() - {"shared_prefix"}:  # which says how a micro-batch was read
+        assert part_metrics[name] == pytest.approx(metrics[name], rel=1e-5, abs=1e-6), name
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)

@@ -23,7 +23,7 @@ from agents.losses import (
     squared_value_error,
     token_weights,
 )
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 VOCAB, STEPS = 3, 2
 COMPLETIONS = torch.tensor(list(itertools.product(range(VOCAB), repeat=STEPS)))
@@ -501,6 +501,11 @@ def test_the_aggregations_agree_where_all_completions_have_the_constant_length()
 def test_a_missing_constant_length_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"sequence-mean-token-sum-norm.*needs max_tokens"):
         token_weights(MASK, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, num_completions=3)
+
+
+def test_an_aggregation_that_does_not_exist_is_told_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown aggregation 'token-meen'\. Did you mean 'token-mean'\?"):
+        token_weights(MASK, "token-meen", num_completions=3)
 
 
 # Shapes

@@ -174,6 +174,27 @@ def test_the_product_is_that_of_the_hessian_of_the_divergence(kind: str) -> None
     assert float((found - expected).abs().max()) < 5e-4 * float(expected.abs().max())
 
 
+def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = some_policy()
+    batch = some_rows(policy)
+    vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(4))
+    expected = fisher_vector_product(policy, batch, vector, 64), mean_kl(policy, batch, vector, 64)
+    made: list[tuple[int, int]] = []
+    whole = policy.distributions
+
+    def counted(tokens: Tensor, first: int, legal: Tensor | None = None) -> Tensor:
+        made.append((len(tokens), tokens.shape[1] - first))
+        return whole(tokens, first, legal)
+
+    monkeypatch.setattr(policy, "distributions", counted)
+    for rows in (1, 2):
+        made.clear()
+        monkeypatch.setattr("agents.fisher.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
+        torch.testing.assert_close(fisher_vector_product(policy, batch, vector, 64), expected[0], rtol=1e-4, atol=1e-6)
+        assert mean_kl(policy, batch, vector, 64) == pytest.approx(expected[1], rel=1e-5)
+        assert max(count for count, _ in made) == rows
+
+
 def test_the_product_leaves_weights_and_gradients_alone() -> None:
     policy = some_policy()
     before = flat_parameters(policy)
@@ -257,7 +278,7 @@ def test_no_more_products_are_made_than_are_needed() -> None:
 # The agents
 
 
-def natural(kind: type[TRPO] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> TRPO:
+def natural(kind: type[NPG] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> NPG:
     config = (NPGConfig if kind is NPG else TRPOConfig)(
         critic=CriticConfig("separate"), value_steps=1, **{"trace_decay": 1.0, **settings}
     )
@@ -341,7 +362,7 @@ def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
 
 
 @pytest.mark.parametrize("kind", [TRPO, NPG])
-def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(kind: type[TRPO]) -> None:
+def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(kind: type[NPG]) -> None:
     for advantage in (0.0, math.nan, math.inf):
         policy = some_policy()
         agent = natural(kind, policy)
