@@ -745,7 +745,7 @@ def test_settings_of_one_agent_that_cannot_be_meant_are_named(
         ("maxrl", {"scale"}),
         ("pass-at-k", {"scale"}),
         ("npg", {"backtracks", "backtrack_ratio"}),
-        ("actor-critic", {"trace_decay", "steps_ahead"}),
+        ("actor-critic", {"steps_ahead"}),
     ],
 )
 def test_a_config_has_no_setting_that_its_agent_has_no_use_for(name: str, unused: set[str]) -> None:
