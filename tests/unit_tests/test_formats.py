@@ -216,3 +216,11 @@ def test_compressed_tests_run_no_code(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_row_that_does_not_fit_says_what_is_wrong(make: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
+
+
+def test_programs_that_read_stdin_have_the_imports_of_their_sites_too(verifier: UnitTestVerifier) -> None:
+    tests = from_input_output({"inputs": ["aab\n"], "outputs": ["a 2 inf"]})
+    program = "from __future__ import annotations\nletter, count = Counter(input()).most_common(1)[0]\nprint(letter, gcd(count, 4), inf)"
+    assert score(verifier, program, tests) == 1
+    assert isinstance(tests, StdioTests)
+    assert score(verifier, program, StdioTests(tests.cases)) == 0

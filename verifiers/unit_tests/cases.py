@@ -88,6 +88,8 @@ class StdioTests:
     """`"tokens"`: white space does not count. `"lines"`: only white space at line ends and empty lines at the end don't."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, which the program may import."""
+    prelude: str = ""
+    """As for `CallTests`."""
 
 
 @dataclass(frozen=True, slots=True)

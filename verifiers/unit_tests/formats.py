@@ -31,8 +31,8 @@ IMPORTS = (
     "".join(f"from {name} import *\n" for name in [*_MODULES.split(), "builtins"])
     + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\n"
 )
-"""What programs for problems with starter code find imported, as on the sites that these come from, where a solution may
-say `List`, `Counter` or `inf` at once and recurse deeply. Covers what the harnesses of APPS and LiveCodeBench import from the
+"""What programs find imported, as on the sites that these problems come from, where a solution may say `List`, `Counter` or
+`inf` at once and recurse deeply. Covers what the harnesses of APPS and LiveCodeBench import from the
 standard library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
 
@@ -40,8 +40,8 @@ _MAX_TESTS_BYTES = 1 << 30
 def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") -> CallTests | StdioTests:
     """Make tests of `inputs` and `outputs`.
 
-    With `fn_name` each input is the list of arguments of a call of that function, or of that method of a class `Solution`,
-    and the program has `IMPORTS`. An output that is a list of one may be that value or this list, since these data sets
+    The program has `IMPORTS`. With `fn_name` each input is the list of arguments of a call of that function, or of that method
+    of a class `Solution`. An output that is a list of one may be that value or this list, since these data sets
     write both: the checker of APPS accepts either too. Without `fn_name`, inputs and outputs are what the program reads and
     should write, text or a list of lines.
 
@@ -66,7 +66,7 @@ def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") 
 
 
 def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallTests | StdioTests:
-    """Make tests of a LiveCodeBench row. Where they call a function, the program has `IMPORTS`.
+    """Make tests of a LiveCodeBench row. The program has `IMPORTS`.
 
     Args:
         row: Its columns `public_test_cases`, `private_test_cases` and `metadata`.
@@ -105,7 +105,7 @@ def _call_tests(name: str, calls: Sequence[CallCase], prefix: str, *, wrapped: b
 
 
 def _stdio_tests(cases: Sequence[StdioCase]) -> StdioTests:
-    return StdioTests(tuple(cases), tolerance=_FLOAT_TOLERANCE)
+    return StdioTests(tuple(cases), tolerance=_FLOAT_TOLERANCE, prelude=IMPORTS)
 
 
 def _text(content: object) -> str:
