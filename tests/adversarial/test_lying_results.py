@@ -155,3 +155,12 @@ def test_a_lying_result_passes_nothing(verifier: UnitTestVerifier, name: str) ->
         assert isinstance(cases, tuple)
         assert [case["name"] for case in cases if case["passed"]] == []
         assert len(cases) == detail["total"] == len(STATEMENTS)
+
+
+@pytest.mark.parametrize(
+    "kind", ["str", "int", "float", "bytes", "list", "tuple", "dict", "set", "frozenset", "complex"]
+)
+def test_what_calls_itself_plain_is_not(verifier: UnitTestVerifier, kind: str) -> None:
+    program = f"class A:\n    __class__ = property(lambda s: {kind})\n    def __eq__(s, o): return True\n    __hash__ = None\ndef solve(): return A()"
+    verdict = verifier(program, Problem("p", "", AssertTests((f"assert solve() == {kind}()",))))
+    assert verdict.detail["failure"] == "wrong_answer", verdict.detail

@@ -441,3 +441,17 @@ def test_deriving_from_the_programs_class_is_refused(verifier: UnitTestVerifier)
     verdict = judge(verifier, "class A: pass", "class B(A): pass\nassert B()")
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")
     assert "derives a class from the program's" in str(verdict.detail["reason"])
+
+
+VIEWS = [
+    "f() == b'ab' and isinstance(f(), memoryview) and f()[0] == 97 and bytes(f()) == b'ab'",
+    "g().tolist() == [1, -2] and g().format == 'i'",
+    "f(memoryview(b'cd')) == b'cd'",
+]
+
+
+@pytest.mark.parametrize("expression", VIEWS)
+def test_views_of_memory_show_what_is_there(verifier: UnitTestVerifier, expression: str) -> None:
+    program = "import array\ndef f(view=b'ab'): return memoryview(view)\ndef g(): return memoryview(array.array('i', [1, -2]))"
+    assert judge(verifier, program, f"assert {expression}").outcome is Outcome.CORRECT
+    assert judge(verifier, program, f"assert not ({expression})").outcome is Outcome.INCORRECT

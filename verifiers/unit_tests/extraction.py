@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
-"""`*_block` takes that fenced block, or the whole text where there is none; `raw` always takes the whole text."""
+from verifiers.unit_tests.blocks import Block, answer_of, code_blocks
 
-# Completions are hostile too, and are read in the caller's process: no pattern may try a text in more than a few ways.
-_FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$")
-_ITEM = re.compile(r"[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t]++(?=\S)")
-_PYTHON = {"python", "python3", "py", "py3", "python2"}
+EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
+"""`*_block` takes that code block, or the whole answer where there is none; `raw` always takes the whole text."""
+
 _MAYBE_PYTHON = {"", "pycon"}
-_CODE = re.compile(
-    r"(?:[ ]{2,}+|\t)(?![-*+>] |\d+[.)] )\S|(?:async def|def|class) \w+[(:]|import [\w., ]+$|from [\w.]+ import |@\w"
-)
-"""How a completion begins that is code from its first line on."""
-_FENCE_INDENT = 3
-"""Spaces by which a fence may be indented beyond the text around it."""
+# Completions are hostile too, and are read in the caller's process: no pattern may try a text in more than a few ways.
 _PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
 _NAME_IN_INFO = re.compile(rf"(?:^|[\s:={{\"'])(?:[\w-]+[:=])?[\"']?{_PATH}[\"'}}]*(?:\s|$)")
 _NAME_IN_COMMENT = re.compile(rf"^\s*#+[\s=-]*(?:file(?:name)?\s*[:=]\s*)?[`\"']?{_PATH}[`\"']?[\s=-]*$", re.IGNORECASE)
@@ -28,31 +21,6 @@ _NAME_BEFORE = re.compile(
     rf"^(?:[\s#>*+-]|\d+[.)])*+(?:file(?:name)?\s*+[:=]?\s*+)?[*`\"']*+{_PATH}[*`\"']*+\s*+:?\s*+[*`]*$",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A fenced code block."""
-
-    info: str
-    """What follows the opening fence."""
-    content: str
-    before: str = ""
-    """The last line before the block that is not empty."""
-
-    @property
-    def language(self) -> str:
-        """The first word of the info string, in small letters."""
-        return re.split(r"[\s:{]", self.info, maxsplit=1)[0].lower()
-
-    @property
-    def path(self) -> str:
-        """The Python file that the block is said to be: by its info string, its first line, or the line before; or empty."""
-        first = next(filter(str.strip, self.content.split("\n")), "")
-        for pattern, text in ((_NAME_IN_INFO, self.info), (_NAME_IN_COMMENT, first), (_NAME_BEFORE, self.before)):
-            if found := pattern.search(text):
-                return found[1]
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,64 +46,6 @@ def is_path(text: str) -> bool:
     return re.fullmatch(_PATH, text) is not None and not text.startswith("./")
 
 
-def fenced_blocks(completion: str) -> list[Block]:
-    """The fenced code blocks of a text, without the indentation of their fences; an unclosed last one counts.
-
-    A fence may be indented by three spaces, and in a list item by three more than the item's text.
-    """
-    blocks: list[Block] = []
-    lines = completion.replace("\r\n", "\n").split("\n")
-    fence = info = before = last = ""
-    indent = item = 0
-    content: list[str] = []
-    for line in lines:
-        found = _FENCE.match(line)
-        deep = _indent(line) - (indent if fence else item) > _FENCE_INDENT
-        if fence and found and not deep and found[1].startswith(fence) and not found[2].strip():
-            blocks.append(Block(info, _dedented(content, indent), before))
-            fence = last = ""
-        elif fence:
-            content.append(line)
-        elif found and not deep:
-            fence, info, content, before, indent = found[1], found[2].strip(), [], last, _indent(line)
-        elif line.strip():
-            last = line
-            item = _item_indent(line, item)
-    if fence and any(map(str.strip, content)):
-        blocks.append(Block(info, _dedented(content, indent), before))
-    return blocks
-
-
-def _up_to_fence(completion: str) -> Block | None:
-    """What comes before the first fence, if the text begins with code: then a fence without info closes the prompt's."""
-    lines = completion.replace("\r\n", "\n").split("\n")
-    if not _CODE.match(next(filter(str.strip, lines), "")):
-        return None
-    for number, line in enumerate(lines):
-        found = _FENCE.match(line)
-        if found and _indent(line) <= _FENCE_INDENT:
-            return None if found[2].strip() else Block("python", "\n".join(lines[:number]))
-    return None
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" \t"))
-
-
-def _item_indent(line: str, item: int) -> int:
-    """How far the text of the list item is indented to which a line belongs, 0 if it belongs to none."""
-    found = _ITEM.match(line)
-    return found.end() if found else item if _indent(line) >= item else 0
-
-
-def _dedented(lines: Sequence[str], indent: int) -> str:
-    """What a block holds whose fence is indented; it may be that only the fence is."""
-    first = next(filter(str.strip, lines), "")
-    if indent and _indent(first) >= indent:
-        lines = [line[min(indent, _indent(line)) :] for line in lines]
-    return "\n".join(lines)
-
-
 def extract(completion: str, policy: str, main: str = "solution.py") -> Source | None:
     """Find the program of a completion, None if there is none.
 
@@ -143,45 +53,59 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Source |
     block) are files, of equal names the last. The main file is the block that the policy picks, or if that has a name, the
     one named as asked, or `main.py`. Blocks without a name that the policy does not pick are left out. The policy picks out
     of the blocks that are labelled as Python or named; if none of them can be the main file, also out of those that have no
-    label, such as a program's output; and only if there are none of these either, out of all. A completion that begins with
-    code, up to a fence without a label, goes on inside a fence of the prompt: what follows is no part of the program.
+    label, such as a program's output; then out of interactive sessions; and only if there are none of these either, out of
+    all. `blocks.answer_of` and `blocks.code_blocks` say what is read and what the blocks are.
 
     Args:
         completion: A model's answer.
         policy: One of `EXTRACTIONS`.
         main: The path that the main file has if it has one; it may be a package of that name too.
     """
-    usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
-    blocks = [] if policy == "raw" else _python_blocks(completion, usual)
-    if not blocks:
+    if policy == "raw":
         return Source(completion) if completion.strip() else None
+    answer = answer_of(completion)
+    usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
+    blocks = _candidates(code_blocks(answer), usual)
+    if not blocks:
+        return Source(answer) if answer.strip() else None
     picked = {"last_block": blocks[-1], "first_block": blocks[0], "longest_block": max(blocks, key=_length)}[policy]
-    files = {block.path: block.content for block in blocks if block.path}
-    path = picked.path and next((name for name in usual if name in files), picked.path)
+    files = {path: block.content for block in blocks if (path := _path(block))}
+    path = _path(picked)
+    path = path and next((name for name in usual if name in files), path)
     text = files.pop(path) if path else picked.content
     return Source(text, path, files) if text.strip() else None
+
+
+def _path(block: Block) -> str:
+    """The Python file that a block is said to be: by its info string, its first line, or the line before; or empty."""
+    first = next(filter(str.strip, block.content.split("\n")), "")
+    for pattern, text in ((_NAME_IN_INFO, block.info), (_NAME_IN_COMMENT, first), (_NAME_BEFORE, block.before)):
+        if found := pattern.search(text):
+            return found[1]
+    return ""
 
 
 def _length(block: Block) -> int:
     return len(block.content)
 
 
-def _python_blocks(completion: str, main: Collection[str]) -> list[Block]:
+def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
     """The blocks that may be files of the program, out of which a policy picks.
 
     Args:
-        completion: A model's answer.
+        blocks: All blocks.
         main: The paths that a main file may have.
     """
-    if inside := _up_to_fence(completion):
-        return [inside]
-    blocks = fenced_blocks(completion)
+    blocks = [block for block in blocks if block.content.strip() or _path(block)] or blocks
     usable = [
-        block for block in blocks if block.language in _PYTHON | _MAYBE_PYTHON or _NAME_IN_INFO.search(block.info)
+        block
+        for block in blocks
+        if block.is_python or block.language in _MAYBE_PYTHON or _NAME_IN_INFO.search(block.info)
     ]
-    labelled = [block for block in usable if block.path or block.language in _PYTHON]
-    has_main = any(not block.path or block.path in main for block in labelled)
-    return (labelled if has_main else usable) or blocks
+    programs = [block for block in usable if not block.is_session]
+    labelled = [block for block in programs if block.is_python or _path(block)]
+    has_main = any((path := _path(block)) == "" or path in main for block in labelled)
+    return (labelled if has_main else programs or usable) or blocks
 
 
 def continues(program: str, prefix: str, *names: str) -> bool:

@@ -216,10 +216,14 @@ def _report_lines(report: bytes) -> list[dict[str, Any]]:
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
+    waiting = sum(line["waiting"] for line in lines if "waiting" in line)
+    lines = [line for line in lines if "waiting" not in line]
     cases = _cases(lines)
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
+    if answer["stopped"] == "idle" and waiting:
+        failure, reason = "unsupported", _BLOCKED
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
         if "exception" in source:
@@ -229,6 +233,12 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
     return Finding(failure, passed, total, {**detail, **streams}, _cost(answer))
+
+
+_BLOCKED = (
+    "nothing went on while one thread of the tests waited for the answer to another's call: "
+    "a program answers one call at a time, so calls that wait for each other are not supported"
+)
 
 
 def _cases(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import enum
 import errno
+import functools
 import gc
 import importlib
 import io
@@ -19,16 +20,15 @@ import operator
 import os
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import statuses
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
-from .given import Given, class_of
-from .jail import library_paths
+from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from .describing import describe, describe_class, is_forbidden, links
+from .given import Given, class_of, function_of
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
 from .typeinfo import describe_type_of
@@ -38,9 +38,8 @@ REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 SCRIPT = 3
 """Descriptor of the program where there is no tester."""
 
-_TEXT = 2000
 _ATTRIBUTES = 10_000
-"""Characters of an exception's text, and of the JSON of its arguments and attributes, that are sent."""
+"""Characters of the JSON of an exception's arguments and attributes that are sent."""
 _CODING_RECURSION = 10_000
 """Nested data is encoded and decoded by recursion, which is not the program's own."""
 
@@ -48,64 +47,10 @@ _RESERVE = [bytes(4 << 20)]
 """Address space, never written to, that is given up when a program has used up its own, so that this can still be said."""
 
 
-def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
-    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
-
-    Args:
-        error: Any exception.
-        files: The program's paths.
-    """
-    try:
-        message = str(error)
-    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
-        message = f"<its text raised {type(second).__name__}>"
-    kinds = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
-    file, line = _place(error, files)
-    return {
-        "type": type(error).__name__,
-        "class": describe_class(type(error)),
-        "bases": kinds,
-        "message": str.__str__(message)[:_TEXT],
-        "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
-        "forbidden": is_forbidden(error),
-        "file": file,
-        "line": line,
-    }
-
-
 def _make_room(error: BaseException) -> None:
     """If this says that there is no memory left, let some go."""
     if isinstance(error, MemoryError):
         _RESERVE.clear()
-
-
-def is_forbidden(error: BaseException) -> bool:
-    """Whether an exception says that the program tried what it may not do.
-
-    A path out of bounds is absent where namespaces isolate, and denied where landlock does; here both count alike.
-    """
-    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        path = os.path.normpath(error.filename)
-        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
-    return isinstance(error, PermissionError)
-
-
-def describe_class(kind: type[BaseException]) -> Wire:
-    """Describe an exception class: a builtin by its name, another as name and bases."""
-    if kind.__module__ == "builtins":
-        return kind.__name__
-    return [kind.__name__, [describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)]]
-
-
-def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
-    """The program's file and line in which it was raised, None if it was not raised there."""
-    if isinstance(error, SyntaxError) and error.filename in files:
-        return error.filename, error.lineno
-    place: tuple[str | None, int | None] = None, None
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_filename in files:
-            place = frame.f_code.co_filename, number
-    return place
 
 
 class _Deep:
@@ -134,7 +79,11 @@ class Candidate:
         self._modules: Collection[str] = ()
         self._handles: list[Any] = []
         self._handle_numbers: dict[int, int] = {}
-        self._given: dict[int, Given] = {}
+        self._given: dict[int, object] = {}
+        self._given_functions: dict[int, int] = {}
+        """Numbers of functions by their ids, which are kept alive by `_given`."""
+        self._turn = threading.RLock()
+        """Of the program's threads, one at a time may have the tester do something."""
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._limits = (sys.getrecursionlimit, sys.setrecursionlimit)
 
@@ -186,30 +135,39 @@ class Candidate:
             _make_room(error)
             self._raise(error, known, before)
         else:
-            self._return(value, known, before, constructed=operation == "call" and isinstance(subject, type))
+            self._return(value, known, before, functools.partial(self._result, operation, subject))
 
     def _raise(self, error: BaseException, known: Sequence[object], before: list[Wire]) -> None:
         found = describe(error, self._files)
         try:
             with _Deep(*self._limits):
                 updates = self._updates(Encoder(self._encode_opaque, known), before)
-                self._reply(["raised", found | self._arguments(error), updates])
+                self._reply(["raised", found | self._arguments(error) | self._links(error), updates])
         except ChannelClosedError:
             raise
         except Exception as second:  # noqa: BLE001 - recorded: the tester raises it in place of the first
             self._reply(["raised", describe(second, self._files) | {"unsendable": True}, []])
 
-    def _return(self, value: object, known: Sequence[object], before: list[Wire], *, constructed: bool) -> None:
+    def _return(
+        self, value: object, known: Sequence[object], before: list[Wire], encode: Callable[[object, Encoder], Wire]
+    ) -> None:
         encoder = Encoder(self._encode_opaque, known)
         try:
             with _Deep(*self._limits):
                 updates = self._updates(encoder, before)
-                by_handle = constructed and self._is_own_instance(value)
-                self._reply(["returned", self._handle(value) if by_handle else encoder.encode(value), updates])
+                self._reply(["returned", encode(value, encoder), updates])
         except ChannelClosedError:
             raise
         except Exception as error:  # noqa: BLE001 - recorded: the tester raises it
             self._reply(["raised", describe(error, self._files) | {"unsendable": True}, []])
+
+    def _result(self, operation: str, subject: object, value: object, encoder: Encoder) -> Wire:
+        """Encode what an operation gave."""
+        if operation == "call" and isinstance(subject, type) and self._is_own_instance(value):
+            return self._handle(value)
+        if operation == "getattr" and issubclass(type(value), type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+            return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
+        return encoder.encode(value)
 
     def _is_own_instance(self, value: object) -> bool:
         """Whether a value is an instance of a class of the program that a test may ask for more than its content."""
@@ -220,7 +178,10 @@ class Candidate:
     def _arguments(self, error: BaseException) -> dict[str, Wire]:
         """The arguments and attributes of an exception, where they can be sent."""
         found: dict[str, Wire] = {}
-        for name, content in (("args", error.args), ("attributes", dict(error.__dict__))):
+        contents: dict[str, object] = {"args": error.args, "attributes": dict(error.__dict__)}
+        if isinstance(error, BaseExceptionGroup):
+            del contents["args"]  # its members are sent as exceptions
+        for name, content in contents.items():
             try:
                 wire = Encoder(self._encode_opaque).encode(content)
                 if len(json.dumps(wire)) <= _ATTRIBUTES:
@@ -228,6 +189,13 @@ class Candidate:
             except (NotPlainError, RecursionError, MemoryError, ValueError):
                 continue  # the exception is raised all the same, with its text
         return found
+
+    def _links(self, error: BaseException) -> dict[str, Any]:
+        """The exceptions that hang on an exception, where there is room for them."""
+        try:
+            return links(error, lambda each: describe(each, self._files) | self._arguments(each))
+        except (RecursionError, MemoryError):
+            return {}
 
     def _snapshot(self, known: Sequence[object]) -> list[Wire]:
         if not known:
@@ -258,11 +226,16 @@ class Candidate:
             return ["value", self._handle(value)]
 
     def _encode_opaque(self, value: object) -> Wire:
-        if isinstance(value, Given):
-            return ["cb", value._number]
-        if isinstance(value, enum.Enum) and _is_enumerated_plainly(value):
+        kind = type(value)  # by this: `isinstance` asks the value too
+        if issubclass(kind, Given):
+            return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
+        if kind is types.FunctionType and id(value) in self._given_functions:
+            return ["cb", self._given_functions[id(value)]]
+        if issubclass(kind, enum.Enum) and _is_enumerated_plainly(value):
             return self._enumerated(value)
-        if isinstance(value, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
+        if kind is memoryview:
+            return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
+        if issubclass(kind, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             return self._handle(value) if id(value) in self._handle_numbers else None
         return self._handle(value)
 
@@ -285,8 +258,7 @@ class Candidate:
         if wire[0] == "h":
             return self._handles[wire[1]]
         if wire[0] == "cb":
-            _, number, kind = wire
-            return self._given.setdefault(number, class_of(kind)(self, number))
+            return self._thing_given(*wire[1:])
         if wire[0] == "nt":
             return self._tuple_class(wire[1], tuple(wire[2]))._make
         if wire[0] == "en":
@@ -296,6 +268,16 @@ class Candidate:
         if wire[0] == "xi":
             return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
         return _find_global(wire[1], wire[2])
+
+    def _thing_given(self, number: int, kind: str, description: Wire = None) -> object:
+        """A thing of the tests, by its number; the same whenever it is given."""
+        if number not in self._given:
+            if description is None:
+                self._given[number] = class_of(kind)(self, number)
+            else:
+                function = self._given[number] = function_of(self, number, Decoder(_refuse).decode(description))
+                self._given_functions[id(function)] = number
+        return self._given[number]
 
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> type[Any]:
         own = self._namespace.get(name)
@@ -314,7 +296,14 @@ class Candidate:
         encoder = Encoder(self._encode_opaque)
         with _Deep(*self._limits):
             keywords = [[name, encoder.encode(value)] for name, value in kwargs.items()]
-            self._reply(["callback", operation, number, encoder.items(args), keywords])
+            request = ["callback", operation, number, encoder.items(args), keywords]
+        with self._turn:
+            with _Deep(*self._limits):
+                self._reply(request)
+            return self._outcome()
+
+    def _outcome(self) -> object:
+        """Wait for what came of a request to the tester, and meanwhile answer its own."""
         while True:
             message = self._receive()
             if message[0] == "result":
@@ -333,6 +322,10 @@ _ENUMERATED: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str._
 def _is_enumerated_plainly(value: object) -> bool:
     """Whether a member of an enumeration is a number or text too; flags, whose members combine, are only that."""
     return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
+
+
+def _refuse(wire: Wire) -> NoReturn:
+    raise ValueError(f"no plain data: {wire!r}")
 
 
 def _find_global(module: str, qualified_name: str) -> object:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
+
+from .signatures import annotations_of_parts, signature_of_parts
 
 
 class Caller(Protocol):
@@ -93,3 +95,23 @@ def _special(name: str) -> Callable[..., object]:
         return self._caller.call_back(name, self._number, plain + padding, {})
 
     return method
+
+
+def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Callable[..., object]:
+    """Make a function that stands for one that a test file defines.
+
+    Args:
+        caller: Has the tester call it.
+        number: Its number.
+        description: Its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
+    """
+    name, qualified_name, documentation, parts = description
+
+    def given(*args: object, **kwargs: object) -> object:
+        return caller.call_back("call", number, args, kwargs)
+
+    given.__name__, given.__qualname__, given.__doc__, given.__module__ = name, qualified_name, documentation, "tests"
+    if parts is not None:
+        given.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
+        given.__annotations__ = annotations_of_parts(*parts)
+    return given

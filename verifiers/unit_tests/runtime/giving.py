@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import io
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
+from .codec import Encoder, NotPlainError, Wire
 from .given import PROTOCOLS
+from .signatures import signature_parts
+
+_DOCUMENTATION = 8000
+"""Characters of a function's documentation that the program sees."""
 
 
 def kind_of(value: object) -> str | None:
@@ -24,6 +30,21 @@ def kind_of(value: object) -> str | None:
         protocols = (name for name in PROTOCOLS if hasattr(type(value), f"__{name}__"))
         return "+".join(("callable" if callable(value) else "object", *protocols))
     return "function" if callable(value) else None
+
+
+def description_of(value: object) -> list[Wire]:
+    """What the program sees of a function that a test file defines, for `given.function_of`; nothing of anything else."""
+    if not isinstance(value, types.FunctionType | types.MethodType):
+        return []
+    names = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
+    try:
+        return [_plain([*names, signature_parts(value)])]
+    except (NotPlainError, TypeError, ValueError, RecursionError):
+        return [_plain([*names, None])]
+
+
+def _plain(value: object) -> Wire:
+    return Encoder(lambda _: None).encode(value)
 
 
 def _is_of_the_tests(value: object) -> bool:

@@ -79,13 +79,14 @@ class MirroringSession(Session):
 
     def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
-        if self._busy:
-            return super().request(operation, subject, *args, **kwargs)
-        self._apart(self._push)
-        try:
-            return super().request(operation, subject, *args, **kwargs)
-        finally:
-            self._apart(self._pull)
+        with self._turns:
+            if self._busy:
+                return super().request(operation, subject, *args, **kwargs)
+            self._apart(self._push)
+            try:
+                return super().request(operation, subject, *args, **kwargs)
+            finally:
+                self._apart(self._pull)
 
     def _apart(self, action: Callable[[], None]) -> None:
         """Do something that a test has not asked for, and which fails only where the program is not as it should be."""
@@ -110,7 +111,8 @@ class MirroringSession(Session):
     def _seed(self, seed: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Seed both generators: a test does it so that the program's numbers are known."""
         seed(*args, **kwargs)
-        self._apart(lambda: self._module("random").seed(*args, **kwargs))  # type: ignore[operator]  # a function there
+        with self._turns:
+            self._apart(lambda: self._module("random").seed(*args, **kwargs))  # type: ignore[operator]  # a function there
 
     def _push(self) -> None:
         for name, before in self._watched.items():

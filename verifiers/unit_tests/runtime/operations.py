@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .signatures import signature_parts
+
 _runner: Any = None
 
 
@@ -36,18 +38,6 @@ def _exception(kind: type[BaseException] | None, args: tuple[object, ...]) -> Ba
 
 def _import(_: object, name: str) -> object:
     return importlib.import_module(name)
-
-
-def _signature(function: Callable[..., object]) -> object:
-    """Name, kind, default and annotation of each parameter, and the annotation of the result; lists of one, or of none."""
-    inspect = importlib.import_module("inspect")
-    signature = inspect.signature(function)
-
-    def given(value: object) -> list[object]:
-        return [] if value is inspect.Parameter.empty else [value]
-
-    parameters = [[p.name, int(p.kind), given(p.default), given(p.annotation)] for p in signature.parameters.values()]
-    return [parameters, given(signature.return_annotation)]
 
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
@@ -88,7 +78,7 @@ OPERATIONS: dict[str, Callable[..., object]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "import": _import,
-    "signature": _signature,
+    "signature": signature_parts,
     "fields": lambda kind: [field.name for field in dataclasses.fields(kind)],
     **{kind.__name__: kind for kind in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)},
     **{kind.__name__: kind for kind in (reversed, divmod, math.trunc, math.floor, math.ceil, dir)},

@@ -82,8 +82,22 @@ class ExceptionInfo(Generic[_Error]):
         return True
 
 
+def _require_exception_classes(expected: object) -> None:
+    """Check that this is an exception class, or a tuple of such.
+
+    Raises:
+        TypeError: If it is not.
+    """
+    if isinstance(expected, tuple):
+        for kind in expected:
+            _require_exception_classes(kind)
+    elif not (issubclass(type(expected), type) and issubclass(expected, BaseException)):  # type: ignore[arg-type]  # it is a class
+        raise TypeError(f"an exception class is expected, got a {type(expected).__name__}")
+
+
 class _Raises(Generic[_Error]):
     def __init__(self, expected: type[_Error] | tuple[type[_Error], ...], match: str | re.Pattern[str] | None) -> None:
+        _require_exception_classes(expected)
         self._expected = expected
         self._match = match
         self._info: ExceptionInfo[_Error] = ExceptionInfo()

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import opcode
 import types
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NoReturn, Protocol, Self
 
 from .pytest_subset import UnsupportedTestError
+from .signatures import signature_of_parts
 from .typeinfo import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 
 _ONLY_PLAIN = (
@@ -167,10 +167,11 @@ class _Everything(Remote):
         return made
 
     def __len__(self) -> int:
+        changes = self._remote_session.changes
         size = self._remote_session.request("len", self)
         if type(size) is not int:
             raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not a int")
-        _hold_to_size(self, size)
+        _hold_to_size(self, size, changes)
         return size
 
     def __getitem__(self, key: object) -> object:
@@ -184,10 +185,11 @@ class _Everything(Remote):
             raise
 
     def __next__(self) -> object:
+        changes = self._remote_session.changes
         try:
             item = self._remote_session.request("next", self)
         except StopIteration:
-            _hold_to_size(self, 0)
+            _hold_to_size(self, 0, changes)
             raise
         self._remote_session.changes += 1
         return item
@@ -254,7 +256,7 @@ def _counted(remote: Remote, iterator: Remote) -> Iterator[object]:
         yield item
         count += 1
     if changes == session.changes:
-        _hold_to_size(remote, count)
+        _hold_to_size(remote, count, changes)
         len(remote)  # type: ignore[arg-type]  # its class has __len__
 
 
@@ -264,15 +266,22 @@ def _known_size(remote: Remote) -> int | None:
     return size if changes == remote._remote_session.changes and not remote._remote_operators_tested else None
 
 
-def _hold_to_size(remote: Remote, size: int) -> None:
+def _hold_to_size(remote: Remote, size: int, changes: int) -> None:
     """Raise if a result is found to hold so many items and held others before, with nothing in between to change it.
 
     Or one that says to be as long as expected, and ends before a first item is compared, would pass for right.
+
+    Args:
+        remote: The result.
+        size: How many it holds.
+        changes: The session's, before it was asked; another thread of the test may have changed the result since.
     """
+    if changes != remote._remote_session.changes:
+        return
     known = _known_size(remote)
     if known not in (None, size):
         raise TypeError(f"a {remote._remote_type_name} that nothing has changed held {known} items, and now {size}")
-    object.__setattr__(remote, "_remote_size", (size, remote._remote_session.changes))
+    object.__setattr__(remote, "_remote_size", (size, changes))
 
 
 def _leave(
@@ -435,21 +444,27 @@ def _rebuilt_fields(remote: Remote) -> object:
 
 
 def _rebuilt_signature(remote: Remote) -> object:
-    inspect = importlib.import_module("inspect")
-    parts, returned = remote._remote_session.request("signature", remote)
-    parameters = [
-        inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
-        for name, kind, default, annotation in parts
-    ]
-    return inspect.Signature(parameters, **_given("return_annotation", returned))
+    return signature_of_parts(*remote._remote_session.request("signature", remote))
 
 
-def _given(name: str, value: list[object]) -> dict[str, object]:
-    """A keyword argument of this name, or none."""
-    return {name: value[0]} if value else {}
+def _rebuilt_bases(name: str) -> Callable[[Remote], object]:
+    """What gives a base, or a tuple of bases, with `object` itself among them: it crosses as a handle elsewhere."""
+
+    def rebuilt(remote: Remote) -> object:
+        found = remote._remote_session.request("getattr", remote, name)
+        return tuple(map(_object_itself, found)) if isinstance(found, tuple) else _object_itself(found)
+
+    return rebuilt
+
+
+def _object_itself(kind: object) -> object:
+    """The class `object` for what has no bases, as it alone has none."""
+    without = isinstance(kind, Remote) and kind._remote_session.request("getattr", kind, "__bases__") == ()
+    return object if without else kind
 
 
 _REBUILT: dict[str, Callable[[Remote], object]] = {
+    **{name: _rebuilt_bases(name) for name in ("__base__", "__bases__", "__mro__")},
     "__dataclass_fields__": _rebuilt_fields,
     "__signature__": _rebuilt_signature,
 }

@@ -25,6 +25,7 @@ from typing import Any
 from . import candidate, devices, syscalls, tester
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
+from .idleness import Idleness
 from .jail import Jail, raise_stack_limit
 from .limits import Limits
 from .rehearsal import rehearse, trials
@@ -43,8 +44,6 @@ _NULL = _FIRST_OWN - 1
 _RECURSION_LIMIT = 1000 + 20
 """What a script has, and what the candidate's own frames below it take."""
 _TICK_S = 0.25
-_IDLE_SHARE = 0.004
-"""A tick in which candidate and tester together had less than this share of a CPU counts as idle."""
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 _MAX_REQUEST = 4096
 _MAX_DESCRIPTORS = 8
@@ -206,7 +205,7 @@ class Server:
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
-        idle, spent, last = 0.0, 0.0, start
+        idleness, spent, last = Idleness(), 0.0, start
         while True:
             left = limits.cpu_s - spent
             ready = dict(watch.poll(1000 * min(_TICK_S, max(left, 0.01))))
@@ -216,11 +215,11 @@ class Server:
                 raise ParentGoneError
             now = time.monotonic()
             clocks = [child.clock() for child in children]
-            idle += now - last if sum(clocks) - spent < _IDLE_SHARE * (now - last) else 0.0
+            idleness.add(now - last, sum(clocks) - spent)
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:
                 return "cpu"
-            if idle >= limits.idle_s:
+            if idleness.seconds >= limits.idle_s:
                 return "idle"
             if now - start >= limits.wall_s:
                 return "wall"

@@ -6,26 +6,24 @@ failure of the program, before another line of the tests runs.
 
 from __future__ import annotations
 
-import builtins
 import enum
 import importlib
 import json
 import sys
+import threading
 import types
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
-from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
-from .giving import kind_of, operate
+from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from .exceptions import Exceptions, tidy
+from .giving import description_of, kind_of, operate
 from .remote import Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
 from .report import MAX_TEXT, Report, classify, described, finding, text_of
+from .turns import Turns
 from .typeinfo import FUNCTION
 
-_STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
-"""Raised for real, these could end a loop of the test early and so pass it."""
-_STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
-"""Operations that end by one of them."""
 _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
 """Bytes of an answer that could nest so deeply, or take so much more when it is sent back, that it can't cross again."""
 _LOOKS = """
@@ -35,11 +33,6 @@ _LOOKING = frozenset(_LOOKS.split())
 """Operations by which no object changes, except for an iterator."""
 _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
-_EXCEPTIONS = {
-    name: kind
-    for name, kind in vars(builtins).items()
-    if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, BaseExceptionGroup)
-}
 
 
 class Session:
@@ -55,10 +48,14 @@ class Session:
         self._given_numbers: dict[int, int] = {}
         self._remotes: dict[int, Remote] = {}
         self._resolved: dict[str, Wire] = {}
-        self._new: set[int] = set()
+        self._new: dict[int, set[int]] = {}
+        """By the thread that asked, the handles met for the first time in its last answer."""
         self._enumerations: dict[str, Any] = {}
         self._class_numbers: dict[type[Any], object] = {}
-        self._exceptions: dict[str, type[BaseException]] = {}
+        self._exception_numbers: dict[type[BaseException], object] = {}
+        """Handles of the program's classes of which classes here are the copies."""
+        self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
+        self._turns = Turns(report)
         self._has_asked = False
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
@@ -71,7 +68,7 @@ class Session:
         if message[0] == "loaded":
             return
         try:
-            phase, error = str(message[1]), _tidy(message[2])
+            phase, error = str(message[1]), tidy(message[2])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
@@ -95,8 +92,9 @@ class Session:
         """Ask what global names of one of the program's modules are; the main one by default."""
         if not names:
             return {}
-        self._send(["resolve", module, names, []])
-        answers = self._receive()
+        with self._turns:
+            self._send(["resolve", module, names, []])
+            answers = self._receive()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
         found = dict(zip(names, answers, strict=True))
@@ -108,8 +106,9 @@ class Session:
         """Turn an answer of `resolve` into a value."""
         try:
             if answer[0] == "exception":
-                return self._exception_class(answer[1])
-            value = Decoder(self.decode_special).decode(answer[1])
+                return self._exceptions.named(answer[1])
+            with self._turns:
+                value = Decoder(self.decode_special).decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         if class_tested and isinstance(value, Remote):
@@ -131,6 +130,12 @@ class Session:
 
     def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
+        with self._turns:
+            return self._exchange(operation, subject, args, kwargs)
+
+    def _exchange(
+        self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> object:
         encoder = Encoder(self._encode_opaque)
         try:
             named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
@@ -159,10 +164,10 @@ class Session:
 
     def is_new(self, remote: Remote) -> bool:
         """Whether the object was met for the first time in the last answer."""
-        return remote._remote_number in self._new
+        return remote._remote_number in self._new.get(threading.get_ident(), ())
 
     def _finish(self, reply: Wire, known: list[object], operation: str) -> object:
-        self._new.clear()
+        self._new[threading.get_ident()] = set()
         try:
             kind, body, updates = reply
             decoder = Decoder(self.decode_special, known)
@@ -170,7 +175,7 @@ class Session:
                 decoder.refill(known[number], wire)
             if kind == "returned":
                 return decoder.decode(body)
-            raised = self._exception(_tidy(body), operation)
+            raised = self._exceptions.raised(tidy(body), operation)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         raise raised
@@ -201,6 +206,8 @@ class Session:
             return self._given[wire[1]]
         if wire[0] == "nt":
             return named_tuple(str(wire[1]), tuple(map(str, wire[2])))._make
+        if wire[0] == "xc":
+            return self._class_of_exceptions(wire)
         if wire[0] == "en":
             return self._enumeration(wire)[str(wire[6])]
         raise ValueError(f"no such tag: {wire[0]!r}")
@@ -211,7 +218,7 @@ class Session:
             raise TypeError("a handle is a number")
         remote = self._remotes.get(number)
         if remote is None:
-            self._new.add(number)
+            self._new.setdefault(threading.get_ident(), set()).add(number)
             remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
         else:
             # What a function returns is judged, and must not be its own judge, even if a test has made it.
@@ -238,6 +245,13 @@ class Session:
             self._class_numbers[made] = number
         return self._enumerations[key]
 
+    def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
+        """An exception class that is an attribute of something."""
+        _, number, description = wire
+        kind = self._exceptions.named(description)
+        self._exception_numbers[kind] = number
+        return kind
+
     def number_of_class(self, kind: type[Any]) -> object:
         """The handle of the program's class of which a class here is the copy, None if it is none."""
         return self._class_numbers.get(kind)
@@ -252,13 +266,17 @@ class Session:
         if id(value) in self._coroutines:
             return ["h", self._coroutines[id(value)][1]._remote_number]
         if isinstance(value, type) and issubclass(value, BaseException):
+            if value in self._exception_numbers:
+                return ["h", self._exception_numbers[value]]
             return ["x", *_name_and_bases(value)]
         if isinstance(value, BaseException):
             return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
+        if type(value) is memoryview and value.readonly:  # what is written into another is not copied back
+            return wire_of_view(value)
         if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
             return ["g", value.__module__, value.__qualname__]
         kind = kind_of(value)
-        return None if kind is None else ["cb", self._number_of(value), kind]
+        return None if kind is None else ["cb", self._number_of(value), kind, *description_of(value)]
 
     def _number_of(self, value: object) -> int:
         number = self._given_numbers.get(id(value))
@@ -273,39 +291,6 @@ class Session:
         return (
             ["h", remote._remote_number] if isinstance(remote, Remote) else Encoder(self._encode_opaque).encode(remote)
         )
-
-    def _exception(self, error: dict[str, Any], operation: str) -> BaseException:
-        kind = self._exception_class(error["class"])
-        if kind is _STOPS.get(operation):
-            raised = kind()
-        elif issubclass(kind, _STOPPING):
-            raised = RuntimeError(f"the program raised {error['type']}")
-        else:
-            raised = self._like(kind, error)
-        raised.__dict__["candidate_error"] = error
-        return raised
-
-    def _like(self, kind: type[BaseException], error: Mapping[str, Any]) -> BaseException:
-        """An exception of a class with the text, arguments and attributes of another."""
-        args = (error["message"],)
-        if error["args"] is not None:
-            args = tuple(Decoder(self.decode_special).decode(error["args"]))
-        raised = _constructed(kind, args) if kind.__module__ == "builtins" else kind.__new__(kind)
-        raised.args = args
-        if error["attributes"] is not None:
-            raised.__dict__.update(Decoder(self.decode_special).decode(error["attributes"]))
-        return raised
-
-    def _exception_class(self, description: Wire) -> type[BaseException]:
-        """An exception class as `describe_class` says: a builtin by its name, or one of the same name with such bases."""
-        if isinstance(description, str):
-            return _EXCEPTIONS.get(description, Exception)
-        key = json.dumps(description)
-        if key not in self._exceptions:
-            name, bases = description
-            kinds = tuple(dict.fromkeys(map(self._exception_class, bases))) or (Exception,)
-            self._exceptions[key] = type(str(name), kinds, {"__str__": _text})
-        return self._exceptions[key]
 
     def _send(self, message: Wire) -> None:
         try:
@@ -344,20 +329,6 @@ def _class_of(handle: Wire) -> type[Remote]:
     return proxy_class(*info)
 
 
-def _constructed(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
-    """Make a builtin exception by its constructor, which sets what is no argument (`errno`), where that takes these."""
-    try:
-        return kind(*args)
-    except TypeError:
-        return kind.__new__(kind)
-
-
-def _text(error: BaseException) -> str:
-    """The text of an exception class of the program's own; one that a test makes has the usual one."""
-    theirs = error.__dict__.get("candidate_error")
-    return BaseException.__str__(error) if theirs is None else theirs["message"]
-
-
 def _name_and_bases(kind: type[BaseException]) -> tuple[str, list[str]]:
     return kind.__name__, [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
 
@@ -365,21 +336,3 @@ def _name_and_bases(kind: type[BaseException]) -> tuple[str, list[str]]:
 def _is_standard(value: type | types.BuiltinFunctionType) -> bool:
     module = value.__module__ or ""
     return module.partition(".")[0] in sys.stdlib_module_names and "<" not in value.__qualname__
-
-
-def _tidy(error: Any) -> dict[str, Any]:
-    """Keep what the candidate's description of an exception should hold, in the types it should have."""
-    line, number, file = error.get("line"), error.get("errno"), error.get("file")
-    return {
-        "type": str(error["type"])[:MAX_TEXT],
-        "bases": [str(name) for name in error["bases"]][:20],
-        "message": str(error["message"])[:MAX_TEXT],
-        "file": file[:MAX_TEXT] if type(file) is str else None,
-        "line": line if type(line) is int else None,
-        "forbidden": error.get("forbidden") is True,
-        "errno": number if type(number) is int else None,
-        "unsendable": error.get("unsendable") is True,
-        "class": error["class"],
-        "args": error.get("args"),
-        "attributes": error.get("attributes"),
-    }

@@ -1,0 +1,415 @@
+"""The code blocks of a completion: fenced ones, those that tags or LaTeX mark, and what a fence of the prompt holds."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+# Completions are hostile too, and are read in the caller's process: no pattern may try a text in more than a few ways.
+_TAG = r"(?:</?[A-Za-z|｜][^<>\n`]{0,64}+>|\[/?[A-Z]{3,12}\])"
+_FENCE = re.compile(rf"^[ \t]*+(?:{_TAG}[ \t]*+)*+(`{{3,}}+|~{{3,}}+)[ \t]*+([^\n`]*+)$")
+_TAGS = re.compile(rf"(?:[ \t]*+{_TAG})*+[ \t]*+")
+_CLOSING_TAGS = re.compile(r"(?:[ \t]*+(?:</[^<>\n]{1,64}+>|\[/[A-Z]{3,12}\]))++[ \t]*+")
+_FENCE_AFTER_TEXT = re.compile(r"^[^`]*+(?<![`'\"])(`{3,}+)[ \t]*+((?:python|py)[\d.]*+)[ \t]*+$", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t]++(?=\S)")
+_QUOTED = re.compile(r"(?: {0,3}>(?!>>(?: |$)) ?)++")
+_QUOTED_FENCE = re.compile(r"(?: {0,3}>(?!>>(?: |$)) ?)++ {0,3}(?:```|~~~)")
+_FENCE_INDENT = 3
+"""Spaces by which a fence may be indented beyond the text around it."""
+_STRINGS = re.compile(r"\\.|'''|\"\"\"|['\"#]")
+_PYTHON = re.compile(r"(?:i?python|py)[\d.]*")
+_LANGUAGE = re.compile(r"[\s{.]*+(?:lang(?:uage)?[-=:])?\"?([\w+#.-]*)", re.IGNORECASE)
+
+_CODE = re.compile(
+    r"(?:[ ]{2,}+|\t)(?![-*+>] |\d+[.)] )\S|(?:async def|def|class) \w+[(:]|import [\w., ]+$|from [\w.]+ import |@\w"
+    r"|[rR]?(?:\"\"\"|''')"
+)
+"""How a completion begins that is code from its first line on."""
+_STATEMENT = re.compile(
+    r"\w+(?:[.,] ?\w+)*+ ?[-+*/]?= ?\S|(?:print|input)\(|(?:for \w.* in|while|if|with) .*:$|try:$|return\b|#!"
+)
+"""How one may begin that is: prose can begin like some of these."""
+_PROSE = re.compile(
+    r"[A-Z][\w'’]*+(?! (?:if|and|or|in|for|not|else) ),?(?: [`\w][\w'’`-]*+){2}"
+    r"|[A-Z][\w'’]*+(?: \w[\w'’-]*+)*+:$|\*\*[A-Z][^*]*+\*\*"
+)
+"""How a line begins that is prose: three words in a row, a heading in bold, or words before a colon."""
+
+_THOUGHT = re.compile(
+    # What stands next to a quote or a backslash is part of a program's string.
+    r"(?<![\"'`\\])"
+    r"(?:</(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>|\[/THINK\]|◁/think▷"
+    r"|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>)"
+    r"(?![\"'\\]|`(?!``))"
+)
+"""What ends a model's thoughts."""
+_TURN_END = re.compile(r"(?:<\|[^<>|\n]{1,40}+\|>|<｜[^<>\n]{1,40}+>|</s>|<eos>|<end_of_turn>|<turn\|>)$")
+_TURN_END_LENGTH = 44
+
+_MARK = re.compile(
+    r"^[ \t]*+(?:<(?P<tag>pre|code|python|program|solution|answer|final_answer)(?P<attributes>\s[^<>\n]{0,200}+)?>"
+    r"|\[(?P<label>PYTHON|CODE|ANSWER|SOLUTION)\]"
+    r"|\\begin\{(?P<environment>lstlisting|minted|[vV]erbatim)\}(?P<options>(?:\[[^\]\n]{0,200}+\]|\{[^}\n]{0,40}+\})*+))",
+    re.MULTILINE,
+)
+_MARK_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of code."""
+
+    info: str
+    """What follows the opening fence."""
+    content: str
+    before: str = ""
+    """The last line before the block that is not empty."""
+    closed: bool = True
+    """Whether it ends with a fence, not with the text or at the beginning of another block."""
+
+    @property
+    def language(self) -> str:
+        """The first word of the info string, in small letters: `python` in `Python {.x}`, `{.python}` and `language-python`."""
+        found = _LANGUAGE.match(self.info)
+        return found[1].lower() if found else ""
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the block is labelled as Python."""
+        return _PYTHON.fullmatch(self.language) is not None
+
+    @property
+    def is_session(self) -> bool:
+        """Whether the block shows an interactive session."""
+        return self.content.lstrip().startswith(">>> ")
+
+
+def answer_of(completion: str) -> str:
+    """A completion without what comes before the last end of a thought, if a program follows it, and without end tokens."""
+    return _without_thoughts(_without_turn_end(completion.replace("\r\n", "\n")))
+
+
+def code_blocks(text: str) -> list[Block]:
+    """The blocks out of which a program is taken, in their order; none where the text has none.
+
+    A text that begins with code goes on inside a fence of the prompt: it is one block, up to a fence without a label, a
+    closing tag, or prose. Blocks that tags or LaTeX mark count where nothing is fenced.
+    """
+    if inside := _continued(text):
+        return [inside]
+    return fenced_blocks(text) or list(_marked(text))
+
+
+def _without_turn_end(text: str) -> str:
+    """A text without the tokens at its end that end a model's turn."""
+    end = len(text)
+    while True:
+        trimmed = end
+        while trimmed and text[trimmed - 1].isspace():
+            trimmed -= 1
+        found = _TURN_END.search(text, max(0, trimmed - _TURN_END_LENGTH), trimmed)
+        if not found:
+            return text[:end]
+        end = found.start()
+
+
+def fenced_blocks(text: str) -> list[Block]:
+    """The fenced code blocks of a text, without the indentation of their fences; an unclosed last one counts.
+
+    A fence may be indented by three spaces, and in a list item by three more than the item's text. It may follow tags, an
+    item's mark, and if it is labelled as Python and nothing else, any text. What closes a block is a fence without a label,
+    at the end of a line of Python too, and tags may follow; fences in pairs within a Python string close nothing. A block
+    that goes on until a fence with a label was cut off there. A quotation's marks are removed, and blocks of Markdown count as
+    the blocks that they hold.
+    """
+    blocks = []
+    for block in _fenced(text):
+        inner = (
+            [part for part in _fenced(block.content) if _filled(part)] if block.language in ("markdown", "md") else []
+        )
+        blocks += inner or ([block] if _filled(block) else [])
+    return blocks
+
+
+def _filled(block: Block) -> bool:
+    return block.closed or bool(block.content.strip())
+
+
+def _without_thoughts(text: str) -> str:
+    """What follows the last end of a thought, where it holds a program; else the whole text."""
+    end = max((found.end() for found in _THOUGHT.finditer(text)), default=0)
+    answer = text[end:]
+    if not end or not answer.strip():
+        return text
+    first = _first_line(answer)
+    # Code without an opening fence begins on a line of its own: else a program's string may be taken for the end of a thought.
+    begins = answer.lstrip(" \t").startswith("\n")
+    continues = begins and first[0].isspace() and _begins_with_code(first) and _continued(answer) is not None
+    if continues or not _open_at_start(answer):
+        blocks = code_blocks(answer)
+        if any(map(_may_be_python, blocks)) or (blocks and not any(map(_may_be_python, code_blocks(text)))):
+            return answer
+    if not begins or _begins_with_code(_first_line(text)) or any(map(_FENCE.match, answer.split("\n"))):
+        return text
+    return answer if _begins_with_code(first) or _STATEMENT.match(first) or not code_blocks(text) else text
+
+
+def _may_be_python(block: Block) -> bool:
+    return block.is_python or not block.language or ".py" in block.info
+
+
+def _open_at_start(text: str) -> bool:
+    """Whether a text seems to begin within a block: its first fence has no label, and has none to close it."""
+    blocks = _fenced(text)
+    return bool(blocks) and not blocks[0].info and not all(block.closed for block in blocks)
+
+
+def _continued(text: str) -> Block | None:
+    """The code that a text begins with, if it does: then a fence without info closes the prompt's."""
+    first = _first_line(text)
+    surely = _begins_with_code(first)
+    if not surely:
+        # Where nothing but a fence follows, there is no other code.
+        may_be = _STATEMENT.match(first) or not any(map(_filled, _fenced(text)))
+        if not may_be or not _open_at_start(text):
+            return None
+    lines = text.split("\n")
+    # Below a whole program there may be a better one; what continues the prompt's code is the program.
+    before_prose = surely and (first[0].isspace() or not any(map(_FENCE.match, lines)))
+    strings = _Strings(lines)
+    has_fence = False
+    for number, line in enumerate(lines):
+        found = _FENCE.match(line)
+        if found and _indent(line) <= _FENCE_INDENT:
+            has_fence = True
+            if not strings.holds(number):
+                return Block("python", "\n".join(lines[:number])) if _TAGS.fullmatch(found[2]) else None
+        code = _before_fence(line, "```", strings.quote)
+        if code is not None:
+            return Block("python", "\n".join([*lines[:number], code]))
+        ends = (surely and _CLOSING_TAGS.fullmatch(line)) or (before_prose and _PROSE.match(line))
+        if ends and not strings.quote:
+            return Block("python", "\n".join(lines[:number]))
+        strings.read(line)
+    return Block("python", text) if has_fence else None
+
+
+def _begins_with_code(first: str) -> bool:
+    return _CODE.match(first) is not None and not _PROSE.match(first.strip())
+
+
+def _first_line(text: str) -> str:
+    found = re.search(r"^[ \t]*+\S.*", text, re.MULTILINE)
+    return found[0] if found else ""
+
+
+def _fenced(text: str) -> list[Block]:
+    """All fenced blocks, an empty unclosed one too."""
+    lines = text.split("\n")
+    blocks: list[Block] = []
+    before = ""
+    number = item = 0
+    while number < len(lines):
+        line = lines[number]
+        if _QUOTED_FENCE.match(line):
+            quoted = []
+            while number < len(lines) and (mark := _QUOTED.match(lines[number])):
+                quoted.append(lines[number][mark.end() :])
+                number += 1
+            blocks += _fenced("\n".join(quoted))
+        elif opening := _opening(line, before, item):
+            block, number = _Reader(opening, lines, number + 1).read()
+            blocks.append(block)
+            before = ""
+        else:
+            if line.strip():
+                before = line
+                item = _item_indent(line, item)
+            number += 1
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    fence: str
+    indent: int
+    block: Block
+
+
+def _opening(line: str, before: str, item: int) -> _Opening | None:
+    """The beginning of a block, in a text whose list item is indented so far."""
+    if _indent(line) - item > _FENCE_INDENT:
+        return None
+    mark = _ITEM.match(line)
+    start = mark.end() if mark else 0
+    found = _FENCE.match(line[start:]) or _FENCE_AFTER_TEXT.match(line)
+    if not found:
+        return None
+    info = "" if _TAGS.fullmatch(found[2]) else found[2].strip()
+    return _Opening(found[1], start or _indent(line), Block(info, "", before))
+
+
+class _Strings:
+    """Follows the strings in triple quotes of a program, line by line."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.quote = ""
+        """The quotes of the string that is open, empty if none is."""
+        self._lines = lines
+        self._held = self._checked = 0
+
+    def read(self, line: str) -> None:
+        """Go on to the line after this one."""
+        self.quote = _quote_after(line, self.quote)
+
+    def holds(self, number: int) -> bool:
+        """Whether a fence belongs to a string: fences come in pairs before its end, of which the second has no label."""
+        if self.quote and number >= self._checked:
+            self._held, self._checked = self._end(number)
+        return number < self._held
+
+    def _end(self, number: int) -> tuple[int, int]:
+        """The line up to which fences belong to the open string, 0 if they don't, and the line up to which that is so."""
+        infos = []
+        for end in range(number, len(self._lines)):
+            if found := _FENCE.match(self._lines[end]):
+                infos.append(found[2])
+            elif self.quote in self._lines[end]:
+                paired = len(infos) % 2 == 0 and all(map(_TAGS.fullmatch, infos[1::2]))
+                return (end if paired else 0), end
+        return 0, len(self._lines)
+
+
+class _Reader:
+    """Reads a block's lines."""
+
+    def __init__(self, opening: _Opening, lines: Sequence[str], start: int) -> None:
+        self._opening = opening
+        self._lines = lines
+        self._start = start
+        self._strings = _Strings(lines)
+
+    def read(self) -> tuple[Block, int]:
+        """The block, and the number of the line after it."""
+        may_be_python = self._opening.block.is_python or not self._opening.block.info
+        cut = None
+        for number in range(self._start, len(self._lines)):
+            line = self._lines[number]
+            found = self._fence(number)
+            if found and not _TAGS.fullmatch(found[2]):
+                return self._block(number if cut is None else cut, closed=False), number
+            if found:
+                return self._block(number), number + 1
+            if may_be_python:
+                code = _before_fence(line, self._opening.fence, self._strings.quote)
+                if code is not None:
+                    return self._block(number, code), number + 1
+                if cut is None and not self._strings.quote and _CLOSING_TAGS.fullmatch(line):
+                    cut = number
+                self._strings.read(line)
+        end = len(self._lines)
+        return self._block(end if cut is None else cut, closed=False), end
+
+    def _fence(self, number: int) -> re.Match[str] | None:
+        """The fence that a line is, if it is not part of the block."""
+        found = _FENCE.match(self._lines[number])
+        if not found or _indent(self._lines[number]) - self._opening.indent > _FENCE_INDENT:
+            return None
+        return found if found[1].startswith(self._opening.fence) and not self._strings.holds(number) else None
+
+    def _block(self, end: int, *last: str, closed: bool = True) -> Block:
+        content = _dedented([*self._lines[self._start : end], *last], self._opening.indent)
+        return replace(self._opening.block, content=content, closed=closed)
+
+
+def _quote_after(line: str, quote: str) -> str:
+    """The triple quote of the string that is open after a line of Python, empty if none is."""
+    if quote not in line or ("'''" not in line and '"""' not in line):
+        return quote
+    quote = _open_string(line, quote)
+    return quote if len(quote) == 3 else ""
+
+
+def _open_string(line: str, quote: str) -> str:
+    """The quote of the string that is open at the end of a piece of a line."""
+    for token in _STRINGS.findall(line):
+        if quote:
+            # Within '...' three quotes are its end, and an empty string.
+            quote = "" if token.startswith(quote) else quote
+        elif token == "#":
+            break
+        elif token[0] in "'\"":
+            quote = token
+    return quote
+
+
+def _before_fence(line: str, fence: str, quote: str) -> str | None:
+    """What comes before the fence at the end of a line of Python, None if there is no such fence.
+
+    Args:
+        line: The line.
+        fence: The fence that opened the block.
+        quote: The triple quote of the string that is open before the line, may be empty.
+    """
+    end = line.rfind(fence) + len(fence)
+    if end < len(fence) or not _TAGS.fullmatch(line, end):
+        return None
+    code = line[:end].rstrip(fence[0])
+    return None if not code.strip() or fence in code or _open_string(code, quote) else code
+
+
+def _marked(text: str) -> Iterator[Block]:
+    """The blocks that begin, at the beginning of a line, with a tag or a LaTeX environment for code."""
+    if _begins_with_code(_first_line(text)):
+        return
+    end = 0
+    while found := _MARK.search(text, end):
+        closing = _closing(found)
+        stop = text.find(closing, found.end())
+        content, end = (text[found.end() :], len(text)) if stop < 0 else (text[found.end() : stop], stop + len(closing))
+        info = f"{found['attributes'] or ''}{found['options'] or ''}"
+        is_html = found["tag"] in ("pre", "code")
+        for _ in range(_MARK_DEPTH):
+            inner = _MARK.match(content.lstrip())
+            if not inner:
+                break
+            content = content.lstrip()[inner.end() :].rpartition(_closing(inner))[0] or content.lstrip()[inner.end() :]
+            info = f"{inner['attributes'] or ''}{inner['options'] or ''}" or info
+            is_html |= inner["tag"] in ("pre", "code")
+        if is_html and "<" not in content:
+            content = html.unescape(content)
+        if content.strip():
+            yield Block(_marked_language(info), content)
+
+
+def _closing(mark: re.Match[str]) -> str:
+    """What ends what a mark begins."""
+    if mark["tag"]:
+        return f"</{mark['tag']}>"
+    return f"[/{mark['label']}]" if mark["label"] else f"\\end{{{mark['environment']}}}"
+
+
+def _marked_language(info: str) -> str:
+    """The language that a mark's attributes or options name, empty if they name none."""
+    found = re.search(r"lang(?:uage)?[-=:][\"']?(\w++)|\{(\w++)\}", info)
+    return (found[1] or found[2]).lower() if found else ""
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def _item_indent(line: str, item: int) -> int:
+    """How far the text of the list item is indented to which a line belongs, 0 if it belongs to none."""
+    found = _ITEM.match(line)
+    return found.end() if found else item if _indent(line) >= item else 0
+
+
+def _dedented(lines: Sequence[str], indent: int) -> str:
+    """What a block holds whose fence is indented; it may be that only the fence is."""
+    first = next(filter(str.strip, lines), "")
+    if indent and _indent(first) >= indent:
+        lines = [line[min(indent, _indent(line)) :] for line in lines]
+    return "\n".join(lines)

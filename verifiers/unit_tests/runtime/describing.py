@@ -1,0 +1,154 @@
+"""What the candidate says of an exception, in plain data."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+
+from .codec import Wire
+from .jail import library_paths
+
+_TEXT = 2000
+"""Characters of an exception's text that are sent."""
+_DEEPEST, _MOST = 8, 500
+"""How far, and how many, exceptions are followed that hang on one: its causes, contexts and members."""
+
+
+def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
+
+    Args:
+        error: Any exception.
+        files: The program's paths.
+    """
+    try:
+        message = str(error)
+    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
+        message = f"<its text raised {type(second).__name__}>"
+    file, line = _place(error, files)
+    return {
+        "type": type(error).__name__,
+        "class": describe_class(type(error)),
+        "bases": [kind.__name__ for kind in type(error).__mro__ if _is_builtin(kind)],
+        "message": str.__str__(message)[:_TEXT],
+        "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
+        "forbidden": is_forbidden(error),
+        "file": file,
+        "line": line,
+    }
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether an exception says that the program tried what it may not do, or came of one that does.
+
+    A path out of bounds is absent where namespaces isolate, and denied where landlock does; here both count alike.
+    """
+    return any(map(_says_forbidden, _origins(error)))
+
+
+def _origins(error: BaseException) -> list[BaseException]:
+    """An exception and those that it replaces: its causes, its contexts, and what `URLError` holds as its reason."""
+    found = [error]
+    for each in found:
+        others = (_cause(each), _context(each), each.__dict__.get("reason"))
+        found += [other for other in others if isinstance(other, BaseException) and not _among(other, found)]
+        if len(found) > _DEEPEST:
+            break
+    return found
+
+
+def _among(error: BaseException, others: Collection[BaseException]) -> bool:
+    return any(error is other for other in others)  # not by ==, which is the program's
+
+
+def _says_forbidden(error: BaseException) -> bool:
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        path = os.path.normpath(error.filename)
+        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+    return isinstance(error, PermissionError)
+
+
+def describe_class(kind: type[BaseException]) -> Wire:
+    """Describe an exception class: a builtin by its name, another as name, bases, and where it is defined."""
+    if _is_builtin(kind):
+        return kind.__name__
+    bases = [describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)]
+    return [kind.__name__, bases, f"{kind.__module__}.{kind.__qualname__}"]
+
+
+def _is_builtin(kind: type) -> bool:
+    # Not by its module, which is any text that a class gives.
+    return getattr(builtins, kind.__name__, None) is kind
+
+
+def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
+    """The program's file and line in which it was raised, None if it was not raised there."""
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return error.filename, error.lineno
+    place: tuple[str | None, int | None] = None, None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            place = frame.f_code.co_filename, number
+    return place
+
+
+# Past properties by which a class may hide them.
+_cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
+_context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__
+_suppresses: Callable[[BaseException], bool] = BaseException.__dict__["__suppress_context__"].__get__
+_members: Callable[[BaseException], tuple[BaseException, ...]] = BaseExceptionGroup.__dict__["exceptions"].__get__
+_message: Callable[[BaseException], str] = BaseExceptionGroup.__dict__["message"].__get__
+
+
+def links(error: BaseException, describe_one: Callable[[BaseException], dict[str, Any]]) -> dict[str, Any]:
+    """Describe the exceptions that hang on one, if there are any: its cause, its context, the members of a group.
+
+    Args:
+        error: The exception.
+        describe_one: Describes one, without what hangs on it.
+
+    Returns:
+        Nothing, or its `links` and what these refer to by its place, `linked`: a list in which each has its own links, which
+        refer to earlier places.
+    """
+    if _cause(error) is _context(error) is None and not (_suppresses(error) or isinstance(error, BaseExceptionGroup)):
+        return {}
+    found = _Links(describe_one)
+    return {"links": found.begin(error), "linked": found.entries}
+
+
+class _Links:
+    def __init__(self, describe_one: Callable[[BaseException], dict[str, Any]]) -> None:
+        self._describe = describe_one
+        self.entries: list[dict[str, Any]] = []
+        self._places: dict[int, int | None] = {}
+        """By identity; None as long as what hangs on it is described, which cuts cycles."""
+
+    def begin(self, error: BaseException) -> dict[str, Any]:
+        """The links of the exception that was raised."""
+        self._places[id(error)] = None
+        return self._of(error, 1)
+
+    def _of(self, error: BaseException, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"suppress": _suppresses(error)}
+        found["context"] = self._place(_context(error), depth)
+        found["cause"] = self._place(_cause(error), depth)
+        if isinstance(error, BaseExceptionGroup):
+            found["message"] = str.__str__(_message(error))[:_TEXT]
+            found["members"] = [self._place(member, depth) for member in _members(error)]
+        return found
+
+    def _place(self, error: BaseException | None, depth: int) -> int | None:
+        """Where an exception is described; None if there is none, or too much hangs on it."""
+        if error is None or id(error) in self._places:
+            return self._places.get(id(error))
+        if depth > _DEEPEST or len(self.entries) >= _MOST:
+            return None
+        self._places[id(error)] = None
+        described = self._describe(error) | {"links": self._of(error, depth + 1)}
+        self.entries.append(described)
+        place = self._places[id(error)] = len(self.entries) - 1
+        return place

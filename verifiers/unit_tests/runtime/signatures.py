@@ -1,0 +1,50 @@
+"""Signatures of functions, in parts that can cross, and whole again on the other side."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def signature_parts(function: Callable[..., object]) -> list[object]:
+    """Name, kind, default and annotation of each parameter, and the annotation of the result; lists of one, or of none.
+
+    Raises:
+        TypeError: If this is no function.
+        ValueError: If it does not say what it takes.
+    """
+    inspect = importlib.import_module("inspect")
+    signature = inspect.signature(function)
+
+    def given(value: object) -> list[object]:
+        return [] if value is inspect.Parameter.empty else [value]
+
+    parameters = [[p.name, int(p.kind), given(p.default), given(p.annotation)] for p in signature.parameters.values()]
+    return [parameters, given(signature.return_annotation)]
+
+
+def signature_of_parts(parts: Sequence[Any], returned: list[object]) -> Any:
+    """Make an `inspect.Signature` of its parts.
+
+    Raises:
+        TypeError: If these are no parts of a signature.
+        ValueError: If they make up none.
+    """
+    inspect = importlib.import_module("inspect")
+    parameters = [
+        inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
+        for name, kind, default, annotation in parts
+    ]
+    return inspect.Signature(parameters, **_given("return_annotation", returned))
+
+
+def annotations_of_parts(parts: Sequence[Any], returned: list[object]) -> dict[str, object]:
+    """The `__annotations__` of a function with such a signature."""
+    found = {name: annotation[0] for name, _, _, annotation in parts if annotation}
+    return found | _given("return", returned)
+
+
+def _given(name: str, value: list[object]) -> dict[str, Any]:
+    """A keyword argument of this name, or none."""
+    return {name: value[0]} if value else {}
