@@ -207,6 +207,8 @@ def _first_line(text: str) -> str:
 
 def _fenced(text: str) -> list[Block]:
     """All fenced blocks, an empty unclosed one too."""
+    if "```" not in text and "~~~" not in text:
+        return []
     lines = text.split("\n")
     blocks: list[Block] = []
     before = ""
