@@ -66,7 +66,9 @@ def test_n_steps_beyond_the_end_are_whole_returns() -> None:
 @pytest.mark.parametrize(("traces", "same"), [(0.0, {"steps_ahead": 1}), (0.7, {"trace_decay": 0.7})])
 def test_the_actor_critic_is_a2c_of_one_step_and_with_traces_its_mixture(traces: float, same: dict[str, Any]) -> None:
     common = {"aggregation": "token-mean", "discount": 0.9, "entropy_coefficient": 0.0, **SEPARATE}
-    assert_same(policy_gradient_of("actor-critic", trace_decay=traces, **common), policy_gradient_of("a2c", **same, **common))
+    assert_same(
+        policy_gradient_of("actor-critic", trace_decay=traces, **common), policy_gradient_of("a2c", **same, **common)
+    )
 
 
 def test_dr_grpo_is_unscaled_grpo_summed_over_tokens_and_divided_by_a_constant() -> None:
