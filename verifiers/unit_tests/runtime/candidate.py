@@ -31,6 +31,7 @@ from .describing import describe, describe_class, is_forbidden, links
 from .given import Given, class_of, function_of
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
+from .sharing import Copies, CopyingWriter, Table, Writer
 from .typeinfo import describe_type_of
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
@@ -84,6 +85,8 @@ class Candidate:
         """Numbers of functions by their ids, which are kept alive by `_given`."""
         self._turn = threading.RLock()
         """Of the program's threads, one at a time may have the tester do something."""
+        self._shared = Table(self._encode_opaque, self._decode_special, first=1)
+        self._copies = Copies(self._encode_opaque, self._decode_special)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._limits = (sys.getrecursionlimit, sys.setrecursionlimit)
 
@@ -118,48 +121,48 @@ class Candidate:
         self._channel.send(message)
 
     def _answer(self, request: Wire) -> None:
-        operation, target, arguments, keywords = request
+        operation, target, arguments, *rest = request
         if operation == "resolve":
-            self._reply([self._resolve(target, name) for name in arguments])
+            writer = self._shared.writer()
+            self._send_with(writer, [[self._resolve(writer, target, name) for name in arguments]])
             return
-        decoder = Decoder(self._decode_special)
-        known, before = decoder.objects, []
+        keywords, contents, dropped = rest
+        crossing = self._copies if contents is None else self._shared
         try:
             with _Deep(*self._limits):
-                subject = self._namespace.get(target) if isinstance(target, str) else decoder.decode(target)
-                args = [decoder.decode(item) for item in arguments]
-                kwargs = {name: decoder.decode(item) for name, item in keywords}
-                before = self._snapshot(known)
+                crossing.apply(contents)
+                crossing.forget(dropped)
+                decode = crossing.reader().decode
+                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+                args = [decode(item) for item in arguments]
+                kwargs = {name: decode(item) for name, item in keywords}
             value = OPERATIONS[operation](subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
-            self._raise(error, known, before)
+            self._send_answer(crossing, functools.partial(self._raised, error))
         else:
-            self._return(value, known, before, functools.partial(self._result, operation, subject))
+            self._send_answer(crossing, lambda writer: ["returned", self._result(operation, subject, value, writer)])
 
-    def _raise(self, error: BaseException, known: Sequence[object], before: list[Wire]) -> None:
-        found = describe(error, self._files)
+    def _raised(self, error: BaseException, _: Encoder) -> list[Wire]:
+        return ["raised", describe(error, self._files) | self._arguments(error) | self._links(error)]
+
+    def _send_answer(self, crossing: Table | Copies, make: Callable[[Encoder], list[Wire]]) -> None:
+        """Send an answer, or what prevents it."""
+        writer = crossing.writer()
         try:
             with _Deep(*self._limits):
-                updates = self._updates(Encoder(self._encode_opaque, known), before)
-                self._reply(["raised", found | self._arguments(error) | self._links(error), updates])
+                self._send_with(writer, make(writer))
         except ChannelClosedError:
             raise
-        except Exception as second:  # noqa: BLE001 - recorded: the tester raises it in place of the first
-            self._reply(["raised", describe(second, self._files) | {"unsendable": True}, []])
+        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
+            writer.abandon()
+            nothing: Wire = None if crossing is self._copies else []
+            self._reply(["raised", describe(error, self._files) | {"unsendable": True}, nothing])
 
-    def _return(
-        self, value: object, known: Sequence[object], before: list[Wire], encode: Callable[[object, Encoder], Wire]
-    ) -> None:
-        encoder = Encoder(self._encode_opaque, known)
-        try:
-            with _Deep(*self._limits):
-                updates = self._updates(encoder, before)
-                self._reply(["returned", encode(value, encoder), updates])
-        except ChannelClosedError:
-            raise
-        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it
-            self._reply(["raised", describe(error, self._files) | {"unsendable": True}, []])
+    def _send_with(self, writer: Writer | CopyingWriter, message: list[Wire]) -> None:
+        """Send a message with what has changed in the containers that the tester has, too."""
+        self._reply([*message, writer.contents()])
+        writer.commit()
 
     def _result(self, operation: str, subject: object, value: object, encoder: Encoder) -> Wire:
         """Encode what an operation gave."""
@@ -197,20 +200,7 @@ class Candidate:
         except (RecursionError, MemoryError):
             return {}
 
-    def _snapshot(self, known: Sequence[object]) -> list[Wire]:
-        if not known:
-            return []
-        encoder = Encoder(self._encode_opaque, known)
-        return [encoder.encode_content(value) for value in list(known)]
-
-    def _updates(self, encoder: Encoder, before: list[Wire]) -> list[Wire]:
-        """Encode the content of each argument that the call changed."""
-        after = [encoder.encode_content(value) for value in encoder.objects[: len(before)]]
-        if after == before:
-            return []
-        return [[number, wire] for number, wire in enumerate(after)]
-
-    def _resolve(self, module: str | None, name: str) -> Wire:
+    def _resolve(self, writer: Writer, module: str | None, name: str) -> Wire:
         """Describe a global name of one of the program's modules, the main one by default."""
         namespace = self._namespace if module is None else vars(importlib.import_module(module))
         if name not in namespace:
@@ -221,7 +211,7 @@ class Candidate:
         if isinstance(value, type) and issubclass(value, BaseException):
             return ["exception", describe_class(value)]
         try:
-            return ["value", Encoder(self._encode_opaque).encode(value)]
+            return ["value", writer.encode(value)]
         except NotPlainError:
             return ["value", self._handle(value)]
 
@@ -293,26 +283,29 @@ class Candidate:
 
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester do something with a thing of its own, and return or raise what came of it."""
-        encoder = Encoder(self._encode_opaque)
-        with _Deep(*self._limits):
-            keywords = [[name, encoder.encode(value)] for name, value in kwargs.items()]
-            request = ["callback", operation, number, encoder.items(args), keywords]
         with self._turn:
-            with _Deep(*self._limits):
-                self._reply(request)
+            writer = self._shared.writer()
+            try:
+                with _Deep(*self._limits):
+                    keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
+                    self._send_with(writer, ["callback", operation, number, writer.items(args), keywords])
+            except BaseException:
+                writer.abandon()
+                raise
             return self._outcome()
 
     def _outcome(self) -> object:
         """Wait for what came of a request to the tester, and meanwhile answer its own."""
-        while True:
-            message = self._receive()
-            if message[0] == "result":
-                with _Deep(*self._limits):
-                    return Decoder(self._decode_special).decode(message[1])
-            if message[0] == "error":
-                _, name, bases, text = message
-                raise self._exception_class(name, bases)(text)
+        while (message := self._receive())[0] not in ("result", "error"):
             self._answer(message)
+        with _Deep(*self._limits):
+            kind, *answer, contents, dropped = message
+            self._shared.apply(contents)
+            self._shared.forget(dropped)
+            if kind == "result":
+                return self._shared.reader().decode(answer[0])
+        name, bases, text = answer
+        raise self._exception_class(name, bases)(text)
 
 
 # With what gives the real content, past any method that the class overrides.

@@ -3,7 +3,7 @@
 Numbers, text and None are themselves; everything else is a list that begins with a tag. What is decoded is always a real
 builtin (or a standard value class such as `Decimal`), whatever the sender's object claimed to be. Mutable containers are
 numbered in the order in which they are met, on both sides alike, so that a message can refer to one it has met before:
-aliases and cycles survive, and a function that returns its own argument returns the caller's very object.
+aliases and cycles survive within it; for those between messages see `sharing`.
 
 Values that are no plain data go to the encoder's `opaque` function, which makes a handle of them or refuses.
 """
@@ -22,7 +22,7 @@ import keyword
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Wire = Any
@@ -69,16 +69,15 @@ class NotPlainError(Exception):
 class Encoder:
     """Encodes the values of one message."""
 
-    def __init__(self, opaque: Callable[[object], Wire], known: Sequence[object] = ()) -> None:
+    def __init__(self, opaque: Callable[[object], Wire]) -> None:
         """Begin a message.
 
         Args:
             opaque: Encodes a value that is no plain data, or raises `NotPlainError`.
-            known: Containers that both sides have numbered already.
         """
-        self.objects: list[object] = list(known)
+        self._objects: list[object] = []
         self._opaque = opaque
-        self._numbers = {id(value): number for number, value in enumerate(known)}
+        self._numbers: dict[int, int] = {}
 
     def encode(self, value: object) -> Wire:
         """Encode one value.
@@ -91,23 +90,23 @@ class Encoder:
             return value
         if kind is int:
             return _encode_int(value)  # type: ignore[arg-type]  # its type was just checked
+        if kind in _MUTABLE:
+            return self.encode_container(value, kind)
+        encoder = _ENCODERS.get(kind)
+        return self._encode_other(value) if encoder is None else encoder(self, value)
+
+    def encode_container(self, value: object, kind: type) -> Wire:
+        """Encode a mutable container: what it holds, or a reference to it if the message has it already."""
         number = self._numbers.get(id(value))
         if number is not None:
             return ["r", number]
-        encoder = _ENCODERS.get(kind)
-        if encoder is None:
-            return self._encode_other(value)
-        if kind in _MUTABLE:
-            self._number(value)
-        return encoder(self, value)
+        self._numbers[id(value)] = len(self._objects)
+        self._objects.append(value)  # kept alive, so its id stays its own
+        return _ENCODERS[kind](self, value)
 
-    def encode_content(self, value: object) -> Wire:
-        """Encode a known container itself, not a reference to it."""
-        return _ENCODERS[type(value)](self, value)
-
-    def _number(self, value: object) -> None:
-        self._numbers[id(value)] = len(self.objects)
-        self.objects.append(value)
+    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object]) -> Wire:
+        """Encode an instance of a class that derives from `base`, by what `unwrap` makes of it."""
+        return self.encode(unwrap(value))
 
     def items(self, values: Iterable[object]) -> list[Wire]:
         """Encode each value."""
@@ -128,7 +127,7 @@ class Encoder:
             return ["nt", kind.__name__, list(kind._fields), *self.items(tuple.__iter__(value))]  # type: ignore[arg-type]  # it is a tuple
         for base, unwrap in _BASES:
             if issubclass(kind, base):
-                return self.encode(unwrap(value))
+                return self.encode_derived(value, base, unwrap)
         raise NotPlainError(f"a value of type {kind.__name__!r} is no plain data")
 
 
@@ -183,7 +182,12 @@ def _pairs(encoder: Encoder, value: Any) -> list[Wire]:
     return encoder.items(_flatten(value.items()))
 
 
-def _stream_content(stream: Any) -> tuple[Wire, int]:
+def encode_content(encoder: Encoder, value: object) -> Wire:
+    """Encode what a mutable container holds."""
+    return _ENCODERS[type(value)](encoder, value)
+
+
+def stream_content(stream: Any) -> tuple[Wire, int]:
     """Text and position of a stream in memory; no text if it is closed."""
     if stream.closed:
         return None, 0
@@ -220,8 +224,8 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     re.Pattern: lambda encoder, value: ["re", encoder.encode(value.pattern), value.flags],
     datetime.timedelta: lambda _, value: ["td", value.days, value.seconds, value.microseconds],
     array.array: lambda encoder, value: ["ar", value.typecode, *encoder.items(value)],
-    io.StringIO: lambda _, value: ["sio", *_stream_content(value)],
-    io.BytesIO: lambda _, value: ["bio", *_stream_content(value)],
+    io.StringIO: lambda _, value: ["sio", *stream_content(value)],
+    io.BytesIO: lambda _, value: ["bio", *stream_content(value)],
     type({}.keys()): lambda encoder, value: ["dk", *encoder.items(value)],
     type({}.values()): lambda encoder, value: ["dv", *encoder.items(value)],
     type({}.items()): lambda encoder, value: ["di", *encoder.items(_flatten(value))],
@@ -259,14 +263,13 @@ _BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
 class Decoder:
     """Decodes the values of one message; everything it builds is a real builtin."""
 
-    def __init__(self, special: Callable[[Wire], Any], known: Sequence[object] = ()) -> None:
+    def __init__(self, special: Callable[[Wire], Any]) -> None:
         """Begin a message.
 
         Args:
             special: Decodes what `opaque` of the other side encoded.
-            known: Containers that both sides have numbered already.
         """
-        self.objects: list[Any] = list(known)
+        self._objects: list[Any] = []
         self._special = special
 
     def decode(self, wire: Wire) -> Any:
@@ -275,11 +278,11 @@ class Decoder:
             return wire
         tag = wire[0]
         if tag == "r":
-            return self.objects[wire[1]]
-        filler = _FILLERS.get(tag)
+            return self.refer(wire[1])
+        filler = FILLERS.get(tag)
         if filler is not None:
             value = filler[0](wire)
-            self.objects.append(value)
+            self._objects.append(value)
             filler[1](value, self.content(wire))
             return value
         decoder = _DECODERS.get(tag)
@@ -293,24 +296,9 @@ class Decoder:
         """Decode what a container holds."""
         return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
 
-    def refill(self, value: object, wire: Wire) -> None:
-        """Give an existing container the content of this wire, which must be of its type."""
-        create, fill = _FILLERS[wire[0]]
-        if type(create(wire)) is not type(value):
-            raise TypeError(f"{type(value).__name__} can't be filled from {wire[0]!r}")
-        content = self.content(wire)
-        _clear(value)
-        fill(value, content)
-
-
-def _clear(value: Any) -> None:
-    if isinstance(value, array.array):
-        del value[:]
-    elif isinstance(value, io.StringIO | io.BytesIO):
-        value.seek(0)
-        value.truncate()
-    else:
-        value.clear()
+    def refer(self, number: int) -> object:
+        """The container of a number."""
+        return self._objects[number]
 
 
 def _fill_stream(stream: Any, content: list[Any]) -> None:
@@ -333,7 +321,7 @@ def _fill_default(value: Any, content: list[Any]) -> None:
 
 
 _SKIPPED = {"q": 2, "ar": 2, "nt": 3}
-_FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
+FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
     "l": (lambda _: [], lambda value, content: value.extend(content)),
     "s": (lambda _: set(), lambda value, content: value.update(content)),
     "d": (lambda _: {}, _fill_pairs),
@@ -346,6 +334,7 @@ _FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], obje
     "bio": (lambda _: io.BytesIO(), _fill_stream),
     "ba": (lambda _: bytearray(), lambda value, content: value.extend(content[0].encode("latin-1"))),
 }
+"""By tag, what makes an empty container, and what fills it."""
 _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "t": lambda decoder, wire: tuple(decoder.content(wire)),
     "f": lambda decoder, wire: frozenset(decoder.content(wire)),

@@ -26,7 +26,8 @@ _ONLY_PLAIN = (
     "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
 )
 _COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
-_COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
+"""Operations whose argument the program may look at, and no more."""
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
 _CACHED_CLASSES = 256
 
@@ -339,7 +340,7 @@ def _computing(name: str) -> Callable[..., object]:
         value = self._remote_session.request(name, self, other)
         if tested and isinstance(value, Remote):
             let_operators_see_plain(value)
-        if name in _COMPARISONS and type(value) is not bool:
+        if name in COMPARISONS and type(value) is not bool:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
         return value
 

@@ -19,8 +19,9 @@ from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageErr
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
 from .exceptions import Exceptions, tidy
 from .giving import description_of, kind_of, operate
-from .remote import Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
+from .remote import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
 from .report import MAX_TEXT, Report, classify, described, finding, text_of
+from .sharing import Copies, ShortenedError, Table
 from .turns import Turns
 from .typeinfo import FUNCTION
 
@@ -38,7 +39,14 @@ _LONGEST_TYPE_INFO = 8 << 10
 class Session:
     """Asks the candidate, and turns its answers into values and exceptions."""
 
-    def __init__(self, channel: Channel, report: Report) -> None:
+    def __init__(self, channel: Channel, report: Report, *, shares: bool = True) -> None:
+        """Begin a session.
+
+        Args:
+            channel: To the candidate.
+            report: Where findings go.
+            shares: Whether tests and program share mutable containers, or each has copies.
+        """
         self._channel = channel
         self._report = report
         self._coroutines: dict[int, tuple[object, Remote]] = {}
@@ -56,6 +64,10 @@ class Session:
         """Handles of the program's classes of which classes here are the copies."""
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
         self._turns = Turns(report)
+        self._shared = Table(self._encode_opaque, self.decode_special, first=0)
+        self._crossing: Table | Copies = self._shared if shares else Copies(self._encode_opaque, self.decode_special)
+        self._last_resolved: dict[int, list[object]] = {}
+        """By the thread that asked, the containers that were new in its last answer."""
         self._has_asked = False
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
@@ -94,7 +106,7 @@ class Session:
             return {}
         with self._turns:
             self._send(["resolve", module, names, []])
-            answers = self._receive()
+            answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
         found = dict(zip(names, answers, strict=True))
@@ -102,13 +114,25 @@ class Session:
             self._resolved.update(found)
         return found
 
+    def _take_answers(self) -> list[Wire]:
+        message = self._receive()
+        try:
+            answers, contents = message
+            # Kept, so that they are shared until their names are given to the tests.
+            new = self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
+            if new:
+                self._crossing = self._shared  # a name of the tests stands for a container
+            return list(answers)
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
     def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
         """Turn an answer of `resolve` into a value."""
         try:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
             with self._turns:
-                value = Decoder(self.decode_special).decode(answer[1])
+                value = self._shared.reader().decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         if class_tested and isinstance(value, Remote):
@@ -136,11 +160,12 @@ class Session:
     def _exchange(
         self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        encoder = Encoder(self._encode_opaque)
+        writer = self._crossing.writer(lending=operation in COMPARISONS)
         try:
             named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
-            target = subject._remote_number if named else encoder.encode(subject)  # type: ignore[attr-defined]  # checked
-            message = [operation, target, encoder.items(args), [[k, encoder.encode(v)] for k, v in kwargs.items()]]
+            target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
+            message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
+            message += [writer.contents(), self._crossing.release()]
         except NotPlainError as error:
             self._report.end(failure="unsupported", reason=f"an argument can't cross: {error}")
         except RecursionError as error:
@@ -150,11 +175,12 @@ class Session:
         if operation not in _LOOKING:
             self.changes += 1
         self._send(message)
+        writer.commit()
         self._has_asked = self._has_asked or operation != "import"
         while True:
             reply = self._receive()
             if reply[0] != "callback":
-                return self._finish(reply, encoder.objects, operation)
+                return self._finish(reply, operation)
             self._call_back(reply)
 
     @property
@@ -166,37 +192,43 @@ class Session:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
-    def _finish(self, reply: Wire, known: list[object], operation: str) -> object:
+    def _finish(self, reply: Wire, operation: str) -> object:
         self._new[threading.get_ident()] = set()
         try:
-            kind, body, updates = reply
-            decoder = Decoder(self.decode_special, known)
-            for number, wire in updates:
-                decoder.refill(known[number], wire)
+            kind, body, contents = reply
+            self._crossing.apply(contents)
             if kind == "returned":
-                return decoder.decode(body)
+                return self._crossing.reader().decode(body)
             raised = self._exceptions.raised(tidy(body), operation)
+        except ShortenedError:
+            raise
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         raise raised
 
     def _call_back(self, message: Wire) -> None:
         try:
-            decoder = Decoder(self.decode_special)
-            _, operation, number, arguments, keywords = message
+            _, operation, number, arguments, keywords, contents = message
             given = self._given[number]
-            args = [decoder.decode(item) for item in arguments]
-            kwargs = {str(name): decoder.decode(item) for name, item in keywords}
+            self._shared.apply(contents)
+            decode = self._shared.reader().decode
+            args = [decode(item) for item in arguments]
+            kwargs = {str(name): decode(item) for name, item in keywords}
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         self._depth += 1
+        writer = self._shared.writer()
         try:
-            self._send(["result", Encoder(self._encode_opaque).encode(operate(operation, given, args, kwargs))])
+            answer = ["result", writer.encode(operate(operation, given, args, kwargs))]
+            contents = writer.contents()
         except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
-            name, bases = _name_and_bases(type(error))
-            self._send(["error", name, bases, text_of(error)])
+            writer.abandon()
+            writer = self._shared.writer()
+            answer, contents = ["error", *_name_and_bases(type(error)), text_of(error)], writer.contents()
         finally:
             self._depth -= 1
+        self._send([*answer, contents, self._shared.release()])
+        writer.commit()
 
     def decode_special(self, wire: Wire) -> Any:
         """Decode what is no plain data: an object of the candidate, or a function of the tests."""
@@ -288,9 +320,7 @@ class Session:
 
     def _send_named(self, name: str) -> Wire:
         remote = self.value_of(self.resolve([name])[name])
-        return (
-            ["h", remote._remote_number] if isinstance(remote, Remote) else Encoder(self._encode_opaque).encode(remote)
-        )
+        return ["h", remote._remote_number] if isinstance(remote, Remote) else self._shared.writer().encode(remote)
 
     def _send(self, message: Wire) -> None:
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import harmless
+from . import harmless, keeping
 from .names import may_name_classes, names_of_classes
 from .program import compile_whole
 from .remote import TEST_FILE
@@ -25,6 +25,8 @@ class TestCode:
     code: types.CodeType
     leaves_no_trace: bool
     """Whether the process can run other tests afterwards as if it had not run this code."""
+    keeps_nothing: bool
+    """Whether it can't tell a container of the program from a copy."""
     classes: Collection[str] = ()
     """Names of the classes under test."""
 
@@ -45,14 +47,14 @@ def compile_tests(source: str, filename: str) -> TestCode:
     code = compile(source, filename, "exec", dont_inherit=True)
     # A tree takes longer to make than the code, so it is made only where it can matter.
     classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
-    return TestCode(code, harmless.leaves_no_trace(code), classes)
+    return TestCode(code, harmless.leaves_no_trace(code), keeping.keeps_nothing(code), classes)
 
 
 @functools.lru_cache(_CACHED)
 def compile_prefix(source: str) -> TestCode:
     """Compile a prompt's code; where it ends inside a statement, what comes before that."""
     code = compile_whole(source, PREFIX_FILE)
-    return TestCode(code, harmless.leaves_no_trace(code))
+    return TestCode(code, harmless.leaves_no_trace(code), keeping.keeps_nothing(code))
 
 
 def leave_no_trace(tests: Mapping[str, Any]) -> bool:
@@ -61,9 +63,24 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
         return True  # they are data
     if tests["kind"] == "functions" or tests["files"]:
         return False
-    own = [tests["test"]] if tests["kind"] == "check" else map(tidied, (tests["setup"], *tests["asserts"]))
     try:
         harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
-        return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in own)
+        return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))
     except SyntaxError:
         return False
+
+
+def keep_nothing(tests: Mapping[str, Any]) -> bool:
+    """Whether a job's tests can't tell a container of the program from a copy."""
+    if tests["kind"] == "calls":
+        return True  # each compares one result
+    if tests["kind"] == "functions" or tests["files"]:
+        return False
+    try:
+        return all(compile_tests(source, TEST_FILE).keeps_nothing for source in _own(tests))
+    except SyntaxError:
+        return False
+
+
+def _own(tests: Mapping[str, Any]) -> Iterable[str]:
+    return [tests["test"]] if tests["kind"] == "check" else map(tidied, (tests["setup"], *tests["asserts"]))

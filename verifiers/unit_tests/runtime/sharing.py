@@ -1,0 +1,419 @@
+"""Mutable containers that candidate and tester share: each side has its own copy, and both change alike.
+
+A container that crosses, in whichever direction, is entered under a number into a table on both sides. From then on it crosses
+as its number, so `is` holds, and every message first brings what has changed since the last one: the content of new and of
+changed containers, in which other containers are numbers too, so cycles and aliases need no care. Who receives it changes
+the copies in place.
+
+A container counts as changed if it does not hold the very objects that it held when both sides last agreed. The tester
+decides when a container is no longer shared: when nothing of the tests refers to its copy any more.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import gc
+import io
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .codec import FILLERS, Decoder, Encoder, Wire, encode_content, stream_content
+
+_Content = Sequence[object]
+
+_CONTAINER_EFFORT = 8
+_EFFORT = 16 << 20
+"""To look whether a container has changed takes as long as to look at so many of its items, of which one takes 30 ns; and how
+many are looked at in a job before containers are given up that neither crossed nor changed in so many requests:"""
+_RECENT = 64
+_NUMBERS_APART = 2
+"""Each side has every second number to give."""
+
+
+class ShortenedError(RuntimeError):
+    """The program shortened a container over which the tests iterate, which would end their loop early."""
+
+
+class _Entry:
+    __slots__ = ("content", "epoch", "kind", "lent", "number", "value")
+
+    def __init__(self, number: int, value: object, kind: type, epoch: int, lent: bool) -> None:
+        self.number = number
+        self.value = value
+        self.kind = kind
+        """The container's class, or that from which it derives."""
+        self.content: _Content | None = None
+        """As both sides last agreed on it; None before."""
+        self.epoch = epoch
+        """Of the request with which it last crossed or changed."""
+        self.lent = lent
+        """Whether what the other side does with it is of no interest."""
+
+
+class Table:
+    """The containers that this side shares with the other."""
+
+    def __init__(self, opaque: Callable[[object], Wire], special: Callable[[Wire], Any], first: int) -> None:
+        """Begin to share.
+
+        Args:
+            opaque: Encodes a value that is no plain data, or raises `NotPlainError`.
+            special: Decodes what `opaque` of the other side encoded.
+            first: The first number to give: 0 on one side, 1 on the other.
+        """
+        self.opaque = opaque
+        self._entries: dict[int, _Entry] = {}
+        self._by_id: dict[int, _Entry] = {}
+        self._next = first
+        self._epoch = 0
+        self._effort = 0
+        self._settling = False
+        """While containers are being filled, which may ask the other side for a hash, none has changed."""
+        self._reader = _Reader(special, self._refer)
+
+    def writer(self, *, lending: bool = False) -> Writer:
+        """Begin a message.
+
+        Args:
+            lending: Whether containers that are not shared yet stay so after the answer.
+        """
+        return Writer(self, lending)
+
+    def reader(self) -> Decoder:
+        """Begin to decode a message whose contents have been applied."""
+        return self._reader
+
+    def _refer(self, number: int) -> object:
+        entry = self._entries[number]
+        entry.epoch = self._epoch
+        return entry.value
+
+    def enter(self, value: object, kind: type, *, lent: bool) -> tuple[_Entry, bool]:
+        """The entry of a container, and whether it is new."""
+        entry = self._by_id.get(id(value))
+        if entry is not None:
+            entry.epoch = self._epoch
+            return entry, False
+        entry = self._add(self._next, value, kind, lent)
+        self._next += _NUMBERS_APART
+        return entry, True
+
+    def _add(self, number: int, value: object, kind: type, lent: bool) -> _Entry:
+        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, kind, self._epoch, lent)
+        return entry
+
+    def changed(self) -> list[tuple[_Entry, _Content]]:
+        """Containers that have changed on this side since both last agreed, with what they hold; new ones are none."""
+        if self._settling:
+            return []
+        found = []
+        for entry in list(self._entries.values()):  # threads of the program may add some
+            if entry.content is not None:
+                now = _CONTENTS[entry.kind](entry.value)
+                self._effort += _CONTAINER_EFFORT + len(now)
+                if not _is_same(now, entry.content):
+                    entry.epoch = self._epoch
+                    found.append((entry, now))
+        return found
+
+    def apply(self, contents: Wire) -> list[object]:
+        """Take over the content of containers that are new, or that the other side has changed.
+
+        Returns:
+            The new ones.
+
+        Raises:
+            ShortenedError: When all is done, if one was shortened over which an iterator goes.
+            Exception: If these are no contents.
+        """
+        if not contents:
+            return []
+        before, self._settling = self._settling, True
+        try:
+            new = [self._create(number, wire) for number, wire in contents if number not in self._entries]
+            shortened = [each for number, wire in contents if (each := self._fill(number, wire)) is not None]
+        finally:
+            self._settling = before
+        if shortened:
+            raise ShortenedError(f"{shortened[0]} changed size during iteration")
+        return new
+
+    def _create(self, number: object, wire: Wire) -> object:
+        if type(number) is not int or number < 0 or (number - self._next) % _NUMBERS_APART == 0:
+            raise ValueError(f"not the other side's number for a container: {number!r}")
+        value = FILLERS[wire[0]][0](wire)
+        self._add(number, value, type(value), lent=False)
+        return value
+
+    def _fill(self, number: int, wire: Wire) -> str | None:
+        """Fill a container; return its type's name if it gets shorter while an iterator goes over it."""
+        entry = self._entries[number]
+        if entry.lent:
+            return None
+        create, fill = FILLERS[wire[0]]
+        if entry.kind is not type(create(wire)):
+            raise TypeError(f"a {entry.kind.__name__} can't be filled from {wire[0]!r}")
+        content = self._reader.content(wire)
+        shortened = None
+        if entry.content is None:
+            fill(entry.value, content)
+        else:
+            value: Any = create(wire)
+            fill(value, content)
+            if entry.kind in _ITERATED_BLINDLY and _may_end_loop(entry.value, value):
+                shortened = entry.kind.__name__
+            _REPLACERS[entry.kind](entry.value, value)
+        entry.content = _CONTENTS[entry.kind](entry.value)
+        entry.epoch = self._epoch
+        return shortened
+
+    def release(self) -> list[int]:
+        """Stop to share what the tests can't look at any more; for the tester, after `Writer.contents`.
+
+        A container that a cycle of containers refers to stays to the end of the job.
+
+        Returns:
+            The numbers, to be told to the other side.
+        """
+        if self._settling:
+            return []
+        self._epoch += 1
+        oldest = self._epoch - _RECENT if self._effort > _EFFORT else 0
+        dropped = []
+        # Those that contain come before what they contain, which is then free too.
+        for number in list(self._entries):
+            entry = self._entries[number]
+            is_unused = entry.lent or entry.epoch < oldest or sys.getrefcount(entry.value) <= _ALONE
+            if is_unused and entry.content is not None:
+                self._forget(entry)
+                dropped.append(number)
+        return dropped
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Stop to share these."""
+        for number in numbers:
+            self._forget(self._entries[number])
+
+    def _forget(self, entry: _Entry) -> None:
+        del self._entries[entry.number], self._by_id[id(entry.value)]
+
+
+class Writer(Encoder):
+    """Encodes the values of one message; containers are numbers."""
+
+    def __init__(self, table: Table, lending: bool) -> None:
+        """Begin a message; `Table.writer` does."""
+        super().__init__(table.opaque)
+        self._table = table
+        self._lending = lending
+        self._new: list[_Entry] = []
+        self._agreed: list[tuple[_Entry, _Content]] = []
+
+    def encode_container(self, value: object, kind: type) -> Wire:
+        """Encode a mutable container as its number, and share it if it is not yet."""
+        entry, is_new = self._table.enter(value, kind, lent=self._lending)
+        if is_new:
+            self._new.append(entry)
+        return ["r", entry.number]
+
+    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object]) -> Wire:
+        """Encode an instance of a subclass: shared, if it is a container that can be filled past its own methods."""
+        if base in _FILLED_AS_BASE and not issubclass(type(value), collections.OrderedDict):
+            return self.encode_container(value, base)
+        return super().encode_derived(value, base, unwrap)
+
+    def contents(self) -> list[Wire]:
+        """Encode what the other side has to know before it decodes this message, after its values."""
+        wires = []
+        for entry, now in self._table.changed():
+            wires.append(self._content(entry, now))
+        for entry in self._new:  # grows meanwhile
+            wires.append(self._content(entry, _CONTENTS[entry.kind](entry.value)))
+        return wires
+
+    def _content(self, entry: _Entry, now: _Content) -> Wire:
+        self._agreed.append((entry, now))
+        value: Any = entry.value
+        return [
+            entry.number,
+            encode_content(self, value if type(value) is entry.kind else _FILLED_AS_BASE[entry.kind](value)),
+        ]
+
+    def commit(self) -> None:
+        """The message is sent: both sides agree."""
+        for entry, now in self._agreed:
+            entry.content = now
+
+    def abandon(self) -> None:
+        """The message can't be sent."""
+        self._table.forget([entry.number for entry in self._new])
+
+
+class Copies:
+    """In place of a table where nobody could tell: containers cross as what they hold."""
+
+    def __init__(self, opaque: Callable[[object], Wire], special: Callable[[Wire], Any]) -> None:
+        """Begin; the arguments are those of `Table`."""
+        self._opaque = opaque
+        self._special = special
+
+    def writer(self, *, lending: bool = False) -> CopyingWriter:
+        """Begin a message."""
+        return CopyingWriter(self._opaque)
+
+    def reader(self) -> Decoder:
+        """Begin to decode a message."""
+        return Decoder(self._special)
+
+    def apply(self, contents: Wire) -> list[object]:
+        """Take over nothing.
+
+        Raises:
+            ValueError: If there is something.
+        """
+        if contents is not None:
+            raise ValueError("contents of shared containers came where nothing is shared")
+        return []
+
+    def release(self) -> list[int]:
+        """Nothing is shared."""
+        return []
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Nothing is shared."""
+
+
+class CopyingWriter(Encoder):
+    """Encodes the values of one message, with all that they hold."""
+
+    def contents(self) -> None:
+        """Nothing else is to be said."""
+
+    def commit(self) -> None:
+        """Nothing is agreed upon."""
+
+    abandon = commit
+
+
+class _Reader(Decoder):
+    def __init__(self, special: Callable[[Wire], Any], refer: Callable[[int], object]) -> None:
+        super().__init__(special)
+        self._refer = refer
+
+    def refer(self, number: int) -> object:
+        return self._refer(number)
+
+
+def _is_same(now: _Content, before: _Content) -> bool:
+    if type(now) is list and type(before) is list:
+        # By identity: `True` is no `1`, and to compare objects could be to ask the program.
+        return len(now) == len(before) and all(map(operator.is_, now, before))
+    return now == before
+
+
+def _pairs(kind: Any) -> Callable[[Any], _Content]:
+    return lambda value: [*kind.keys(value), *kind.values(value)]
+
+
+_CONTENTS: dict[type, Callable[[Any], _Content]] = {
+    list: list.copy,
+    set: lambda value: list(set.__iter__(value)),
+    dict: _pairs(dict),
+    collections.OrderedDict: _pairs(collections.OrderedDict),
+    collections.Counter: _pairs(dict),
+    collections.defaultdict: lambda value: [value.default_factory, *value.keys(), *value.values()],
+    collections.deque: list,
+    bytearray: bytes,
+    array.array: array.array.tobytes,
+    io.StringIO: stream_content,
+    io.BytesIO: stream_content,
+}
+"""What a container holds, as something to compare."""
+_FILLED_AS_BASE: dict[type, Callable[[Any], object]] = {
+    list: list.copy,
+    set: lambda value: set(set.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
+}
+"""Containers whose subclasses can be filled past their own methods, and what then is their content."""
+
+
+def _replace_items(value: Any, new: Any) -> None:
+    """Iterators go on, as they do where items are assigned, if the length is the same."""
+    if len(value) == len(new):
+        for position, item in enumerate(new):
+            value[position] = item
+    else:
+        value.clear()
+        value.extend(new)
+
+
+def _replace_pairs(value: Any, new: Any) -> None:
+    """Iterators go on, as they do where items are assigned, if the keys are the same."""
+    kind: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    if not _is_same([*kind.keys(value)], [*kind.keys(new)]):
+        kind.clear(value)
+    for key, item in kind.items(new):
+        kind.__setitem__(value, key, item)
+
+
+def _replace_default(value: Any, new: Any) -> None:
+    value.default_factory = new.default_factory
+    _replace_pairs(value, new)
+
+
+def _replace_set(value: Any, new: Any) -> None:
+    set.clear(value)
+    set.update(value, new)
+
+
+def _replace_stream(value: Any, new: Any) -> None:
+    if new.closed:
+        value.close()
+        return
+    value.seek(0)
+    value.truncate()
+    value.write(new.getvalue())
+    value.seek(new.tell())
+
+
+def _replace_slice(value: Any, new: Any) -> None:
+    value[:] = new
+
+
+_REPLACERS: dict[type, Callable[[Any, Any], None]] = {
+    list: lambda value, new: list.__setitem__(value, slice(None), new),
+    set: _replace_set,
+    dict: _replace_pairs,
+    collections.OrderedDict: _replace_pairs,
+    collections.Counter: _replace_pairs,
+    collections.defaultdict: _replace_default,
+    collections.deque: _replace_items,
+    bytearray: _replace_slice,
+    array.array: _replace_slice,
+    io.StringIO: _replace_stream,
+    io.BytesIO: _replace_stream,
+}
+"""Give an existing container the content of another."""
+_ITERATED_BLINDLY = frozenset({list, bytearray, array.array, set})
+"""Over these a loop ends early, in a set also if it has other items; iterators over others notice it, and raise."""
+_ITERATORS = (
+    *map(type, (iter([]), reversed([]), iter(bytearray()), iter(array.array("b")), iter(set()))),
+    type(reversed(bytearray())),
+)
+
+
+def _may_end_loop(value: Any, new: Any) -> bool:
+    """Whether an iterator goes over a container and would miss something when it gets this new content."""
+    cut_short = len(new) < len(value) or isinstance(value, set)
+    return cut_short and any(isinstance(each, _ITERATORS) for each in gc.get_referrers(value))
+
+
+def _references_of_one_alone() -> int:
+    entry = _Entry(0, [], list, 0, lent=False)
+    return sys.getrefcount(entry.value)
+
+
+_ALONE = _references_of_one_alone()
