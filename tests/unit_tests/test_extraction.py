@@ -296,7 +296,7 @@ def test_unlabelled_blocks_count_where_no_labelled_one_can_be_the_main_file() ->
 def test_extraction_takes_linear_time(text: str, beginning: str) -> None:
     start = time.process_time()
     extract(beginning + text * (60_000 // len(text)), "last_block")
-    assert time.process_time() - start < 1, "linear: a fraction of a second; what is quadratic takes minutes"
+    assert time.process_time() - start < 15, "linear: about a second at most; what is quadratic takes minutes"
 
 
 def test_nothing_continues_what_announces_nothing() -> None:

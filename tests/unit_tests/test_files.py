@@ -82,7 +82,7 @@ def test_underscores_belong_to_a_files_name() -> None:
 def test_no_completion_takes_long_to_read(completion: str, unit: str) -> None:
     before = time.process_time()
     extract(completion.format(unit * 50_000), "last_block")
-    assert time.process_time() - before < 1.0, "linear: milliseconds; a pattern that backtracks takes minutes or ages"
+    assert time.process_time() - before < 10, "linear: milliseconds; a pattern that backtracks takes minutes or ages"
 
 
 @pytest.mark.parametrize(
