@@ -156,10 +156,9 @@ class UnitTestVerifier:
         """
         if len(completions) != len(problems):
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        if len(problems) < 2:
+        if self._workers == 1 or len(problems) < 2:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
-        # One more than there are workers prepares its program, or reads its report, while theirs run.
-        with ThreadPoolExecutor(min(self._workers + 1, len(problems))) as threads:
+        with ThreadPoolExecutor(min(self._workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 
     @property
