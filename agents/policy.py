@@ -112,12 +112,7 @@ class CausalLMPolicy:
             raise InvalidArgumentError(
                 f"top_k is at least 1 or None, top_p in (0, 1] and min_p in [0, 1], got {top_k}, {top_p} and {min_p}"
             )
-        for setting, chosen, known in (
-            ("precision", precision, ["auto", "float32", "bfloat16"]),
-            ("checkpointing", checkpointing, ["auto", "on", "off"]),
-        ):
-            if chosen not in known:
-                raise unknown_name(setting, chosen, known)
+        _check_choices(precision, checkpointing)
         if max_cached_tokens is not None and max_cached_tokens < 1:
             raise InvalidArgumentError(
                 f"max_cached_tokens is at least 1 or None, got {max_cached_tokens}; fast=False does without a cache"
@@ -713,6 +708,15 @@ def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
             yield range(start, number)
             start, width = number, len(prompt)
     yield range(start, len(prompts))
+
+
+def _check_choices(precision: str, checkpointing: str) -> None:
+    for setting, chosen, known in (
+        ("precision", precision, ["auto", "float32", "bfloat16"]),
+        ("checkpointing", checkpointing, ["auto", "on", "off"]),
+    ):
+        if chosen not in known:
+            raise unknown_name(setting, chosen, known)
 
 
 def _precision(model: Any) -> Literal["float32", "bfloat16"]:
