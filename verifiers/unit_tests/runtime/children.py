@@ -30,6 +30,8 @@ class Child:
     memory_bytes: int = 0
     before_s: float = 0.0
     """CPU seconds of earlier jobs."""
+    cpu: int | None = None
+    """The only CPU it may run on, None if it may run on all."""
 
     def clock(self) -> float:
         """CPU seconds of this job so far, all threads together."""

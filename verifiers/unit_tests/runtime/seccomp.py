@@ -29,7 +29,7 @@ getresgid getgroups getpriority getrlimit getrusage sysinfo uname getrandom arch
 shutdown getsockname getsockopt
 """
 """What every process may call, whatever the arguments."""
-_SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range"
+_SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range sched_setaffinity"
 """What the fork server needs beyond that and beyond what `_rules` lists; a candidate may call none of it."""
 
 _RET_ALLOW = 0x7FFF0000

@@ -28,6 +28,7 @@ from .hotpages import pin_written_in
 from .idleness import Idleness
 from .jail import Jail, raise_stack_limit
 from .limits import Limits
+from .placement import YOUNG_S, Placement
 from .rehearsal import rehearse, trials
 
 PRELOADED = """
@@ -69,6 +70,7 @@ class Server:
         self._pid = os.getpid()
         self._parent = parent
         self._tester: TesterProcess | None = None
+        self._placement = Placement()
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -81,9 +83,11 @@ class Server:
                 return
             (tested, limits), descriptors = self._receive()
             run = self._run_tested if tested else self._run_script
+            self._placement.begin()
             try:
                 answer = run(descriptors, limits)
             finally:
+                self._placement.end()
                 for descriptor in descriptors:
                     os.close(descriptor)
             self._control.send(json.dumps(answer).encode())
@@ -118,8 +122,10 @@ class Server:
 
     def _begin_tests(self, judging: tuple[int, ...], limits: Limits) -> TesterProcess:
         """Give the job to the tester that is there, or to a new one."""
-        if self._tester is not None and self._tester.limits == limits and self._tester.begin(judging):
-            return self._tester
+        if self._tester is not None and self._tester.limits == limits:
+            self._placement.bring(self._tester.child)
+            if self._tester.begin(judging):
+                return self._tester
         self._end_tester()
         self._tester = self._fork_tester(limits)
         self._tester.begin(judging)
@@ -197,7 +203,7 @@ class Server:
                 run()
             finally:
                 os._exit(1)
-        return Child(pid, os.pidfd_open(pid))
+        return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu)
 
     def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
         """Wait until the last child ends or a `finished` descriptor is readable; if a limit is passed first, say which."""
@@ -206,13 +212,17 @@ class Server:
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
         idleness, spent, last = Idleness(), 0.0, start
+        tick_s = YOUNG_S
         while True:
             left = limits.cpu_s - spent
-            ready = dict(watch.poll(1000 * min(_TICK_S, max(left, 0.01))))
+            ready = dict(watch.poll(1000 * min(tick_s, max(left, 0.01))))
             if not ends.isdisjoint(ready):
                 return None
             if ready:
                 raise ParentGoneError
+            if tick_s == YOUNG_S:
+                self._placement.let_go(*children)
+                tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
             idleness.add(now - last, sum(clocks) - spent)

@@ -9,7 +9,7 @@ import os
 libc = ctypes.PyDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 # Looked up here, as ctypes makes a function of a name when it is first asked for: else every child would make its own.
-_prctl, _fork = libc.prctl, libc.fork
+_prctl, _fork, _sched_getcpu = libc.prctl, libc.fork, libc.sched_getcpu
 
 PR_SET_PDEATHSIG = 1
 PR_SET_SECCOMP = 22
@@ -46,8 +46,9 @@ _X86_64 = {
     "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "getgroups": 115, "getresuid": 118, "getresgid": 120,
     "getpgid": 121, "getsid": 124, "capset": 126, "rt_sigpending": 127, "rt_sigtimedwait": 128, "rt_sigsuspend": 130,
     "sigaltstack": 131, "statfs": 137, "fstatfs": 138, "getpriority": 140, "pivot_root": 155, "prctl": 157,
-    "arch_prctl": 158, "gettid": 186, "tkill": 200, "time": 201, "futex": 202, "sched_getaffinity": 204,
-    "getdents64": 217, "set_tid_address": 218, "restart_syscall": 219, "fadvise64": 221, "clock_gettime": 228,
+    "arch_prctl": 158, "gettid": 186, "tkill": 200, "time": 201, "futex": 202,
+    "sched_setaffinity": 203, "sched_getaffinity": 204, "getdents64": 217, "set_tid_address": 218, "restart_syscall": 219,
+    "fadvise64": 221, "clock_gettime": 228,
     "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234,
     "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269, "pselect6": 270, "ppoll": 271,
     "set_robust_list": 273, "epoll_pwait": 281, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293,
@@ -62,8 +63,9 @@ _AARCH64 = {
     "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "getsockopt": 209, "shutdown": 210,
     "exit": 93, "exit_group": 94,
     "set_tid_address": 96, "futex": 98, "set_robust_list": 99, "nanosleep": 101, "getitimer": 102, "setitimer": 103,
-    "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124,
-    "restart_syscall": 128, "kill": 129, "tkill": 130, "tgkill": 131, "sigaltstack": 132, "rt_sigsuspend": 133,
+    "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115,
+    "sched_setaffinity": 122, "sched_getaffinity": 123, "sched_yield": 124, "restart_syscall": 128, "kill": 129, "tkill": 130,
+    "tgkill": 131, "sigaltstack": 132, "rt_sigsuspend": 133,
     "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigpending": 136, "rt_sigtimedwait": 137, "rt_sigreturn": 139,
     "getpriority": 141, "getresuid": 148, "getresgid": 150, "times": 153, "getpgid": 155, "getsid": 156,
     "getgroups": 158, "uname": 160, "getrlimit": 163, "getrusage": 165, "prctl": 167, "getcpu": 168,
@@ -113,6 +115,15 @@ def die_with(parent: int) -> None:
     prctl(PR_SET_PDEATHSIG, 9)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def current_cpu() -> int:
+    """The CPU that this process runs on at the moment.
+
+    Raises:
+        OSError: If the kernel does not tell.
+    """
+    return check(_sched_getcpu(), "sched_getcpu")
 
 
 def fork() -> int:
