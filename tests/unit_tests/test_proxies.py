@@ -246,3 +246,11 @@ def test_closeness_is_of_what_is_there(verifier: UnitTestVerifier, statement: st
     program = "from collections.abc import Sequence, Mapping\nclass C(BASE):\n    def __len__(self): return SIZE\n    def __iter__(self): return iter(())\n    def __getitem__(self, i): raise IndexError\n    def keys(self): return {'a': 1}.keys()\n    def items(self): return []\ndef f(): return C()"
     for base, size in (("Sequence", 2), ("Mapping", 1)):
         assert judge(verifier, program.replace("BASE", base).replace("SIZE", str(size)), statement).score == 0
+
+
+@pytest.mark.parametrize("name", ["function", "self", "cls", "code", "subject", "operation", "args", "kwargs", "number"])
+def test_keywords_may_have_any_name(verifier: UnitTestVerifier, name: str) -> None:
+    other = "b" if name == "self" else "self"
+    program = f"def f({name}, g): return g({name}={name})\nclass C:\n    def __init__({other}, {name}): {other}.x = {name}\n"
+    verdict = judge(verifier, program, f"assert f({name}=3, g=lambda {name}: {name} + 1) == 4 and C({name}=5).x == 5")
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail

@@ -54,22 +54,6 @@ def _make_room(error: BaseException) -> None:
         _RESERVE.clear()
 
 
-class _Deep:
-    """A stretch of code that may recurse further than the program."""
-
-    __slots__ = ("_before", "_set_limit")
-
-    def __init__(self, get_limit: Callable[[], int], set_limit: Callable[[int], None]) -> None:
-        self._before = get_limit()
-        self._set_limit = set_limit
-
-    def __enter__(self) -> None:
-        self._set_limit(max(self._before, _CODING_RECURSION))
-
-    def __exit__(self, *error: object) -> None:
-        self._set_limit(self._before)
-
-
 class Candidate:
     """Answers the tester's requests on behalf of a loaded program."""
 
@@ -88,14 +72,17 @@ class Candidate:
         self._shared = Table(self._encode_opaque, self._decode_special, first=1)
         self._copies = Copies(self._encode_opaque, self._decode_special)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
-        self._limits = (sys.getrecursionlimit, sys.setrecursionlimit)
+        self._get_limit, self._set_limit = sys.getrecursionlimit, sys.setrecursionlimit
+        self._limit = 0
+        """The recursion limit of the program, which holds while its code runs."""
 
     def serve(self, program: Program) -> None:
         """Load the program and answer requests until the tester is done."""
         self._files = program.files
         self._modules = {program.alias, *map(module_name, program.files)}
+        self._leave_program()
         try:
-            self._namespace = program.run()
+            self._namespace = self._run(program.run)
         except ProgramError as error:
             self._reply(["unloadable", error.phase, describe(error.error, self._files)])
             return
@@ -105,11 +92,20 @@ class Candidate:
             return
         self._reply(["loaded"])
         while True:
-            self._answer(self._receive())
+            self._answer(self._channel.receive())
 
-    def _receive(self) -> Wire:
-        with _Deep(*self._limits):
-            return self._channel.receive()
+    def _run(self, code: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Run code of the program."""
+        self._set_limit(self._limit)
+        try:
+            return code(*args, **kwargs)
+        finally:
+            self._leave_program()
+
+    def _leave_program(self) -> None:
+        """Come from the program's code to this class's own, which encodes and decodes nested data by recursion."""
+        self._limit = self._get_limit()
+        self._set_limit(max(self._limit, _CODING_RECURSION))
 
     def _reply(self, message: Wire) -> None:
         try:
@@ -129,14 +125,13 @@ class Candidate:
         keywords, contents, dropped = rest
         crossing = self._copies if contents is None else self._shared
         try:
-            with _Deep(*self._limits):
-                crossing.apply(contents)
-                crossing.forget(dropped)
-                decode = crossing.reader().decode
-                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
-                args = [decode(item) for item in arguments]
-                kwargs = {name: decode(item) for name, item in keywords}
-            value = OPERATIONS[operation](subject, *args, **kwargs)
+            crossing.apply(contents)
+            crossing.forget(dropped)
+            decode = crossing.reader().decode
+            subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+            args = [decode(item) for item in arguments]
+            kwargs = {name: decode(item) for name, item in keywords}
+            value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
             self._send_answer(crossing, functools.partial(self._raised, error))
@@ -150,8 +145,7 @@ class Candidate:
         """Send an answer, or what prevents it."""
         writer = crossing.writer()
         try:
-            with _Deep(*self._limits):
-                self._send_with(writer, make(writer))
+            self._send_with(writer, make(writer))
         except ChannelClosedError:
             raise
         except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
@@ -284,26 +278,33 @@ class Candidate:
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester do something with a thing of its own, and return or raise what came of it."""
         with self._turn:
-            writer = self._shared.writer()
+            self._leave_program()
             try:
-                with _Deep(*self._limits):
-                    keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
-                    self._send_with(writer, ["callback", operation, number, writer.items(args), keywords])
-            except BaseException:
-                writer.abandon()
-                raise
-            return self._outcome()
+                self._send_callback(operation, number, args, kwargs)
+                return self._outcome()
+            finally:
+                self._set_limit(self._limit)
+
+    def _send_callback(
+        self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        writer = self._shared.writer()
+        try:
+            keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
+            self._send_with(writer, ["callback", operation, number, writer.items(args), keywords])
+        except BaseException:
+            writer.abandon()
+            raise
 
     def _outcome(self) -> object:
         """Wait for what came of a request to the tester, and meanwhile answer its own."""
-        while (message := self._receive())[0] not in ("result", "error"):
+        while (message := self._channel.receive())[0] not in ("result", "error"):
             self._answer(message)
-        with _Deep(*self._limits):
-            kind, *answer, contents, dropped = message
-            self._shared.apply(contents)
-            self._shared.forget(dropped)
-            if kind == "result":
-                return self._shared.reader().decode(answer[0])
+        kind, *answer, contents, dropped = message
+        self._shared.apply(contents)
+        self._shared.forget(dropped)
+        if kind == "result":
+            return self._shared.reader().decode(answer[0])
         name, bases, text = answer
         raise self._exception_class(name, bases)(text)
 
@@ -325,11 +326,15 @@ def _find_global(module: str, qualified_name: str) -> object:
     return operator.attrgetter(qualified_name)(importlib.import_module(module))
 
 
+_candidate = Candidate(Channel(REQUESTS, REPLIES))
+"""Made once, in the fork server: a child pays for all that it makes with copies of the pages it writes to."""
+
+
 def answer_calls() -> None:
     """Be the candidate of a tester: load the program and answer."""
     gc.enable()
     try:
-        Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(PROGRAM))
+        _candidate.serve(Program.read(PROGRAM))
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)
     except MemoryError:

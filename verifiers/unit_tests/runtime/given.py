@@ -31,7 +31,7 @@ class Given:
 class GivenFunction(Given):
     """A function."""
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         """Have the tester call it."""
         return self._caller.call_back("call", self._number, args, kwargs)
 

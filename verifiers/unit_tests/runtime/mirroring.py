@@ -77,7 +77,7 @@ class MirroringSession(Session):
             random.seed = functools.partial(self._seed, random.seed)
             self._watched["random"] = _content("random")
 
-    def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
+    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
         with self._turns:
             if self._busy:

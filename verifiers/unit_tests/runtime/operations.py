@@ -57,7 +57,7 @@ def _reflected(name: str) -> Callable[..., object]:
 
 
 OPERATIONS: dict[str, Callable[..., object]] = {
-    "call": lambda function, *args, **kwargs: function(*args, **kwargs),
+    "call": lambda function, /, *args, **kwargs: function(*args, **kwargs),
     "getattr": getattr,
     "setattr": setattr,
     "delattr": delattr,

@@ -23,6 +23,7 @@ else:
     Loader = object
     """`importlib.abc` imports archives, temporary files and paths, and each fork would pay for the memory."""
 
+_decode = json.JSONDecoder().raw_decode
 _COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError)
 
 
@@ -50,22 +51,25 @@ class SourceFiles(Loader):
             files: Source text by path, such as `"bank/account.py"`. A folder without `__init__.py` is a package all the same.
             prelude: Called with each module before its source runs in it.
         """
-        self._paths = {module_name(path): path for path in files}
         self._files = files
         self._prelude = prelude
-        parents = {name[:at] for name in self._paths for at, letter in enumerate(name) if letter == "."}
-        self._folders = parents - self._paths.keys()
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Find one of the files by its module's name."""
-        if name in self._folders:
-            return ModuleSpec(name, None, is_package=True)
-        if name not in self._paths:
-            return None
-        file = self._paths[name]
+        file = self._path_of(name)
+        if file is None:
+            return ModuleSpec(name, None, is_package=True) if self._is_folder(name) else None
         spec = ModuleSpec(name, self, origin=file, is_package=file.endswith("__init__.py"))
         spec.has_location = True
         return spec
+
+    def _path_of(self, name: str) -> str | None:
+        """The path of a module's file, the last of several; looked for when it is asked for, which few programs do."""
+        paths = [path for path in self._files if module_name(path) == name]
+        return paths[-1] if paths else None
+
+    def _is_folder(self, name: str) -> bool:
+        return any(module_name(path).startswith(f"{name}.") for path in self._files)
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave it to the import system, as a loader has to say."""
@@ -78,12 +82,18 @@ class SourceFiles(Loader):
         """
         if self._prelude is not None:
             self._prelude(module)
-        path = self._paths[module.__name__]
-        run_source(module, self._files[path], path)
+        run_source(module, *self._source(module.__name__))
 
     def get_source(self, fullname: str) -> str:
         """The source of a module, for `inspect` and tracebacks."""
-        return self._files[self._paths[fullname]]
+        return self._source(fullname)[0]
+
+    def _source(self, name: str) -> tuple[str, str]:
+        """A module's source and path."""
+        path = self._path_of(name)
+        if path is None:
+            raise ImportError(f"no file of the program is the module {name!r}", name=name)
+        return self._files[path], path
 
 
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
@@ -132,15 +142,15 @@ class Program:
     """Another name under which the main file can be imported, unless a file has it."""
     prelude: str = field(default="", kw_only=True)
     """Source that runs before all of this, in the same namespace."""
-    seed: str = field(default="", kw_only=True)
+    seed: int = field(default=0, kw_only=True)
     """Seeds `random`."""
 
     @classmethod
     def read(cls, descriptor: int) -> Program:
         """Read a program from a file descriptor, and close it."""
-        content = read_all(descriptor)
+        content = read_all(descriptor).decode("utf-8", "surrogatepass")
         os.close(descriptor)
-        return cls(**json.loads(content))
+        return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
         """Run the main file, under this name or else under that of its path.
@@ -151,7 +161,7 @@ class Program:
         Raises:
             ProgramError: If a file does not compile.
         """
-        random.seed(f"candidate {self.seed}")
+        random.seed(self.seed)
         name = module_name(self.main)
         finder = SourceFiles(self.files, self._prepare)
         if len(self.files) > 1:

@@ -212,7 +212,7 @@ def _stage(source: str, calls: Sequence[_Call]) -> Iterator[_Stage]:
             for end, mode in zip(pipe, ("rb", "wb"), strict=True)
         )
         program = stack.enter_context(os.fdopen(os.memfd_create("rehearsal"), "wb", buffering=0))
-        program.write(json.dumps({"files": {_FILE: source}, "main": _FILE, "seed": "rehearsal"}).encode())
+        program.write(json.dumps({"files": {_FILE: source}, "main": _FILE, "seed": 1}).encode())
         tester = Channel(answering.fileno(), asking.fileno())
         tester.send(["resolve", None, [name for name, _ in calls], []])
         table, copies = Table(_refuse, _refuse, first=0), Copies(_refuse, _refuse)

@@ -48,7 +48,7 @@ class RemoteSession(Protocol):
     changes: int
     """How often the program was asked for something by which its objects may change."""
 
-    def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
+    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
         ...
 
@@ -76,7 +76,7 @@ class Remote:
     _remote_size: tuple[int, int]
     """How many items the object was last found to hold, and the session's changes until then."""
 
-    def __new__(cls, *args: object, **kwargs: object) -> Self:
+    def __new__(cls, /, *args: object, **kwargs: object) -> Self:
         """Refuse: `make_remote` makes proxies.
 
         Raises:
@@ -160,7 +160,7 @@ class _Everything(Remote):
 
     __slots__ = ()
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         """Call the object in the candidate."""
         made = self._remote_session.request("call", self, *args, **kwargs)
         if self._remote_class_tested and isinstance(made, Remote) and self._remote_session.is_new(made):

@@ -152,7 +152,7 @@ class Session:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
-    def request(self, operation: str, subject: object, *args: object, **kwargs: object) -> Any:
+    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
         with self._turns:
             return self._exchange(operation, subject, args, kwargs)
