@@ -28,7 +28,7 @@ def wait_until_gone(pid: int) -> None:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
                 return
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return
         time.sleep(0.02)
     raise AssertionError(f"process {pid} is still there")
