@@ -27,7 +27,7 @@ from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
 from agents.learner import Learner
 from agents.lora import has_adapter
-from agents.metrics import advantage_metrics, explained_variance, importance_metrics, merge, summarize
+from agents.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
 from agents.passes import state_values, token_logprobs
 from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import episodes_of_step
@@ -252,7 +252,7 @@ class Agent(abc.ABC):
             InvalidArgumentError: If the trajectories can't be learned from; then nothing has changed.
         """
         batch, advantages = self.compute_advantages(trajectories)
-        metrics = advantage_metrics(batch, advantages) | importance_metrics(batch)
+        metrics = advantage_metrics(batch, advantages) | sampling_metrics(batch)
         if batch.values is not None and batch.value_targets is not None:
             metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)
         metrics |= self.optimize(batch, advantages)

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from agents.group_cache import GroupLayer, GroupLayout
 from agents.growing_layer import GrowingLayer
-from agents.model_parts import TOLERANCE, some_tokens, takes_positions
+from agents.model_parts import agree, some_tokens, takes_positions
 from agents.shared_prefix import shared_prefix_attention
 
 
@@ -43,10 +43,11 @@ def cache_kind(model: Any) -> CacheKind:
         filled = cache.get_seq_length() == 2
     except (AttributeError, IndexError, TypeError, ValueError):  # a cache of another kind is needed: none is used
         return CacheKind.NONE
-    if not filled or not all(isinstance(layer, DynamicLayer) for layer in cache.layers):
+    # By their very type: a layer that inherits from these may keep more, such as a recurrent state, which is then not selected.
+    kinds = {type(layer) for layer in cache.layers}
+    if not filled or not kinds <= {DynamicLayer, DynamicSlidingWindowLayer}:
         return CacheKind.NONE
-    plain = all(type(layer) is DynamicLayer for layer in cache.layers)
-    return CacheKind.MERGED if plain else CacheKind.SELECTED
+    return CacheKind.MERGED if kinds == {DynamicLayer} else CacheKind.SELECTED
 
 
 class Grouping(enum.Enum):
@@ -78,7 +79,7 @@ def can_group(model: Any, kind: CacheKind) -> bool:
         found = read(Grouping.ALWAYS)
     except (TypeError, ValueError, IndexError, RuntimeError):  # it takes no further keywords, or no such cache
         return False
-    return torch.allclose(found, read(Grouping.NEVER), rtol=0, atol=TOLERANCE, equal_nan=True)
+    return agree(found, read(Grouping.NEVER), model.dtype)
 
 
 class RowCache:

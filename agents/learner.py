@@ -109,7 +109,7 @@ class Learner:
             betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
             # One pass over the weights where `torch` by itself makes one for each operation, on a CPU.
-            fused=True if policy.model.device.type == "cpu" else None,
+            fused=True if policy.fast and policy.model.device.type == "cpu" else None,
         )
 
     def step(
@@ -285,7 +285,10 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state of `state_dict`."""
-        self.optimizer.load_state_dict(state["optimizer"])
+        # Which kernel steps is a choice of this process, not of the one that saved.
+        kernel = {"fused": self.optimizer.defaults["fused"]}
+        groups = [group | kernel for group in state["optimizer"]["param_groups"]]
+        self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
         if self.critic is not None:
             self.critic.load_state_dict(state["critic"])
         self.steps = state["steps"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
+
+from verifiers import InvalidArgumentError
 
 Checkpointing = Literal["auto", "on", "off"]
 
@@ -20,7 +23,7 @@ _SHARE = 0.6
 """The share of free memory that activations, or keys and values, may take."""
 
 
-def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int) -> int:
+def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int, *, masks: int = 0) -> int:
     """Estimate what the backward pass of a decoder needs kept.
 
     Args:
@@ -28,19 +31,22 @@ def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int) ->
         tokens: In one micro-batch, padding included.
         logits: How many come to be at once; they are kept in float32, with their log-probabilities and those's gradient.
         value_bytes: 2 in half precision, else 4.
+        masks: Entries of attention's masks, which are kept once for all layers, as a bool and as a value.
     """
     layers = tokens * config.num_hidden_layers * config.hidden_size * _LAYER_VALUES * value_bytes // 2
-    return int(layers + logits * 3 * 4)
+    return int(layers + logits * 3 * 4 + masks * (1 + value_bytes))
 
 
-def checkpoints(model: Any, choice: Checkpointing, tokens: int, logits: int, value_bytes: int) -> bool:
+def checkpoints(
+    model: Any, choice: Checkpointing, tokens: int, logits: int, value_bytes: int, *, masks: int = 0
+) -> bool:
     """Decide whether to compute activations again: as told, or on a GPU whose free memory is short of the estimate.
 
     On a CPU, where memory is plenty and computing is slow, `"auto"` never does.
     """
     if choice != "auto" or model.device.type != "cuda":
         return choice == "on"
-    needed = activation_bytes(model.config.get_text_config(), tokens, logits, value_bytes)
+    needed = activation_bytes(model.config.get_text_config(), tokens, logits, value_bytes, masks=masks)
     return needed > _SHARE * _free_bytes(model.device)
 
 
@@ -77,11 +83,44 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
     `transformers` ties this to training mode, in which dropout would be on too; so the layers are called through
     `torch.utils.checkpoint` here, and stay in evaluation mode.
     """
-    layers = [module for module in model.modules() if wanted and isinstance(module, GradientCheckpointingLayer)]
+    layers = _checkpointable_layers(model) if wanted else []
+    if wanted and not layers:
+        _say_kept(type(model).__name__)
+    # What stands on the instance before, such as a hook that moves inputs between devices, stands there after.
+    before = [layer.__dict__.get("forward") for layer in layers]
     for layer in layers:
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
     try:
         yield
     finally:
-        for layer in layers:
-            del layer.forward  # the class's own is found again
+        for layer, forward in zip(layers, before, strict=True):
+            if forward is None:
+                del layer.forward  # the class's own is found again
+            else:
+                layer.forward = forward
+
+
+def require_checkpointable(model: Any, choice: Checkpointing) -> None:
+    """Check that activations can be computed again where that was asked for.
+
+    Raises:
+        InvalidArgumentError: If they can't.
+    """
+    if choice == "on" and not _checkpointable_layers(model):
+        raise InvalidArgumentError(
+            f"checkpointing='on' needs layers that transformers can checkpoint, and {type(model).__name__} has none: leave it "
+            "'off', and lower micro_batch_size if memory is short"
+        )
+
+
+def _checkpointable_layers(model: Any) -> list[Any]:
+    return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+
+
+@functools.cache  # once
+def _say_kept(model: str) -> None:
+    logging.getLogger(__name__).warning(
+        "activations of %s are estimated not to fit in memory, and it has no layers that transformers can checkpoint: lower "
+        "micro_batch_size if memory runs out",
+        model,
+    )

@@ -28,6 +28,9 @@
 | `nonfinite_gradients` | optimiser steps, of the policy or of a critic by itself, left out since a gradient was not finite |
 | `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | tokens so far, speed, seconds of each phase |
 | `verify_s` | seconds spent on verdicts, within `rollout_s`; in the background where they are deferred |
+
+What is said of sampler and learner is of all tokens where the learner read them before the update, as it does for samples from
+elsewhere and in half precision; else of the tokens learned from.
 """
 
 from __future__ import annotations
@@ -107,7 +110,6 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
     mask = tail.loss_mask
     log_ratio = (outputs.logprobs - tail.old).double()[mask]
     ratio = log_ratio.exp()
-    drift = (outputs.logprobs - tail.logprobs).double()[mask]
     sums = {
         "_tokens": float(mask.sum()),
         _SHARED: float(outputs.shared),
@@ -115,10 +117,9 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
         "ratio/mean": float(ratio.sum()),
         "ratio/min": float(ratio.min()),
         "ratio/max": float(ratio.max()),
-        "sampling/kl": float((drift.expm1() - drift).sum()),
-        "sampling/sampling_logp_difference/mean": float(drift.abs().sum()),
-        "sampling/sampling_logp_difference/max": float(drift.abs().max()),
     }
+    if tail.old_logprobs is None:  # else `sampling_metrics` tells, of all tokens
+        sums |= _drift_sums(outputs.logprobs[mask], tail.logprobs[mask])
     if tail.reference_logprobs is not None:
         gap = (tail.reference_logprobs - outputs.logprobs).double()[mask]
         sums["kl"] = float((gap.expm1() - gap).sum())
@@ -126,6 +127,16 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
         low, high = (float(where[mask].sum()) for where in clipped)
         sums |= {"clip_ratio/low_mean": low, "clip_ratio/high_mean": high, "clip_ratio/region_mean": low + high}
     return sums
+
+
+def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
+    """How far log-probabilities f32[n] of the learner are from those that the sampler stored, in sums and the largest."""
+    drift = (learner - sampler).double()
+    return {
+        "sampling/kl": float((drift.expm1() - drift).sum()),
+        "sampling/sampling_logp_difference/mean": float(drift.abs().sum()),
+        "sampling/sampling_logp_difference/max": float(drift.abs().max()),
+    }
 
 
 def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -182,9 +193,20 @@ def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
     }
 
 
-def importance_metrics(batch: Batch) -> dict[str, float]:
-    """What the weights of samples from elsewhere look like; nothing where there are none."""
-    if batch.importance is None or not batch.loss_mask.any():
+def sampling_metrics(batch: Batch) -> dict[str, float]:
+    """How far the sampler of a whole batch is from the learner, as far as the batch has both: differences and weights.
+
+    Of all tokens on the loss mask, those included that no gradient comes from.
+    """
+    mask = batch.loss_mask
+    if batch.old_logprobs is None or not mask.any():
+        return {}
+    drift = {"_tokens": float(mask.sum()), **_drift_sums(batch.old_logprobs[mask], batch.logprobs[mask])}
+    return pass_metrics([drift]) | _importance_metrics(batch)
+
+
+def _importance_metrics(batch: Batch) -> dict[str, float]:
+    if batch.importance is None:
         return {}
     weights = batch.importance[batch.loss_mask]
     return {

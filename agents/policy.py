@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,18 @@ from torch.utils.checkpoint import checkpoint
 
 from agents.batch import Batch
 from agents.kv_cache import CacheKind, Grouping, RowCache, cache_kind, can_group, read_without_cache
-from agents.memory import Checkpointing, cacheable_tokens, checkpointed, checkpoints
+from agents.memory import Checkpointing, cacheable_tokens, checkpointed, checkpoints, require_checkpointable
 from agents.model_parts import LogitTransform, body_of, can_share, costs_of, logit_transform, takes_positions
 from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
-from agents.shared_prefix import Costs, Layout, is_cheaper, plan, relative_cost, shared_prefix_attention
+from agents.shared_prefix import (
+    Costs,
+    Layout,
+    is_cheaper,
+    mask_entries,
+    plan,
+    relative_cost,
+    shared_prefix_attention,
+)
 from agents.token_logprobs import token_logprobs_and_entropy, token_logprobs_by_autograd
 from agents.types import Action
 from rlvr_envs import Observation
@@ -46,8 +55,8 @@ class TokenOutputs:
     states: Float[Tensor, "b t+1 d"] | None = None
     """What the output layer reads: the state before each token, and the one after the last."""
     shared: bool = False
-    """Whether rows that begin alike were read together; nothing is then said of tokens before a row's first on the loss mask:
-    log-probabilities, entropy and states are 0."""
+    """Whether rows that begin alike were read together; nothing is then said of tokens before a row's first on the loss mask,
+    nor of rows that have none: log-probabilities, entropy and states are 0."""
 
 
 class CausalLMPolicy:
@@ -80,8 +89,8 @@ class CausalLMPolicy:
             autograd alone, all logits at once. It changes nothing beyond rounding, and is there to show just that.
 
     Raises:
-        InvalidArgumentError: If the temperature is negative, the model has fewer tokens than `vocab_size`, or nothing may be
-            cached.
+        InvalidArgumentError: If a number is out of its range, the model has fewer tokens than `vocab_size`, or no layers
+            that can be checkpointed where `checkpointing` is `"on"`.
         UnknownNameError: If there is no such precision or checkpointing; the message offers the nearest.
     """
 
@@ -103,23 +112,15 @@ class CausalLMPolicy:
     ) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
-        available = int(model.get_output_embeddings().weight.shape[0])
-        if vocab_size is not None and vocab_size > available:
-            raise InvalidArgumentError(
-                f"the model has {available} tokens and the environment {vocab_size}: give both the same tokenizer"
-            )
-        if not ((top_k is None or top_k >= 1) and 0 < top_p <= 1 and 0 <= min_p <= 1):
-            raise InvalidArgumentError(
-                f"top_k is at least 1 or None, top_p in (0, 1] and min_p in [0, 1], got {top_k}, {top_p} and {min_p}"
-            )
+        _check_count("top_k", top_k, "None leaves no token out")
+        if not (0 < top_p <= 1 and 0 <= min_p <= 1):
+            raise InvalidArgumentError(f"top_p is in (0, 1] and min_p in [0, 1], got {top_p} and {min_p}")
         _check_choices(precision, checkpointing)
-        if max_cached_tokens is not None and max_cached_tokens < 1:
-            raise InvalidArgumentError(
-                f"max_cached_tokens is at least 1 or None, got {max_cached_tokens}; fast=False does without a cache"
-            )
+        _check_count("max_cached_tokens", max_cached_tokens, "fast=False does without a cache")
+        require_checkpointable(model, checkpointing)
         self.model = model.eval()
         self.temperature = temperature
-        self.vocab_size = vocab_size or available
+        self.vocab_size = _vocab_size(model, vocab_size)
         self.top_k, self.top_p, self.min_p = top_k, top_p, min_p
         self.seed = seed
         self.precision = _precision(model) if precision == "auto" else precision
@@ -132,6 +133,9 @@ class CausalLMPolicy:
         self._shared_last: bool | None = None  # how the last micro-batch was read, where there was a choice
         self._room: int | None = None  # tokens that the cache may hold, once that has been found out
         self.version = 0
+        # Tensors of inference mode have no count of changes.
+        self._weights = [each for each in self.model.parameters() if not each.is_inference()]
+        self._acted_with = self._state_of_weights()
         self._kind = cache_kind(self.model) if fast else CacheKind.NONE
         self._context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         self._positions = takes_positions(model)
@@ -191,10 +195,30 @@ class CausalLMPolicy:
         self._current[rows] = False
 
     def weights_changed(self) -> None:
-        """Count a new version of the weights; what the cache holds of the old ones is dropped."""
+        """Count a new version of the weights; what the cache holds of the old ones is dropped.
+
+        Other policies on the same model drop what they hold when they act next. They and this one also notice by themselves
+        what `torch` counts as a change of a tensor: operations in place, under `no_grad` too, and so `load_state_dict`. It does
+        not count fused optimisers, nor what is done to a parameter's `data`: call this after either.
+        """
         self.version += 1
+        # On behalf of fused optimisers, such as the learner's.
+        torch.autograd.graph.increment_version(self._weights)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._acted_with = self._state_of_weights()
         self.release_cache()
         self._current[:] = False
+
+    def _state_of_weights(self) -> int:
+        """A number that grows when weights change; a sum over all, in microseconds."""
+        return sum([parameter._version for parameter in self._weights])
+
+    def _forget_older_weights(self) -> None:
+        """Drop keys, values and choices of weights that have changed since, through whichever policy."""
+        if self._state_of_weights() != self._acted_with:
+            self._forget()
 
     @torch.no_grad()
     def act(
@@ -204,19 +228,26 @@ class CausalLMPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action."""
+        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
+
+        Raises:
+            InvalidArgumentError: If observations are longer than the model's context, or the mask does not fit them or allows a
+                row no token.
+            FloatingPointError: If the weights have diverged.
+        """
         single = observation["tokens"].ndim == 1
         tokens = np.atleast_2d(observation["tokens"])
         length = np.atleast_1d(observation["length"]).astype(np.int64)
         self._fit(*tokens.shape)
+        self._forget_older_weights()
         wanted = (length > 0) if rows is None else rows & (length > 0)
+        legal = None if action_mask is None else self._legal_tokens(np.atleast_2d(action_mask), wanted)
         read = self._length[: len(tokens)]
         same = self._read_before(tokens) & (read > 0)
         unchanged = wanted & same & (length == read) & self._current[: len(tokens)]
         grown = wanted & same & self._held(len(tokens)) & (length == read + 1)
         fresh = wanted & ~unchanged & ~grown
         self._seed_unannounced(fresh & ~(same & (length >= read)))
-        legal = None if action_mask is None else np.atleast_2d(action_mask).astype(bool)
         action = self._new_action(len(tokens), unchanged)
         beyond = self._beyond_the_cache(grown, fresh, tokens.shape[1])
         fresh &= ~beyond
@@ -261,11 +292,7 @@ class CausalLMPolicy:
         Raises:
             InvalidArgumentError: If observations are longer than the model's context.
         """
-        if self._context is not None and width > self._context:
-            raise InvalidArgumentError(
-                f"the environment's episodes have up to {width} tokens, prompt included, and the model's context holds "
-                f"{self._context}: lower max_new_tokens or max_prompt_tokens, or use another model"
-            )
+        self._check_context(width)
         rows, columns = max(num_rows, len(self._length)), max(width, self._tokens.shape[1])
         if (rows, columns) == self._tokens.shape:
             return
@@ -276,6 +303,28 @@ class CausalLMPolicy:
         for name in ("_length", "_seeds", "_announced", "_current", "_last_tokens", "_last_logprobs"):
             setattr(self, name, np.pad(getattr(self, name), (0, missing)))
         self._last_kept = np.pad(self._last_kept, ((0, missing), (0, 0)))
+
+    def _check_context(self, width: int) -> None:
+        if self._context is not None and width > self._context:
+            raise InvalidArgumentError(
+                f"episodes have up to {width} tokens, prompt included, and the model's context holds "
+                f"{self._context}: lower max_new_tokens or max_prompt_tokens, or use another model"
+            )
+
+    def _legal_tokens(self, mask: NDArray[np.int8], wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The mask as bool[b v]; checked before anything is read, so that acting again with a right one goes on as usual."""
+        if mask.shape != (len(wanted), self.vocab_size):
+            raise InvalidArgumentError(
+                f"an action mask has a row for each observation and a column for each of the policy's tokens, "
+                f"{(len(wanted), self.vocab_size)}, got {mask.shape}: give policy and environment the same tokenizer"
+            )
+        legal = mask.astype(bool)
+        stuck = np.flatnonzero(wanted & ~legal.any(axis=1))
+        if len(stuck):
+            raise InvalidArgumentError(
+                f"the action mask allows row {stuck[0]} no token at all: legal_actions must leave one, such as a stop token"
+            )
+        return legal
 
     def _held(self, num_rows: int) -> NDArray[np.bool_]:
         """The rows whose keys and values are in the cache."""
@@ -389,12 +438,12 @@ class CausalLMPolicy:
         mask = None if legal is None else torch.from_numpy(legal[rows]).to(logits.device)
         if self.temperature == 0:
             masked = logits if mask is None else logits.masked_fill(~mask, -torch.inf)
+            _check_finite(masked)
             tokens, chosen = masked.argmax(dim=-1), torch.full((len(rows),), torch.nan)
         else:
             logprobs = scaled_logprobs(logits, self.temperature, mask)
             u = torch.from_numpy(uniforms(self._seeds[rows], length[rows])).to(logits.device)
-            if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
-                raise FloatingPointError("the model's logits are not finite: its weights have diverged")
+            _check_finite(logprobs)
             if action.kept is not None:
                 kept = kept_tokens(logprobs, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p)
                 logprobs = scaled_logprobs(logits, self.temperature, kept)
@@ -465,10 +514,14 @@ class CausalLMPolicy:
 
     def _shared_layout(self, part: Batch) -> Layout | None:
         """How to read a batch with its shared prefixes once; None where that is not wanted, not right or not less work."""
-        if not self._shares_prefixes():
-            return None
         rows, length = part.tokens.shape
-        layout = plan(part.tokens, part.lengths, part.loss_mask.int().argmax(dim=1).clamp(min=1))
+        self._check_context(length)
+        learned = part.loss_mask.any(dim=1).nonzero()[:, 0]  # of the other rows there is nothing to say
+        if not len(learned) or not self._shares_prefixes():
+            return None
+        prefixes = part.loss_mask[learned].int().argmax(dim=1).clamp(min=1)
+        layout = plan(part.tokens[learned], part.lengths[learned], prefixes)
+        layout = dataclasses.replace(layout, rows=learned[layout.rows])
         shares = is_cheaper(layout, rows, length, self._costs)
         if shares is not self._shared_last:
             self._shared_last = shares
@@ -537,7 +590,11 @@ class CausalLMPolicy:
             first: At least 1: the first token has no distribution.
             legal: bool[b t v], the tokens each was chosen from; None if all.
             with_states: Give the states too.
+
+        Raises:
+            InvalidArgumentError: If there are more tokens than the model's context holds.
         """
+        self._check_context(tokens.shape[1])
         chosen = tokens[:, first:]
         allowed = None if legal is None else legal.flatten(0, 1)
         places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
@@ -548,6 +605,7 @@ class CausalLMPolicy:
 
     def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
         """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
+        self._check_context(tokens.shape[1])
         if self._transform is None:
             found = self.forward(tokens, first, with_states=True).states
             assert found is not None
@@ -561,7 +619,9 @@ class CausalLMPolicy:
         return last
 
     def _checkpointed(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
-        return checkpointed(self.model, torch.is_grad_enabled() and self.recomputes(inputs["input_ids"]))
+        masks = mask_entries(inputs.get("prefix_layout", ()))
+        wanted = torch.is_grad_enabled() and self.recomputes(inputs["input_ids"], masks=masks)
+        return checkpointed(self.model, wanted)
 
     def _read_places(
         self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None, *, with_states: bool
@@ -617,15 +677,22 @@ class CausalLMPolicy:
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
     ) -> Float[Tensor, "b t v"]:
         """Log-probabilities of every token at positions `first` to l - 1; see `forward`."""
+        self._check_context(tokens.shape[1])
         kept = tokens.shape[1] - first + 1
         with self.autocast():
             logits = self.model(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits
         return scaled_logprobs(logits[:, -kept:-1, : self.vocab_size], self.temperature, legal)
 
-    def recomputes(self, tokens: Tensor) -> bool:
-        """Whether the backward pass of so many tokens computes activations again; see `checkpointing`."""
+    def recomputes(self, tokens: Tensor, *, masks: int = 0) -> bool:
+        """Whether the backward pass computes activations again; see `checkpointing`.
+
+        Args:
+            tokens: That are read, i64[b l].
+            masks: Entries of the masks that attention is given.
+        """
         logits = min(tokens.numel() * self.vocab_size, _LOGITS_AT_ONCE)
-        return checkpoints(self.model, self.checkpointing, tokens.numel(), logits, 2 if self.is_half else 4)
+        value_bytes = 2 if self.is_half else 4
+        return checkpoints(self.model, self.checkpointing, tokens.numel(), logits, value_bytes, masks=masks)
 
     @contextlib.contextmanager
     def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
@@ -708,6 +775,28 @@ def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
             yield range(start, number)
             start, width = number, len(prompt)
     yield range(start, len(prompts))
+
+
+def _check_count(name: str, value: object, otherwise: str) -> None:
+    if value is not None and not (isinstance(value, (int, np.integer)) and value >= 1):
+        raise InvalidArgumentError(f"{name} is a whole number of at least 1 or None, got {value!r}; {otherwise}")
+
+
+def _vocab_size(model: Any, wanted: int | None) -> int:
+    """How many of a model's tokens to choose from."""
+    _check_count("vocab_size", wanted, "None chooses from all of the model's tokens")
+    available = int(model.get_output_embeddings().weight.shape[0])
+    if wanted is not None and wanted > available:
+        raise InvalidArgumentError(
+            f"the model has {available} tokens and the environment {wanted}: give both the same tokenizer"
+        )
+    return wanted or available
+
+
+def _check_finite(scores: Tensor) -> None:
+    """Check that logits or log-probabilities f[r v] of tokens, of which each row has a legal one, say which to choose."""
+    if not bool(torch.isfinite(scores.amax(dim=-1)).all()):
+        raise FloatingPointError("the model's logits are not finite: its weights have diverged")
 
 
 def _check_choices(precision: str, checkpointing: str) -> None:

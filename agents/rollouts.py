@@ -32,10 +32,20 @@ class Episode:
     group: int
     """Carried into the trajectory."""
     seed: int
-    """Decides the policy's sampling, together with the observations alone."""
+    """Decides the policy's sampling, together with the observations alone; u64."""
     env_seed: int | None = None
     """What the row is reset with, so that an environment that draws the problem itself draws the same again; None for an
     environment that goes on drawing. Episodes with one problem and one `env_seed` begin alike."""
+
+    def __post_init__(self) -> None:
+        if not _is_u64(self.seed):
+            raise InvalidArgumentError(
+                f"an episode's seed is a whole number of 64 bits, 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
+            )
+
+
+def _is_u64(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and bool(0 <= value < 2**64)
 
 
 _ALL_LEGAL = 255

@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,19 @@ class Group:
     the block's last."""
     real: Tensor | None = None
     """bool[blocks * width], False at padding."""
+    _biases: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def bias(self, dtype: torch.dtype) -> Tensor:
+        """The mask as a term of the scores, 0 or -inf.
+
+        Made once: given a bool mask, `torch` makes one in every layer, and the backward pass keeps them all.
+        """
+        if dtype not in self._biases:
+            *shape, columns = self.mask.shape
+            # Rows that begin at multiples of 16, without which a GPU's kernel would have its own copy in every layer, too.
+            room = torch.zeros(*shape, columns + -columns % 16, dtype=dtype, device=self.mask.device)
+            self._biases[dtype] = room[..., :columns].masked_fill_(~self.mask, -torch.inf)
+        return self._biases[dtype]
 
 
 @dataclass(frozen=True)
@@ -167,6 +180,11 @@ def _block_masks(prefix: int, blocks: Sequence[NDArray[np.int64]], width: int) -
     return torch.from_numpy(masks)
 
 
+def mask_entries(groups: Sequence[Group]) -> int:
+    """How many entries the masks of groups have; groups of one shape share theirs."""
+    return sum({id(group): group.mask.numel() for group in groups}.values())
+
+
 @dataclass(frozen=True)
 class Costs:
     """What a model multiplies, over all its layers."""
@@ -230,7 +248,12 @@ def _attention(
     """`sdpa` where there is no layout; else two calls for each group. Query, key and value are f[1 h n d].
 
     With `group_layout`, when sampling, they are what `attend_by_groups` takes.
+
+    Raises:
+        ValueError: If there is a layout, and the model has a mask, a bias or the like of its own.
     """
+    if group_layout is not None or prefix_layout is not None:
+        _refuse_additions(attention_mask, kwargs)
     if group_layout is not None:
         return attend_by_groups(query, key, value, group_layout, kwargs.get("scaling")), None
     if prefix_layout is None:
@@ -250,6 +273,18 @@ def _attention(
     return torch.cat(outputs, dim=2).transpose(1, 2), None
 
 
+def _refuse_additions(attention_mask: Tensor | None, keywords: Mapping[str, Any]) -> None:
+    """A layout says all of what looks at what; anything else that a model gives to attention would be lost without a word."""
+    own = {"attention_mask": attention_mask, **keywords}
+    # Positions are known to the keys and queries already, and models pass them on regardless.
+    added = [name for name, value in own.items() if isinstance(value, Tensor) and name != "position_ids"]
+    if added:
+        raise ValueError(
+            f"its attention is given {' and '.join(added)} by the model itself, which shared prompts leave no room for; "
+            "shared_prefix=False reads each row by itself"
+        )
+
+
 def _cut(states: Tensor, sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, ...]]:
     """Cut f[1 h n d] into some parts for each group.
 
@@ -266,7 +301,7 @@ def _attend_together(
     head = (query[0], key[0][:, :, : group.prefix], value[0][:, :, : group.prefix])
     return (
         scaled_dot_product_attention(*head, is_causal=True, scale=scale),
-        scaled_dot_product_attention(query[1], key[0], value[0], attn_mask=group.mask, scale=scale),
+        scaled_dot_product_attention(query[1], key[0], value[0], attn_mask=group.bias(value[0].dtype), scale=scale),
     )
 
 
@@ -279,7 +314,7 @@ def _attend_in_blocks(
         torch.cat([head.expand(group.blocks, -1, -1, -1), _by_blocks(own, group)], dim=2) for head, own in (key, value)
     )
     own_query = _by_blocks(query[1], group)
-    second = scaled_dot_product_attention(own_query, keys, values, attn_mask=group.mask, scale=scale)
+    second = scaled_dot_product_attention(own_query, keys, values, attn_mask=group.bias(values.dtype), scale=scale)
     together = second.transpose(0, 1).flatten(1, 2)
     return first, (together if group.real is None else together[:, group.real])[None]
 

@@ -31,6 +31,9 @@ class Sampling:
     """The only tokens there are; None for all of the model's."""
     forbidden_tokens: tuple[int, ...] = ()
     """Tokens that there are not; the shorter way of saying the same where most are allowed."""
+    mask_bound: int | None = None
+    """How many tokens the model has, where the engine was started to say which it kept, of every request: it wants to know how
+    many that may be. None for other engines."""
 
     @property
     def leaves_out(self) -> bool:

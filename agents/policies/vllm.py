@@ -39,6 +39,8 @@ WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 _PROBED_ROWS, _PROBED_TOKENS = 4, 8
 _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
 _FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
+_AUTO_FIT = -1
+"""The `max_model_len` for which vLLM takes what its memory has room for, up to the model's context."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,12 @@ class VLLMConfig:
             )
         if self.probe_tolerance is not None and not self.probe_tolerance > 0:
             raise InvalidArgumentError(f"probe_tolerance is greater than 0, got {self.probe_tolerance}")
+        most = self.engine_args.get("max_model_len")
+        if most is not None and not (isinstance(most, int) and (most >= 1 or most == _AUTO_FIT)):
+            raise InvalidArgumentError(
+                f"max_model_len is a whole number of tokens such as 2048, or {_AUTO_FIT} for as many as vLLM has room for, got "
+                f"{most!r}"
+            )
 
 
 class _Transfer(Protocol):
@@ -107,7 +115,8 @@ class VLLMPolicy:
     Give it to an agent as `sampler`, and close it in the end, or use it as a context manager.
 
     A row's sampling depends on its episode's seed and its number of tokens, on the weights, and through rounding on what
-    the engine computes beside it.
+    the engine computes beside it. One observation always gives the same action, so an act loop without `begin` that plays the
+    same prompt twice running in a row gets the same completion twice: see docs/vllm.md.
 
     Args:
         policy: Whose weights, temperature, vocabulary, top-k, top-p and min-p these are. Top-k and the like need an engine that
@@ -120,7 +129,7 @@ class VLLMPolicy:
 
     Raises:
         EngineError: If the engine does not start.
-        InvalidArgumentError: If the engine has another model than the policy.
+        InvalidArgumentError: If the engine has another model than the policy, or can't be told which tokens are legal.
     """
 
     def __init__(
@@ -146,9 +155,10 @@ class VLLMPolicy:
         if any(not 0 <= token < policy.vocab_size for token in self.stop_tokens):
             raise InvalidArgumentError(f"stop tokens are below {policy.vocab_size}, got {self.stop_tokens}")
         self._limits = self._token_limits()
+        if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
+            self._limits["mask_bound"] = self._model_tokens()
         self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
-        self._seeds = np.zeros(0, dtype=np.uint64)
-        self._length = np.zeros(0, dtype=np.int64)
+        self._forget_rows()
         # An engine that is started here is awake; a server may have been left asleep by a run that was broken off.
         self._served = _Served(asleep=self.config.sleep and self.config.server is not None)
         with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
@@ -156,6 +166,7 @@ class VLLMPolicy:
             try:
                 self._shapes: dict[str, list[int]] = self.engine.rpc("checkpoint_shapes")[0]
                 fitted(checkpoint_weights(policy.model), self._shapes)
+                self._check_limits(self.engine.rpc("request_limits")[0].get("named_tokens"))
                 self._transfer = self._make_transfer(self.engine, self._shapes)
             except BaseException:
                 if engine is None:
@@ -201,7 +212,7 @@ class VLLMPolicy:
         """Give a policy on the same engine at another temperature, such as 0 for greedy evaluation."""
         other = copy.copy(self)
         other.temperature = _checked_temperature(temperature)
-        other._seeds, other._length = self._seeds[:0], self._length[:0]
+        other._forget_rows()
         return other
 
     def close(self) -> None:
@@ -220,7 +231,7 @@ class VLLMPolicy:
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes and the seeds u64[r] of their sampling."""
-        self._fit(int(rows.max(initial=-1)) + 1)
+        self._fit(int(rows.max(initial=-1)) + 1, 0)
         self._seeds[rows] = seeds
         self._length[rows] = 0
 
@@ -242,18 +253,18 @@ class VLLMPolicy:
         length = np.atleast_1d(observation["length"]).astype(np.int64)
         count, width = tokens.shape
         self._check_width(width)
-        self._fit(count)
+        self._fit(count, width)
         room = width - length
         wanted = (length > 0) & (room > 0) & (True if rows is None else rows)
         asked = np.flatnonzero(wanted)
         self._check_mask(action_mask, asked)
-        self._seed_unannounced(asked, length)
+        self._seed_unannounced(asked, tokens, length)
         limit = np.minimum(room, self.max_new_tokens or width)
         requests = [
             Request(tokens[row, : length[row]].tolist(), seed, int(limit[row]))
             for row, seed in zip(asked.tolist(), self._request_seeds(asked, length), strict=True)
         ]
-        self._length[asked] = length[asked]
+        self._tokens[asked, :width], self._length[asked] = tokens[asked], length[asked]
         self._served.prompts = [request.prompt for request in requests[:_PROBED_ROWS]] or self._served.prompts
         completions = self.engine.generate(requests, self._sampling()) if requests else []
         action = self._action(count, asked, completions, action_mask is not None)
@@ -261,19 +272,32 @@ class VLLMPolicy:
 
     def _sampling(self) -> Sampling:
         policy = self.learner
-        limits = self._limits
-        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, **limits)
+        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, **self._limits)
 
     def _token_limits(self) -> dict[str, Any]:
         """Which of the model's tokens the engine may choose, said by naming those or the others, whichever are fewer.
 
         Every request carries the names, and the vocabulary of many models is a few hundred tokens short of their output layer.
         """
-        allowed = np.zeros(int(self.learner.model.get_output_embeddings().weight.shape[0]), dtype=bool)
+        allowed = np.zeros(self._model_tokens(), dtype=bool)
         allowed[: self.learner.vocab_size] = True if self.legal_tokens is None else self.legal_tokens
         if 2 * np.count_nonzero(allowed) < len(allowed):
             return {"allowed_tokens": tuple(np.flatnonzero(allowed).tolist())}
         return {"forbidden_tokens": tuple(np.flatnonzero(~allowed).tolist())}
+
+    def _model_tokens(self) -> int:
+        """How many tokens the model has; those beyond the vocabulary are never sampled."""
+        return int(self.learner.model.get_output_embeddings().weight.shape[0])
+
+    def _check_limits(self, most: int | None) -> None:
+        """Refuse more names of tokens than a worker takes, which would die of them at the first request."""
+        named = sum(len(self._limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
+        if most is not None and named > most:
+            raise InvalidArgumentError(
+                f"vLLM's workers are told by name which tokens they may choose, or which they may not, here {named} of the "
+                f"model's {self._model_tokens()}, and take at most {most} names: start vLLM with VLLM_USE_V2_MODEL_RUNNER=0 in "
+                "its environment, or let the policy sample by itself"
+            )
 
     def _check_width(self, width: int) -> None:
         context = self._context_tokens()
@@ -293,14 +317,22 @@ class VLLMPolicy:
                 "legal_tokens (`for_env` does), and let the policy sample by itself where the legal tokens change"
             )
 
-    def _fit(self, num_rows: int) -> None:
+    def _forget_rows(self) -> None:
+        self._seeds = np.zeros(0, dtype=np.uint64)
+        self._tokens = np.zeros((0, 0), dtype=np.int32)
+        self._length = np.zeros(0, dtype=np.int64)
+
+    def _fit(self, num_rows: int, width: int) -> None:
         missing = max(0, num_rows - len(self._length))
         self._seeds = np.pad(self._seeds, (0, missing))
+        self._tokens = np.pad(self._tokens, ((0, missing), (0, max(0, width - self._tokens.shape[1]))))
         self._length = np.pad(self._length, (0, missing), constant_values=np.iinfo(np.int64).max)
 
-    def _seed_unannounced(self, asked: NDArray[np.int64], length: NDArray[np.int64]) -> None:
-        """Seed the rows that began another episode without an announcement: their tokens are fewer than they were."""
-        rows = asked[length[asked] < self._length[asked]]
+    def _seed_unannounced(self, asked: NDArray[np.int64], tokens: NDArray[np.int32], length: NDArray[np.int64]) -> None:
+        """Seed the rows that began another episode without an announcement: they don't go on from where they were last."""
+        last, width = self._length[asked], tokens.shape[1]
+        differs = (tokens[asked] != self._tokens[asked, :width]) & (np.arange(width) < last[:, None])
+        rows = asked[(length[asked] < last) | differs.any(axis=1)]
         if len(rows):
             self._served.readings += 1
             origin = np.array([self.learner.seed % 2**64, self._served.readings], dtype=np.uint64)
@@ -359,10 +391,17 @@ class VLLMPolicy:
         metrics = self.sync()
         try:
             yield metrics
-        finally:
-            if self.config.sleep:
-                self.engine.sleep()
-                self._served.state, self._served.asleep = None, True
+        except EngineError:
+            raise  # an engine that is dead can't be put to sleep, and its last words are the ones that matter
+        except BaseException:
+            self._sleep()
+            raise
+        self._sleep()
+
+    def _sleep(self) -> None:
+        if self.config.sleep:
+            self.engine.sleep()
+            self._served.state, self._served.asleep = None, True
 
     def sync(self) -> dict[str, float]:
         """Give the engine the learner's weights, unless it has them, and compare log-probabilities of a few tokens.
@@ -404,10 +443,14 @@ class VLLMPolicy:
             Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
             for seed, prompt in enumerate(prompts)
         ]
+        # A learner that is greedy has no distribution to compare, and its weights are the same at another temperature.
+        policy = self.learner if self.learner.temperature > 0 else self.learner.at_temperature(1.0)
         # Without top-k and the like, which both sides apply to the distribution that is compared here.
-        sampling = Sampling(self.learner.temperature, (), **self._limits)
-        completions = self.engine.generate(requests, sampling)
-        differences = [self._difference(*each) for each in zip(prompts, completions, strict=True)]
+        completions = self.engine.generate(requests, Sampling(policy.temperature, (), **self._limits))
+        differences = [
+            self._difference(policy, prompt, completion)
+            for prompt, completion in zip(prompts, completions, strict=True)
+        ]
         difference = float(np.concatenate(differences).mean())
         if not difference <= self._tolerance():
             raise EngineError(
@@ -418,9 +461,8 @@ class VLLMPolicy:
         return difference
 
     @torch.no_grad()
-    def _difference(self, prompt: list[int], completion: Completion) -> NDArray[np.float64]:
+    def _difference(self, policy: CausalLMPolicy, prompt: list[int], completion: Completion) -> NDArray[np.float64]:
         """The absolute difference f64[t] at each token of one completion."""
-        policy = self.learner
         tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
         legal = None
         if self.legal_tokens is not None:
@@ -440,7 +482,9 @@ class VLLMPolicy:
 
     def _context_tokens(self) -> int:
         """The longest sequence that the engine takes, as far as is known here."""
-        most = self.config.engine_args.get("max_model_len", self._context)
+        most = self.config.engine_args.get("max_model_len")
+        if most is None or most == _AUTO_FIT:
+            most = self._context
         return np.iinfo(np.int64).max if most is None else int(most)
 
     def _dtype(self) -> str:
@@ -465,7 +509,7 @@ class VLLMPolicy:
             "skip_tokenizer_init": True,
             "enable_prefix_caching": True,
             "enable_sleep_mode": self.config.sleep,
-            "return_sampling_mask": self._sampling().leaves_out,
+            "return_sampling_mask": "mask_bound" in self._limits,
             "weight_transfer_config": None if kind == "shared-memory" else {"backend": kind},
             **self.config.engine_args,
         }

@@ -75,7 +75,7 @@ class EngineInProcess:
 def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
     """What vLLM's `SamplingParams` are told of a distribution, for any request."""
     parameters: dict[str, Any] = {
-        "temperature": sampling.temperature,
+        **_distribution(sampling),
         "logprobs": 0,  # of the token that was sampled, and of no other
         "detokenize": False,
         "ignore_eos": True,  # what ends a completion is said by the environment alone
@@ -85,15 +85,27 @@ def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
         parameters["allowed_token_ids"] = list(sampling.allowed_tokens)
     if sampling.forbidden_tokens:
         parameters["logit_bias"] = dict.fromkeys(sampling.forbidden_tokens, _NEVER)
-    if sampling.leaves_out:
-        parameters |= {"top_k": sampling.top_k or 0, "top_p": sampling.top_p, "min_p": sampling.min_p}
     return parameters
+
+
+def _distribution(sampling: Sampling) -> dict[str, Any]:
+    """Temperature, top-k (0 for none), top-p and min-p.
+
+    Started with `return_sampling_mask`, vLLM 0.32 refuses every request that is greedy or has no top-k
+    (`InputProcessor._validate_params`). The same is then said otherwise: a choice from the likeliest token alone is greedy, and
+    the top-k of as many tokens as there are leaves none out.
+    """
+    if sampling.temperature == 0 and sampling.mask_bound is not None:
+        return {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "min_p": 0.0}
+    top_k = sampling.top_k or sampling.mask_bound or 0
+    return {"temperature": sampling.temperature, "top_k": top_k, "top_p": sampling.top_p, "min_p": sampling.min_p}
 
 
 def _completion(output: Any, sampling: Sampling) -> Completion:
     tokens = list(output.token_ids)
     logprobs = [said[token].logprob for token, said in zip(tokens, output.logprobs, strict=True)]
-    return Completion(tokens, logprobs, output.sampling_mask.token_ids if sampling.leaves_out else None)
+    mask = output.sampling_mask if sampling.leaves_out else None
+    return Completion(tokens, logprobs, None if mask is None else mask.token_ids)
 
 
 def main(descriptor: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -100,6 +101,19 @@ class ServerEngine:
                 f"the vLLM server at {self.address} answered {path} with {error.code}: {said}. Was it started with the options "
                 f"that docs/vllm.md lists? {RESUME}"
             ) from error
+        except http.client.HTTPException as error:
+            raise EngineError(
+                f"the vLLM server at {self.address} broke off its answer to {path} ({error!r}): it probably died; {RESUME}"
+            ) from error
         except OSError as error:
             raise EngineError(f"no vLLM server answers at {self.address}{path} ({error}); {RESUME}") from error
-        return json.loads(body) if body else None
+        return self._parsed(path, body) if body else None
+
+    def _parsed(self, path: str, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except ValueError as error:
+            raise EngineError(
+                f"what answers {path} at {self.address} is no vLLM server: JSON was expected, and {body[:100]!r} came; is the "
+                "address right?"
+            ) from error

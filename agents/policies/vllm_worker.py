@@ -12,7 +12,7 @@ EXTENSION = f"{__name__}.WeightLoader"
 
 
 class WeightLoader:
-    """Takes new weights from a file, and says which weights there are."""
+    """Takes new weights from a file, and says which weights there are and what the worker takes of a request."""
 
     vllm_config: Any
     get_model: Any
@@ -31,6 +31,18 @@ class WeightLoader:
             weights = loader.get_all_weights(self.vllm_config.model_config, self.get_model())
             self._checkpoint_shapes = {name: list(weight.shape) for name, weight in weights}
         return self._checkpoint_shapes
+
+    def request_limits(self) -> dict[str, int]:
+        """What the worker takes of a request at most; it dies of more. `named_tokens`: allowed or biased tokens.
+
+        vLLM's second model runner, which GPUs have, keeps them in tables of a fixed width. A dictionary, since a server makes
+        text of a number.
+        """
+        if not self.vllm_config.use_v2_model_runner:
+            return {}
+        from vllm.v1.worker.gpu.sample.logit_bias import MAX_NUM_ALLOWED_TOKEN_IDS, MAX_NUM_LOGIT_BIAS_TOKENS
+
+        return {"named_tokens": min(MAX_NUM_ALLOWED_TOKEN_IDS, MAX_NUM_LOGIT_BIAS_TOKENS)}
 
     def load_shared_weights(self, path: str) -> None:
         """Replace the weights by those of a safetensors file in the checkpoint's names and shapes."""

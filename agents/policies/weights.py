@@ -6,6 +6,7 @@ Names and shapes are checked before anything is sent, since an engine whose relo
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +19,13 @@ from transformers.core_model_loading import revert_weight_conversion
 
 from agents.lora import merged
 from agents.policies.engine import Engine
-from verifiers import InvalidArgumentError
+from verifiers import EngineError, InvalidArgumentError
 
 _NAMED = 5
 """How many weights an error names."""
+_HEADER_BYTES = 512
+"""More than safetensors writes of one weight besides its numbers."""
+_MIB = 2**20
 
 
 def checkpoint_weights(model: Any) -> dict[str, Tensor]:
@@ -65,6 +69,9 @@ def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -
 class SharedMemoryTransfer:
     """Hands weights over in a file in shared memory, to workers on this machine (see `agents.policies.vllm_worker`).
 
+    Shared memory may be small, 64 MiB in a container of Docker's; weights that it has no room for go through the folder for
+    temporary files.
+
     Args:
         engine: Whose workers read the file.
         folder: Where the file is, for as long as it takes.
@@ -72,14 +79,31 @@ class SharedMemoryTransfer:
 
     def __init__(self, engine: Engine, folder: Path = Path("/dev/shm")) -> None:
         self._engine = engine
-        self._folder = folder if folder.is_dir() else Path(tempfile.gettempdir())
+        self._folders = [each for each in (folder, Path(tempfile.gettempdir())) if each.is_dir()]
 
     def push(self, weights: Mapping[str, Tensor]) -> None:
-        """Replace the engine's weights; returns when all workers have them."""
-        handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=self._folder)
+        """Replace the engine's weights; returns when all workers have them.
+
+        Raises:
+            EngineError: If there is no room for the file; nothing was sent.
+        """
+        folder = self._roomy(sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()))
+        handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=folder)
         os.close(handle)
         try:
             save_file({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, path)
             self._engine.rpc("load_shared_weights", path)
         finally:
             Path(path).unlink()
+
+    def _roomy(self, size: int) -> Path:
+        """The first folder that has room for a file of so many bytes."""
+        free = {folder: shutil.disk_usage(folder).free for folder in self._folders}
+        for folder, room in free.items():
+            if size <= room:
+                return folder
+        found = " and ".join(f"{folder} has {room / _MIB:.0f}" for folder, room in free.items())
+        raise EngineError(
+            f"the weights on their way to the engine take {size / _MIB:.0f} MiB, and {found} MiB free: make room there, give a "
+            "container more shared memory (docker run --shm-size), or set TMPDIR to a roomier folder"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -533,6 +534,31 @@ def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
     )
     assert metrics["skipped"] == 1
     assert not math.isfinite(metrics["sampling/sampling_logp_difference/max"])
+
+
+def test_the_fused_optimiser_is_off_with_the_flag_and_gives_the_same_weights() -> None:
+    """AdamW with decay on the same gradients, in one kernel and operation by operation."""
+    config = LearnerConfig(learning_rate=1e-2, weight_decay=0.1)
+    fused, plainly = (Learner(CausalLMPolicy(tiny_policy().model, fast=fast), config) for fast in (True, False))
+    assert [learner.optimizer.defaults["fused"] for learner in (fused, plainly)] == [True, None]
+    start = weights(fused.policy)
+
+    def make_steps(count: int) -> None:
+        for learner in (fused, plainly):
+            generator = torch.Generator().manual_seed(count)
+            for _ in range(count):
+                for parameter in learner.policy.parameters():
+                    parameter.grad = torch.randn(parameter.shape, generator=generator)
+                learner.optimizer.step()
+
+    make_steps(5)
+    assert largest_difference(weights(fused.policy), start) > 0.02
+    assert largest_difference(weights(fused.policy), weights(plainly.policy)) < 1e-6
+    # Which kernel steps is this process's choice: what another one saved does not change it.
+    plainly.load_state_dict(copy.deepcopy(fused.state_dict()))
+    assert [group["fused"] for group in plainly.optimizer.param_groups] == [None]
+    make_steps(3)
+    assert largest_difference(weights(fused.policy), weights(plainly.policy)) < 1e-6
 
 
 def test_a_greedy_policy_cannot_learn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import OPTConfig, OPTForCausalLM
+from transformers import CTRLConfig, CTRLLMHeadModel, OPTConfig, OPTForCausalLM
 
-from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, tiny_model
+from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, memory, tiny_model
 from agents import policy as policy_module
-from agents.memory import activation_bytes, checkpoints
+from agents.memory import activation_bytes, checkpointed, checkpoints
+from agents.shared_prefix import mask_entries, plan
+from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, random_trajectory
+from verifiers import InvalidArgumentError
 
 
 def saved_and_gradients(checkpointing: Any) -> tuple[int, list[Tensor]]:
@@ -52,11 +56,63 @@ def test_on_a_gpu_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
     needed = activation_bytes(config, 1000, 50_000, 2)
     assert needed == 1000 * 24 * 896 * 34 + 50_000 * 12
+    assert activation_bytes(config, 1000, 50_000, 2, masks=needed) == needed + 3 * needed  # a bool and two bytes each
     for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, free))
         assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
+        assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
     assert checkpoints(model, "on", 1, 1, 2)
     assert not checkpoints(model, "off", 10**9, 10**6, 2)
+
+
+def test_the_masks_of_a_shared_pass_are_in_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=32, heads=2, intermediate_size=64))
+    batch = make_batch(groups())
+    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
+    asked = []
+
+    def note(*args: Any, masks: int) -> bool:
+        asked.append(masks)
+        return False
+
+    monkeypatch.setattr(policy_module, "checkpoints", note)
+    assert policy.read(batch).shared
+    policy.forward(batch.tokens, batch.first)
+    assert asked == [sum(group.mask.numel() for group in layout.groups), 0]
+    assert mask_entries(2 * layout.groups) == asked[0]  # groups of one shape share theirs
+
+
+def test_what_stood_on_a_layer_before_stands_there_after() -> None:
+    """Such as the hooks of a model whose layers are on several devices."""
+    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=16, heads=2, intermediate_size=32))
+    hooked, plain = policy.model.model.layers
+    inner, calls = hooked.forward, []
+
+    def hook(*args: Any, **kwargs: Any) -> Any:
+        calls.append(torch.is_grad_enabled())
+        return inner(*args, **kwargs)
+
+    hooked.forward = hook
+    with checkpointed(policy.model, True):
+        assert hooked.forward is not hook
+    assert hooked.forward is hook
+    assert "forward" not in vars(plain)
+    policy.checkpointing = "on"
+    policy.forward(torch.zeros(1, 4, dtype=torch.long), 1).logprobs.sum().backward()
+    assert len(calls) == 2  # forward, and again in the backward pass
+    assert hooked.forward is hook
+
+
+def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    model = CTRLLMHeadModel(CTRLConfig(vocab_size=VOCAB, n_embd=16, dff=32, n_layer=1, n_head=2, n_positions=32))
+    with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: leave it 'off'"):
+        CausalLMPolicy(model, checkpointing="on")
+    memory._say_kept.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            with checkpointed(model, True):  # as "auto" would on a GPU
+                pass
+    assert [record.getMessage()[:34] for record in caplog.records] == ["activations of CTRLLMHeadModel are"]
 
 
 def test_bfloat16_is_close_and_used_for_sampling_and_learning_alike() -> None:

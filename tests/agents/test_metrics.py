@@ -12,7 +12,7 @@ import torch
 
 from agents import GRPO, PPOConfig, TokenOutputs, make_batch
 from agents.losses import clipped_tokens
-from agents.metrics import advantage_metrics, merge, pass_metrics, pass_sums, summarize
+from agents.metrics import advantage_metrics, merge, pass_metrics, pass_sums, sampling_metrics, summarize
 from tests.agents.agent_cases import make_agent, scored_verdict, some_batch
 from tests.agents.trajectories import scored, tiny_policy, trajectory
 from verifiers import InvalidArgumentError, Outcome, Verdict
@@ -78,10 +78,10 @@ def test_episodes_without_verdicts_have_no_outcomes() -> None:
 def sums_of(
     ratios: list[float], advantages: list[float], clip: tuple[float, float] | None = (0.2, 0.25)
 ) -> dict[str, float]:
-    """One row of tokens with these ratios; its sampler was off by 0.1 nats everywhere."""
+    """One row of tokens with these ratios."""
     length = len(ratios)
     logprobs = torch.full((1, length), -1.0, dtype=torch.float64)
-    batch = make_batch([trajectory([1] * length, logprobs=[-1.1] * length)])
+    batch = make_batch([trajectory([1] * length)])
     old = logprobs - torch.tensor(ratios, dtype=torch.float64).log()
     batch.__dict__.update(old_logprobs=old, reference_logprobs=logprobs - math.log(2))
     outputs = TokenOutputs(logprobs, torch.arange(length)[None].double())
@@ -103,10 +103,36 @@ def test_the_metrics_of_a_pass_by_hand() -> None:
     assert found["ratio/mean"] == pytest.approx(14.5 / 9)
     assert found["entropy"] == pytest.approx(28 / 9)  # 0 to 7, and 0
     assert found["kl"] == pytest.approx(0.5 - 1 + math.log(2))
-    assert found["sampling/kl"] == pytest.approx(math.exp(0.1) - 1 - 0.1, rel=1e-5)
-    assert found["sampling/sampling_logp_difference/mean"] == pytest.approx(0.1, rel=1e-5)
     assert "clip_ratio/low_mean" not in pass_metrics([sums_of([1.0], [1], None)])
     assert pass_metrics([]) == {"loss": 0.0}
+
+
+def test_sampler_and_learner_by_hand() -> None:
+    """Two tokens that the learner finds 0.1 and 0.3 nats likelier than the sampler did, and one that is not its own."""
+    batch = make_batch([trajectory([1, 0, 1], logprobs=[-1.1, 5.0, -1.3])])
+    learner = torch.full((1, 3), -1.0)
+    kl = (math.exp(0.1) - 1 - 0.1 + math.exp(0.3) - 1 - 0.3) / 2
+    read_before = dataclasses.replace(batch, old_logprobs=learner)
+    outputs = TokenOutputs(learner, torch.zeros(1, 3))
+    for found in (sampling_metrics(read_before), pass_metrics([pass_sums(batch, outputs, None)])):
+        assert found["sampling/kl"] == pytest.approx(kl, rel=1e-5)
+        assert found["sampling/sampling_logp_difference/mean"] == pytest.approx(0.2, rel=1e-5)
+        assert found["sampling/sampling_logp_difference/max"] == pytest.approx(0.3, rel=1e-5)
+    # Each is said once: by the pass where there was none before.
+    assert sampling_metrics(batch) == {}
+    assert not any(name.startswith("sampling/") for name in pass_sums(read_before, outputs, None))
+    assert sampling_metrics(dataclasses.replace(read_before, loss_mask=torch.zeros(1, 3, dtype=torch.bool))) == {}
+
+
+def test_a_sampler_that_is_off_shows_where_nothing_is_learned() -> None:
+    """All members of each group score alike, so that no token has a gradient."""
+    agent = make_agent("grpo", importance_correction="token-truncate")
+    rows = [dataclasses.replace(one, rewards=np.zeros_like(one.rewards)) for one in some_batch(agent.policy)]
+    shifted = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(0.5)) for one in rows]
+    metrics = agent.update(shifted)
+    assert "entropy" not in metrics  # nothing was learned from
+    assert metrics["sampling/sampling_logp_difference/mean"] == pytest.approx(0.5, abs=1e-4)
+    assert metrics["sampling/kl"] == pytest.approx(math.exp(0.5) - 1.5, abs=1e-3)
 
 
 def test_optimiser_steps_are_merged_to_one_line() -> None:

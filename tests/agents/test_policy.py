@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    FalconH1Config,
+    FalconH1ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     Lfm2Config,
@@ -24,6 +26,9 @@ from transformers import (
 
 from agents import CausalLMPolicy, Episode, Trajectory, rollout, tiny_model
 from agents.batch import make_batch
+from agents.kv_cache import CacheKind
+from agents.learner import Learner, LearnerConfig
+from agents.losses import Aggregation
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
 
@@ -60,6 +65,15 @@ def hybrid() -> Any:
     sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
     heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 2, "full_attn_idxs": [1]}
     return Lfm2ForCausalLM(Lfm2Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
+
+
+def parallel() -> Any:
+    """Attention and a state space in one layer, whose cache is one of keys and values and more."""
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "mamba_d_state": 8}
+    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2, "mamba_n_heads": 4, "mamba_d_head": 8}
+    return FalconH1ForCausalLM(
+        FalconH1Config(vocab_size=VOCAB, mamba_d_ssm=32, mamba_n_groups=1, max_position_embeddings=64, **sizes, **heads)
+    )
 
 
 def without_cache() -> Any:
@@ -99,7 +113,7 @@ def qwen2() -> Any:
     return tiny_model(VOCAB, **SMALL)
 
 
-@pytest.mark.parametrize("make", [qwen2, gpt2, llama, qwen3, mistral, hybrid, without_cache])
+@pytest.mark.parametrize("make", [qwen2, gpt2, llama, qwen3, mistral, hybrid, parallel, without_cache])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
     torch.manual_seed(0)
@@ -109,6 +123,20 @@ def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: 
         mask = trajectory.policy_mask[1:]
         assert mask.sum() >= 1
         np.testing.assert_allclose(trajectory.logprobs[1:][mask], expected[mask], atol=1e-5, rtol=0)
+
+
+def test_a_state_beside_keys_and_values_is_not_lost() -> None:
+    """Rows of one prompt, of which a cache would repeat the keys and values alone."""
+    episodes = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(8)]
+    found = []
+    for fast in (True, False):
+        torch.manual_seed(0)
+        acting = CausalLMPolicy(sharpened(parallel()), fast=fast)
+        assert acting._kind is CacheKind.NONE
+        found.append(play(acting, 8, episodes))
+    for quick, slow in zip(*found, strict=True):
+        assert quick.tokens.tolist() == slow.tokens.tolist()
+        np.testing.assert_allclose(quick.logprobs, slow.logprobs, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -302,13 +330,103 @@ def test_an_episode_longer_than_the_models_context_is_refused() -> None:
         acting.act(observation)
 
 
-def test_logits_that_are_not_finite_raise() -> None:
-    acting = policy()
+def test_reading_more_than_the_models_context_is_refused_too() -> None:
+    """GPT-2 has learned positions, of which there are no more."""
+    acting = CausalLMPolicy(gpt2())
+    tokens = torch.zeros(2, 65, dtype=torch.long)
+    for read in (acting.forward, acting.states, acting.distributions):
+        with pytest.raises(InvalidArgumentError, match=r"up to 65 tokens, prompt included.* context holds 64"):
+            read(tokens, 1)
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "top_k", "max_cached_tokens"])
+@pytest.mark.parametrize("value", [0, -5, 2.5])
+def test_counts_are_whole_and_at_least_1(name: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name} is a whole number of at least 1 or None, got {value};"):
+        policy(**{name: value})
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: float) -> None:
+    acting, other = policy(temperature), policy(temperature)
+    observation, _ = vector_env(2).reset(seed=0)
+    for each in (acting, other):
+        each.begin(*EPISODE_SEEDS)
+    expected = other.act(observation)
+    mask = np.ones((2, VOCAB), dtype=np.int8)
+    mask[1] = 0
+    with pytest.raises(InvalidArgumentError, match="allows row 1 no token at all: legal_actions must leave one"):
+        acting.act(observation, action_mask=mask)
+    with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): give policy and environment the same"):
+        acting.act(observation, action_mask=mask[:, :200])
+    assert acting.act(observation, action_mask=mask, rows=np.array([True, False])).counts.tolist() == [1, 0]
+    found = acting.act(observation)
+    assert found.tokens.tolist() == expected.tokens.tolist()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_logits_that_are_not_finite_raise(temperature: float) -> None:
+    acting = policy(temperature)
     observation, _ = vector_env(2).reset(seed=0)
     with torch.no_grad():
         acting.model.get_output_embeddings().weight.fill_(torch.nan)
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         acting.act(observation)
+
+
+def learned(acting: CausalLMPolicy) -> None:
+    """The learner's optimiser is fused on a CPU, which `torch` does not count."""
+    batch = make_batch(play(acting, 2, EPISODES[:2]))
+    learner = Learner(acting, LearnerConfig(learning_rate=0.1))
+    advantages = torch.ones(batch.tokens.shape, dtype=torch.float64)
+    aggregation = Aggregation.TOKEN_MEAN
+    learner.step(
+        batch, advantages, lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation
+    )
+
+
+def changed_in_place(acting: CausalLMPolicy) -> None:
+    with torch.no_grad():
+        for parameter in acting.model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+
+
+def loaded(acting: CausalLMPolicy) -> None:
+    torch.manual_seed(1)
+    acting.model.load_state_dict({name: torch.randn_like(value) for name, value in acting.model.state_dict().items()})
+
+
+def changed_and_told(acting: CausalLMPolicy) -> None:
+    """What is done to `data` is not counted, so another policy on the model is told."""
+    for parameter in acting.model.parameters():
+        parameter.data.mul_(-1.0)
+    acting.weights_changed()
+
+
+EPISODE_SEEDS = (np.arange(2), np.array([7, 8], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("change", [learned, changed_in_place, loaded, changed_and_told])
+def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> None:
+    """Of what they have read before, neither keys and values nor choices are used again."""
+    acting = policy()
+    greedy, hot = acting.at_temperature(0.0), acting.at_temperature(0.7)
+    observation, _ = vector_env(2).reset(seed=0)
+    longer = {"tokens": observation["tokens"].copy(), "length": observation["length"] + 1}
+    for each in (greedy, hot):
+        each.begin(*EPISODE_SEEDS)
+        each.act(observation)
+    version = hot.version
+    change(acting)
+    for seen in (observation, longer):
+        for each in (greedy, hot):
+            found = each.act(seen)
+            slow = CausalLMPolicy(acting.model, temperature=each.temperature, fast=False)
+            slow.begin(*EPISODE_SEEDS)
+            expected = slow.act(seen)
+            assert found.tokens.tolist() == expected.tokens.tolist()
+            np.testing.assert_allclose(found.logprobs, expected.logprobs, rtol=0, atol=1e-5)
+    assert hot.version == version
 
 
 def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,13 @@ class Scripted:
 EPISODES = [Episode(problem=index % 5, group=index, seed=index) for index in range(7)]
 
 
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5])
+def test_a_seed_that_is_no_word_of_64_bits_is_refused(seed: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"0 to 2\\*\\*64 - 1, got {seed}: take it modulo 2"):
+        Episode(0, 0, seed)
+    assert Episode(0, 0, 2**64 - 1).seed == Episode(0, 0, int(np.uint64(2**64 - 1))).seed
+
+
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("rows", [1, 3, 16])
 def test_trajectories_come_in_order_with_each_tokens_own_record(width: int, rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 from transformers import (
+    DogeConfig,
+    DogeForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -34,7 +37,8 @@ from agents import (
     shared_prefix,
 )
 from agents import policy as policy_module
-from agents.model_parts import costs_of
+from agents.kv_cache import CacheKind, can_group
+from agents.model_parts import agree, can_share, costs_of
 from agents.shared_prefix import is_cheaper, plan
 from agents.token_logprobs import token_logprobs_and_entropy
 from tests.agents.trajectories import VOCAB, trajectory
@@ -236,6 +240,108 @@ def test_a_model_that_ignores_the_layout_is_found_out() -> None:
     batch = make_batch(groups())
     assert torch.equal(policy.read(batch).logprobs, policy.forward(batch.tokens, batch.first).logprobs)
     assert made.config._attn_implementation == "sdpa"
+
+
+def test_a_mask_of_the_models_own_is_not_lost() -> None:
+    """Doge adds learned terms to the scores by way of the mask; at first they are small enough for any trial."""
+    found = []
+    for settings in ({"fast": False}, {}):
+        torch.manual_seed(0)
+        policy = CausalLMPolicy(DogeForCausalLM(DogeConfig(**SIZES)), **settings)
+        batch = make_batch(groups())
+        found.append(outputs_and_gradient(policy, batch))
+        assert policy.model.model.layers[0].self_attn.A.grad is not None
+        assert policy.model.config._attn_implementation == "sdpa"
+        assert not policy._shares_prefixes()
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["attention_mask", "s_aux", "position_bias"])
+def test_what_a_layout_has_no_room_for_is_refused(name: str) -> None:
+    states = torch.zeros(1, 2, 3, 4)
+    arguments: dict[str, Any] = {"attention_mask": None, "position_ids": torch.zeros(1, 3), name: torch.zeros(2)}
+    mask = arguments.pop("attention_mask")
+    with pytest.raises(ValueError, match=f"given {name} by the model itself.*shared_prefix=False"):
+        shared_prefix._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
+
+
+@pytest.mark.parametrize(("dtype", "seed"), [(torch.float16, 3), (torch.bfloat16, 3), (torch.float32, 3)])
+def test_rounding_in_half_precision_is_no_reason_to_read_plainly(dtype: torch.dtype, seed: int) -> None:
+    torch.manual_seed(seed)
+    made = Qwen2ForCausalLM(
+        Qwen2Config(**SIZES | {"vocab_size": 257, "hidden_size": 64, "intermediate_size": 128})
+    ).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(4.0 if parameter.dim() > 1 else 1.0)
+        made.lm_head.weight.mul_(4.0)
+    made = made.to(dtype)
+    assert can_share(made)
+    assert can_group(made, CacheKind.MERGED)
+    # A mask that shows the completions to one another is still found out.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_prefix.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
+        assert not can_share(made)
+
+
+def test_trials_agree_by_hand() -> None:
+    """In float32 to 1e-3; in bfloat16, of 2^-7, to four roundings of a spread of 8 more."""
+    expected = torch.tensor([[-1.0, -9.0, -torch.inf]])
+    off = torch.tensor([[0.2, 0.0, 0.0]])
+    assert agree(expected + off / 300, expected, torch.float32)
+    assert not agree(expected + off, expected, torch.float32)
+    assert agree(expected + off, expected, torch.bfloat16)
+    assert not agree(expected + 2 * off, expected, torch.bfloat16)
+    assert not agree(torch.tensor([[-1.0, -9.0, -9.0]]), expected, torch.bfloat16)
+    assert agree(expected * torch.nan, expected * torch.nan, torch.float16)
+
+
+@pytest.mark.parametrize("lengths", [None, 1])
+def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | None) -> None:
+    """A row of each group, and a group, that say nothing; they may be shorter than what the others share."""
+    batch = make_batch(groups())
+    off = torch.tensor([0, 5, 8, 9, 10, 11])
+    mask, ends = batch.loss_mask.clone(), batch.lengths.clone()
+    mask[off] = False
+    if lengths is not None:
+        ends[off] = lengths
+    batch = dataclasses.replace(batch, loss_mask=mask, lengths=ends)
+    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), fast=False), batch)
+    sharing = CausalLMPolicy(model("qwen2"))
+    assert sharing.read(batch).shared
+    for expected, found in zip(plain, outputs_and_gradient(sharing, batch), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()))
+    learned = mask[:, batch.first :]
+    states = [each.read_states(batch)[:, :-1] for each in (CausalLMPolicy(model("qwen2"), fast=False), sharing)]
+    torch.testing.assert_close(states[1][learned], states[0][learned], rtol=1e-4, atol=1e-5)
+    nothing = dataclasses.replace(batch, loss_mask=torch.zeros_like(mask))
+    assert not sharing.read(nothing).shared
+
+
+def test_a_bias_by_hand_is_made_once_for_all_layers() -> None:
+    sharing = CausalLMPolicy(model("qwen2"))
+    batch = make_batch(even_groups(members=4, own=3, count=1))
+    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
+    (group,) = layout.groups
+    bias = group.bias(torch.float32)
+    assert bias.dtype is torch.float32
+    assert torch.equal(bias == 0, group.mask)
+    assert bool((bias[~group.mask] == -torch.inf).all())
+    assert group.bias(torch.float32) is bias
+    assert all(step % 16 == 0 for step in bias.stride()[:-1])
+    kept = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.shape == group.mask.shape:
+            kept.append(tensor.data_ptr())
+        return tensor
+
+    assert sharing._shares_prefixes()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        assert sharing.read(batch).shared
+    assert len(kept) == 2  # by two layers
+    assert len(set(kept)) == 1
 
 
 def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:

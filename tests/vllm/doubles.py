@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 
 from agents.policies.engine import Completion, Request, Sampling
+from agents.policies.vllm_child import sampling_parameters
 from agents.sampling import kept_tokens, scaled_logprobs
+from verifiers import EngineError
+
+
+def refusal(parameters: Mapping[str, Any], *, says_kept: bool, most_named: int | None = None) -> str | None:
+    """Why vLLM refuses a request or dies of it; None where it takes it. Compared with vLLM itself in test_engine.py.
+
+    Args:
+        parameters: Of `vllm.SamplingParams`.
+        says_kept: Whether it was started with `return_sampling_mask`.
+        most_named: How many tokens its workers take the names of.
+    """
+    if says_kept and parameters["temperature"] <= 0:
+        return "sampling distribution replay requires temperature > 0"
+    if says_kept and parameters["top_k"] <= 0:
+        return "sampling distribution replay requires top_k > 0"
+    for name, what in (("allowed_token_ids", "allowed token IDs"), ("logit_bias", "logit bias tokens")):
+        if most_named is not None and len(parameters.get(name, ())) > most_named:
+            return f"Too many {what}"
+    return None
 
 
 class TorchEngine:
-    """Samples token by token; `reported` are the calls that change it, in order."""
+    """Samples token by token, of what vLLM would be sent; `reported` are the calls that change it, in order.
 
-    def __init__(self, model: Any) -> None:
+    Args:
+        model: Copied.
+        says_kept: Whether it says which tokens it kept; see `refusal`.
+        most_named: See `refusal`.
+    """
+
+    def __init__(self, model: Any, *, says_kept: bool = False, most_named: int | None = None) -> None:
         self.model = copy.deepcopy(model)
+        self.says_kept = says_kept
+        self.most_named = most_named
         self.reported: list[str] = []
         self.requests: list[Request] = []
         self._logits: dict[tuple[int, ...], torch.Tensor] = {}
@@ -25,6 +53,8 @@ class TorchEngine:
     def rpc(self, method: str, *arguments: str) -> list[Any]:
         if method == "checkpoint_shapes":
             return [{name: list(weight.shape) for name, weight in self._weights().items()}]
+        if method == "request_limits":
+            return [{} if self.most_named is None else {"named_tokens": self.most_named}]
         assert method == "load_shared_weights"
         self.reported.append("load")
         self.model.load_state_dict(load_file(arguments[0]), strict=False)
@@ -52,32 +82,32 @@ class TorchEngine:
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
         self.requests = list(requests)
-        return [self._complete(request, sampling) for request in requests]
+        parameters = sampling_parameters(sampling)
+        refused = refusal(parameters, says_kept=self.says_kept, most_named=self.most_named)
+        if refused is not None:
+            raise EngineError(refused)
+        return [self._complete(request, parameters, sampling.leaves_out) for request in requests]
 
-    def _complete(self, request: Request, sampling: Sampling) -> Completion:
+    def _complete(self, request: Request, parameters: Mapping[str, Any], leaves_out: bool) -> Completion:
         generator = torch.Generator().manual_seed(request.seed)
         tokens: list[int] = []
         logprobs: list[float] = []
         kept: list[list[int]] = []
-        while len(tokens) < request.max_tokens and not (tokens and tokens[-1] in sampling.stop_tokens):
-            logits = self._next(request.prompt + tokens)
-            allowed = torch.ones_like(logits, dtype=torch.bool)
-            if sampling.allowed_tokens is not None:
-                allowed[:] = False
-                allowed[list(sampling.allowed_tokens)] = True
-            allowed[list(sampling.forbidden_tokens)] = False
-            if sampling.temperature == 0:
-                tokens.append(int(logits.masked_fill(~allowed, -torch.inf).argmax()))
+        while len(tokens) < request.max_tokens and not (tokens and tokens[-1] in parameters["stop_token_ids"]):
+            logits = _limited(self._next(request.prompt + tokens), parameters)
+            if parameters["temperature"] == 0:
+                tokens.append(int(logits.argmax()))
                 logprobs.append(0.0)
                 continue
-            found = scaled_logprobs(logits[None], sampling.temperature, allowed[None])
-            limits = {"top_k": sampling.top_k, "top_p": sampling.top_p, "min_p": sampling.min_p}
-            left = kept_tokens(found, **limits)  # type: ignore[arg-type]
-            found = scaled_logprobs(logits[None], sampling.temperature, left)[0]
+            found = scaled_logprobs(logits[None], parameters["temperature"])
+            left = kept_tokens(
+                found, top_k=parameters["top_k"] or None, top_p=parameters["top_p"], min_p=parameters["min_p"]
+            )
+            found = scaled_logprobs(logits[None], parameters["temperature"], left)[0]
             kept.append(left[0].nonzero()[:, 0].tolist())
             tokens.append(int(torch.multinomial(found.exp(), 1, generator=generator)))
             logprobs.append(float(found[tokens[-1]]))
-        return Completion(tokens, logprobs, kept if sampling.leaves_out else None)
+        return Completion(tokens, logprobs, kept if self.says_kept and leaves_out else None)
 
     @torch.no_grad()
     def _next(self, tokens: list[int]) -> torch.Tensor:
@@ -85,3 +115,14 @@ class TorchEngine:
         if key not in self._logits:
             self._logits[key] = self.model(input_ids=torch.tensor([tokens])).logits[0, -1]
         return self._logits[key]
+
+
+def _limited(logits: torch.Tensor, parameters: Mapping[str, Any]) -> torch.Tensor:
+    """The logits of the tokens that may be chosen, the others' being minus infinity, or lower by their bias."""
+    limited = logits.clone()
+    if "allowed_token_ids" in parameters:
+        limited[:] = -torch.inf
+        limited[parameters["allowed_token_ids"]] = logits[parameters["allowed_token_ids"]]
+    for token, bias in parameters.get("logit_bias", {}).items():
+        limited[token] += bias
+    return limited

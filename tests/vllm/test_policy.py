@@ -33,8 +33,9 @@ EOS = TOKENIZER.eos_token
 EPISODES = [Episode(problem=index % len(PROMPTS), group=index, seed=1000 + index) for index in range(10)]
 
 
-def on_torch(policy: Any, env: Any, **config: Any) -> VLLMPolicy:
-    return VLLMPolicy.for_env(policy, env, VLLMConfig(**config), engine=TorchEngine(policy.model))
+def on_torch(policy: Any, env: Any, *, says_kept: bool = False, **config: Any) -> VLLMPolicy:
+    engine = TorchEngine(policy.model, says_kept=says_kept)
+    return VLLMPolicy.for_env(policy, env, VLLMConfig(**config), engine=engine)
 
 
 def learner_logprobs(policy: Any, trajectory: Any, legal: Any = None) -> np.ndarray:
@@ -95,6 +96,30 @@ def test_episodes_that_are_not_announced_are_sampled_anew() -> None:
         sampler.act(short)
         seeds.add(sampler.engine.requests[0].seed)
     assert len(seeds) == 3
+
+
+def test_a_prompt_that_comes_back_after_another_as_long_is_sampled_anew_and_one_asked_twice_is_not() -> None:
+    policy, env = learner(temperature=2.0), world(1)
+    sampler = on_torch(policy, env)
+    seeds = []
+    for problem in (0, 2, 0, 2, 2):  # 1+1= and 7-5=
+        observation, _ = env.reset(options={"problems": np.array([problem])})
+        sampler.act(observation)
+        seeds.append(sampler.engine.requests[0].seed)
+    assert len(set(seeds)) == 4
+    assert seeds[-1] == seeds[-2]
+
+
+def test_a_plain_act_loop_samples_every_episode_anew_where_another_came_between() -> None:
+    policy, env = learner(temperature=2.0), world(1)
+    sampler = on_torch(policy, env)
+    completions = set()
+    for _ in range(6):
+        for problem in (2, 0):
+            observation, _ = env.reset(options={"problems": np.array([problem])})
+            action = sampler.act(observation)
+        completions.add(tuple(action.tokens[0].tolist()))
+    assert len(completions) > 3
 
 
 def test_the_environment_drops_what_follows_its_stop_string() -> None:
@@ -214,14 +239,57 @@ def test_tokens_beyond_the_vocabulary_are_never_sampled(spare: int) -> None:
         np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
 
 
-def test_the_kept_tokens_of_top_k_are_recorded() -> None:
-    policy, env = learner(temperature=2.0, top_k=3), world(4)
-    for each in rollout(env, on_torch(policy, env), EPISODES):
+@pytest.mark.parametrize("limits", [{"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.9}, {"top_k": 5, "top_p": 0.9}], ids=str)
+@pytest.mark.parametrize("spare", [0, 40])
+def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
+    limits: dict[str, Any], spare: int
+) -> None:
+    policy, env = learner(temperature=2.0, spare_tokens=spare, **limits), world(4)
+    sampler = on_torch(policy, env, says_kept=True)
+    with sampler.sampling() as metrics:  # an engine that says what it kept wants to hear a top-k in the probe too
+        assert metrics["sampling/probe_difference"] < 1e-6
+        trajectories = rollout(env, sampler, EPISODES)
+    for each in trajectories:
         own = slice(each.prompt_length, None)
         assert each.action_masks is not None
         kept = np.unpackbits(each.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
-        assert (kept.sum(axis=1) == 3).all()
+        assert (kept.sum(axis=1) < TOKENIZER.vocab_size).all()
+        if limits == {"top_k": 3}:
+            assert (kept.sum(axis=1) == 3).all()
         assert kept[np.arange(len(kept)), each.tokens[own]].all()
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, kept), atol=1e-5)
+
+
+def test_an_engine_that_says_what_it_kept_is_greedy_too() -> None:
+    policy, env = learner(top_k=3), world(4)
+    trajectories = rollout(env, on_torch(policy, env, says_kept=True).at_temperature(0.0), EPISODES)
+    expected = rollout(env, policy.at_temperature(0.0), EPISODES)
+    for mine, theirs in zip(trajectories, expected, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+        assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
+        assert mine.action_masks is None
+
+
+def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_keeps_all() -> None:
+    policy, env = learner(), world(4)
+    sampler = on_torch(policy, env, says_kept=True, engine_args={"return_sampling_mask": True})
+    sampler.sync()
+    for each in rollout(env, sampler, EPISODES):
+        assert each.action_masks is None
+        own = slice(each.prompt_length, None)
+        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+
+
+@pytest.mark.parametrize(("characters", "named"), [(FEW, 3), (MOST, 5)])
+def test_more_names_of_tokens_than_a_worker_takes_are_refused_before_it_dies_of_them(
+    characters: str, named: int
+) -> None:
+    policy, env = learner(), world(1, legal_actions=only(characters))
+    rollout(env, VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model, most_named=named)), EPISODES[:1])
+    with pytest.raises(
+        InvalidArgumentError, match=f"here {named} of the model's 16, and take at most {named - 1} names: start vLLM"
+    ):
+        VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model, most_named=named - 1))
 
 
 def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
@@ -234,7 +302,7 @@ def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
             return [dataclasses.replace(each, kept=[everything] * len(each.tokens)) for each in found]
 
     policy, env = learner(top_k=100, spare_tokens=3), world(1, legal_actions=only(FEW))
-    sampler = VLLMPolicy.for_env(policy, env, engine=Generous(policy.model))
+    sampler = VLLMPolicy.for_env(policy, env, engine=Generous(policy.model, says_kept=True))
     (trajectory,) = rollout(env, sampler, EPISODES[:1])
     assert trajectory.action_masks is not None
     kept = np.unpackbits(trajectory.action_masks[-1], count=TOKENIZER.vocab_size)
@@ -242,12 +310,8 @@ def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
 
 
 def test_an_engine_that_does_not_say_what_it_kept_is_refused() -> None:
-    class Silent(TorchEngine):
-        def generate(self, requests: Any, sampling: Any) -> Any:
-            return [dataclasses.replace(each, kept=None) for each in super().generate(requests, sampling)]
-
     policy, env = learner(top_p=0.5), world(1)
-    sampler = VLLMPolicy.for_env(policy, env, engine=Silent(policy.model))
+    sampler = on_torch(policy, env)
     with pytest.raises(EngineError, match="does not say which tokens top-k, top-p and min-p kept"):
         rollout(env, sampler, EPISODES[:1])
 
@@ -348,7 +412,8 @@ def test_an_adapter_is_merged_before_it_is_sent() -> None:
     sampler = VLLMPolicy.for_env(policy, env, engine=TorchEngine(learner().model))
     shift(policy, 0.3)
     assert list(checkpoint_weights(policy.model)) == names
-    assert sampler.sync()["sampling/probe_difference"] < 1e-6
+    # The sum of the products is not the product with the sum to the last digit, and an adapter begins at random.
+    assert sampler.sync()["sampling/probe_difference"] < 1e-5
 
 
 def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:
@@ -363,6 +428,42 @@ def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:
             assert metrics["sampling/probe_difference"] < 1e-6
             assert each.sync() == {}  # what is awake and up to date is left alone
         assert sampler.engine.reported == calls
+
+
+def test_an_engine_that_dies_is_not_put_to_sleep_and_its_own_error_is_the_one_that_is_seen() -> None:
+    class Dying(TorchEngine):
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            if self.requests:  # those of the probe
+                raise EngineError("the vLLM engine died (exit status -9)")
+            return super().generate(requests, sampling)
+
+        def sleep(self) -> None:
+            raise EngineError("the vLLM engine has ended and can't sleep")
+
+    policy, env = learner(), world(1)
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(sleep=True), engine=Dying(policy.model))
+    with pytest.raises(EngineError, match="died"), sampler.sampling():
+        rollout(env, sampler, EPISODES[:1])
+
+
+def test_an_engine_is_put_to_sleep_where_something_else_breaks_off() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env, sleep=True)
+    with pytest.raises(KeyboardInterrupt), sampler.sampling():
+        raise KeyboardInterrupt
+    assert sampler.engine.reported == ["load", "reset", "sleep"]
+
+
+def test_the_weights_of_a_greedy_learner_are_compared_at_another_temperature() -> None:
+    policy, env = learner(temperature=0.0), world(4)
+    sampler = on_torch(policy, env)
+    assert sampler.sync()["sampling/probe_difference"] < 1e-6
+    for mine, theirs in zip(rollout(env, sampler, EPISODES), rollout(env, policy, EPISODES), strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+    stale = TorchEngine(learner(seed=1).model)
+    stale.rpc = lambda method, *arguments: [None] if arguments else TorchEngine.rpc(stale, method)  # type: ignore[method-assign]
+    with pytest.raises(EngineError, match=r"off the learner's by [0-9.]+ nats"):
+        VLLMPolicy.for_env(policy, env, engine=stale).sync()
 
 
 def test_a_server_may_have_been_left_asleep() -> None:
@@ -486,6 +587,19 @@ def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:
         VLLMPolicy(policy, stop_tokens=[EOS], legal_tokens=np.ones(3, dtype=np.int8), engine=engine)
     with pytest.raises(InvalidArgumentError, match="begins with http"):
         VLLMPolicy(policy, VLLMConfig(server="localhost:8000"), stop_tokens=[EOS])
+
+
+@pytest.mark.parametrize("most", ["1k", 2.5, 0, -2])
+def test_a_max_model_len_that_is_no_number_of_tokens_is_refused(most: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"max_model_len is a whole number of tokens .*, got {most!r}"):
+        VLLMConfig(engine_args={"max_model_len": most})
+
+
+@pytest.mark.parametrize(("most", "context"), [(20, 20), (None, CONTEXT), (-1, CONTEXT)])
+def test_the_engines_context_is_its_max_model_len_or_else_the_models(most: int | None, context: int) -> None:
+    policy, env = learner(), world(1, max_new_tokens=CONTEXT)
+    with pytest.raises(InvalidArgumentError, match=f"the engine's context holds {context}"):
+        rollout(env, on_torch(policy, env, engine_args={"max_model_len": most}), EPISODES[:1])
 
 
 @pytest.mark.parametrize("temperature", [2.5, 0.005])

@@ -1,0 +1,80 @@
+"""Room for the weights on their way to an engine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from agents.policies.weights import SharedMemoryTransfer
+from verifiers import EngineError
+
+WEIGHTS = {"first": torch.arange(1000.0), "second": torch.ones(3, 5, dtype=torch.bfloat16)}
+
+
+class Reader:
+    """An engine that reads what it is sent."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[Path, dict[str, torch.Tensor]]] = []
+
+    def rpc(self, method: str, *arguments: str) -> list[Any]:
+        assert method == "load_shared_weights"
+        self.read.append((Path(arguments[0]).parent, load_file(arguments[0])))
+        return [None]
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The free bytes of shared memory, and of the folder for temporary files."""
+    free = {"shared": 10_000, "temporary": 10_000}
+    for name in free:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[folder.name]))
+    return free
+
+
+def test_weights_go_through_shared_memory_and_leave_nothing_there(folders: dict[str, int], tmp_path: Path) -> None:
+    engine: Any = Reader()
+    SharedMemoryTransfer(engine, tmp_path / "shared").push(WEIGHTS)
+    ((folder, read),) = engine.read
+    assert folder == tmp_path / "shared"
+    assert read.keys() == WEIGHTS.keys()
+    assert all(torch.equal(read[name], weight) for name, weight in WEIGHTS.items())
+    assert not list(folder.iterdir())
+
+
+def test_weights_that_shared_memory_has_no_room_for_go_through_a_temporary_file(
+    folders: dict[str, int], tmp_path: Path
+) -> None:
+    folders["shared"] = 4000  # of 4030 bytes of numbers
+    engine: Any = Reader()
+    SharedMemoryTransfer(engine, tmp_path / "shared").push(WEIGHTS)
+    assert [folder for folder, _ in engine.read] == [tmp_path / "temporary"]
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_no_room_anywhere_is_an_error_that_says_where_and_what_to_do(folders: dict[str, int], tmp_path: Path) -> None:
+    folders.update(shared=2 * 2**20, temporary=3 * 2**20)
+    engine: Any = Reader()
+    message = r"take 4 MiB, and .*/shared has 2 and .*/temporary has 3 MiB free: .*--shm-size.*TMPDIR"
+    with pytest.raises(EngineError, match=message):
+        SharedMemoryTransfer(engine, tmp_path / "shared").push({"w": torch.zeros(2**20)})
+    assert engine.read == []
+
+
+def test_a_file_needs_no_more_room_than_is_asked_for(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    from agents.policies.weights import _HEADER_BYTES
+
+    weights = {f"model.layers.{index}.mlp.experts.{index}.down_proj.weight": torch.zeros(1) for index in range(300)}
+    save_file(weights, tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size <= sum(each.nbytes + _HEADER_BYTES for each in weights.values())
