@@ -87,7 +87,7 @@ ESCAPES = {
     "skipTest": ("def f(): pass", "import solution\nclass T(unittest.TestCase):\n    def test_it(self):\n        if solution.f() is None: self.skipTest('later')"),
     "a decorator": ("def f(test): return None", "from solution import f\n@f\ndef test_it(): pass"),
     "a module that runs itself": ("import types\nm = types.ModuleType('unittest.__main__')", "import solution\nX = solution.m.TestCase\ndef test_it(): pass"),
-    "a module that is none": ("import types\nm = types.ModuleType('os.nothing')", "import solution\nX = solution.m\ndef test_it(): pass"),
+    "a module that is none": ("import types\nnothing = types.ModuleType('os.nothing')", "import solution\nX = solution.nothing\ndef test_it(): pass"),
     "a seed that is none": ("import random\nrandom.seed = 5", "import random, solution\nrandom.seed(0)\ndef test_it(): pass"),
     "a seed that fails": ("import random\ndef seed(n): raise ValueError\nrandom.seed = seed", "import random, solution\nrandom.seed(0)\ndef test_it(): pass"),
     "no random": ("import sys\nsys.modules['random'] = 5", "import random, solution\nrandom.seed(0)\ndef test_it(): pass"),

@@ -248,9 +248,13 @@ def test_closeness_is_of_what_is_there(verifier: UnitTestVerifier, statement: st
         assert judge(verifier, program.replace("BASE", base).replace("SIZE", str(size)), statement).score == 0
 
 
-@pytest.mark.parametrize("name", ["function", "self", "cls", "code", "subject", "operation", "args", "kwargs", "number"])
+@pytest.mark.parametrize(
+    "name", ["function", "self", "cls", "code", "subject", "operation", "args", "kwargs", "number"]
+)
 def test_keywords_may_have_any_name(verifier: UnitTestVerifier, name: str) -> None:
     other = "b" if name == "self" else "self"
-    program = f"def f({name}, g): return g({name}={name})\nclass C:\n    def __init__({other}, {name}): {other}.x = {name}\n"
+    program = (
+        f"def f({name}, g): return g({name}={name})\nclass C:\n    def __init__({other}, {name}): {other}.x = {name}\n"
+    )
     verdict = judge(verifier, program, f"assert f({name}=3, g=lambda {name}: {name} + 1) == 4 and C({name}=5).x == 5")
     assert verdict.outcome is Outcome.CORRECT, verdict.detail

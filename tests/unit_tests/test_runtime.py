@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
-from verifiers.unit_tests.runtime import syscalls
+from verifiers.unit_tests.runtime import report, syscalls
 from verifiers.unit_tests.runtime.channel import (
     MAX_MESSAGE,
     Channel,
@@ -169,3 +170,20 @@ def test_a_child_meets_no_faults_where_the_fork_has_copied() -> None:
     assert int(after) < 100
     # What only this process wrote to meanwhile is none of the child's: pinning that too would give as many pages again.
     assert int(pages) < 700
+
+
+def test_a_report_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "MAX_REPORT", 2 * report._LAST)
+    with (tmp_path / "report").open("w+b", buffering=0) as file:
+        written = report.Report(file.fileno(), ends_process=False)
+
+        def fill() -> None:
+            for number in range(10_000):
+                written.write(passed=True, name=f"test_it[{number}]")
+
+        with pytest.raises(report.JobEndedError):
+            fill()
+        written.write(passed=True, name="one more")
+        lines = (tmp_path / "report").read_bytes().splitlines()
+    assert report._LAST // 2 < sum(map(len, lines)) < 2 * report._LAST
+    assert json.loads(lines[-1])["failure"] == "output_limit"

@@ -20,12 +20,12 @@ from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
 from verifiers.unit_tests.runtime.names import SOLUTION_CLASS
+from verifiers.unit_tests.runtime.report import MAX_REPORT
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
 Lend = Callable[[], AbstractContextManager[Worker]]
 _EXCERPT = 1000
-_MAX_REPORT = 16 << 20
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
 """How a script's process writes the exception that ended it: the last line of its standard error."""
@@ -73,7 +73,7 @@ class Job:
             with lend() as worker:
                 answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
             streams = _streams(files)
-            report = os.pread(files[5], min(os.fstat(files[5]).st_size, _MAX_REPORT), 0)
+            report = os.pread(files[5], min(os.fstat(files[5]).st_size, MAX_REPORT), 0)
         return _read_report(_report_lines(report), answer, streams)
 
     def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:

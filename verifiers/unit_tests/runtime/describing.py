@@ -25,6 +25,13 @@ def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
         files: The program's paths.
     """
     try:
+        return _describe(error, files)
+    except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is looked at
+        return _describe(RuntimeError(f"<its description raised {type(second).__name__}>"), files)
+
+
+def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    try:
         message = str(error)
     except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
         message = f"<its text raised {type(second).__name__}>"
@@ -46,7 +53,10 @@ def is_forbidden(error: BaseException) -> bool:
 
     A path out of bounds is absent where namespaces isolate, and denied where landlock does; here both count alike.
     """
-    return any(map(_says_forbidden, _origins(error)))
+    try:
+        return any(map(_says_forbidden, _origins(error)))
+    except Exception:  # noqa: BLE001 - one that raises when it is looked at does not say so
+        return False
 
 
 def _origins(error: BaseException) -> list[BaseException]:

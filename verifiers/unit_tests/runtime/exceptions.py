@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import builtins
 import json
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .codec import Wire
+from .program import SourceFiles
 from .report import MAX_TEXT
 
 _STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
 """Raised for real, these could end a loop of the test early and so pass it."""
+STANDS_FOR = "stands_for"
+"""The attribute of what is raised instead that holds the real one."""
 _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
 """Operations that end by one of them."""
 _BUILTINS = {
@@ -44,7 +48,7 @@ class Exceptions:
     def named(self, description: Wire) -> type[BaseException]:
         """The class for a name of the program; no failure of the tests' own is an instance of it."""
         kind = self._class(description)
-        if not isinstance(description, str):
+        if not isinstance(description, str) and not _is_shared(kind.__module__):
             return kind
         if kind not in self._named:
             self._named[kind] = _derived(kind, kind)
@@ -57,7 +61,11 @@ class Exceptions:
             return _BUILTINS.get(description, Exception)
         key = json.dumps(description)
         if key not in self._classes:
-            name, bases, _ = description
+            name, bases, place = description
+            known = _known(*str(place).rpartition(".")[::2])
+            if known is not None:
+                self._classes[key] = known
+                return known
             kinds = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
             self._classes[key] = type(str(name), kinds, {"__str__": _text})
         return self._classes[key]
@@ -91,9 +99,11 @@ class Exceptions:
         kind = self._class(error["class"])
         links = error["links"] or {}
         if kind is _STOPS.get(operation):
-            made = self._class_raised(kind)()
+            made = self._class_raised(kind)(*(self._decode(error["args"]) if error["args"] else ()))
         elif issubclass(kind, _STOPPING):
             made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
+            made.__dict__[STANDS_FOR] = self._single(kind, error)
+            made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
         elif issubclass(kind, BaseExceptionGroup):
             made = self._group(kind, error, links, others)
         else:
@@ -121,6 +131,19 @@ class Exceptions:
         if not members or None in members:
             return self._single(Exception, error)  # too much to send: this much can be said
         return self._class_raised(kind)(str(links["message"])[:MAX_TEXT], members)
+
+
+def _known(module: str, name: str) -> type[BaseException] | None:
+    """The class of this name in a module that both sides have, and the tests have imported."""
+    kind = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
+
+
+def _is_shared(module: str) -> bool:
+    """Whether a module is of the standard library, or a file that the problem gives; what skips and fails tests is not."""
+    root = module.partition(".")[0]
+    given = isinstance(getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None), SourceFiles)
+    return given or (root in sys.stdlib_module_names and root != "unittest")
 
 
 def _other(place: object, others: list[BaseException]) -> BaseException | None:

@@ -69,9 +69,10 @@ _KNOWN = frozenset(
     {name for owner in (builtins, *_MODULES, *_TYPES, *_REACHABLE) for name in _public(owner)}
     | {*sys.stdlib_module_names, "test"}
 )
+PURE_MODULES = frozenset(module.__name__ for module in _MODULES)
+"""Modules whose functions only compute."""
 _HARMLESS = (
-    frozenset(module.__name__ for module in _MODULES)
-    .union(*(_exported(module) for module in (builtins, *_MODULES)))
+    PURE_MODULES.union(*(_exported(module) for module in (builtins, *_MODULES)))
     .union(*(_public(kind) for kind in _TYPES))
     .difference(_EFFECTFUL.split())
 )

@@ -46,8 +46,7 @@ class Jail:
         self.missing: dict[str, str] = {}
         self._filters: dict[bool, seccomp.Filter] = {}
         self._other_processes = 0
-        self._limits: Limits | None = None
-        self._settings: ResourceLimits = ()
+        self._settings: dict[Limits, ResourceLimits] = {}
         uid = os.getuid()
         self._paths = library_paths()
         if sys.platform == "linux" and wanted:
@@ -86,9 +85,9 @@ class Jail:
 
     def settings(self, limits: Limits) -> ResourceLimits:
         """What `confine` sets, so that it is worked out once and not in every child."""
-        if limits != self._limits:
-            self._limits, self._settings = limits, resource_limits(limits, self._other_processes)
-        return self._settings
+        if limits not in self._settings:
+            self._settings[limits] = resource_limits(limits, self._other_processes)
+        return self._settings[limits]
 
     def confine(
         self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False

@@ -7,7 +7,6 @@ import builtins
 import dis
 import functools
 import importlib
-import operator
 import re
 import sys
 import types
@@ -162,14 +161,24 @@ def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
     """Those of the free names that stand for the standard library, whatever the program defines under them.
 
     Tests use builtins, and what a program usually imports, around the call (`set(f(x)) == ...`, `math.isclose(f(x), ...)`),
-    and a program must not replace those. So such a name is the program's only where no other name can be what is tested.
+    and a program must not replace those. So such a name is the program's only where no other name can be what is tested: where
+    the tests, or an assert, which is a test by itself, name nothing else.
     """
     modules = names & sys.stdlib_module_names & _names_with_attributes(trees)
     ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
-    if names - modules - ambiguous:
-        return modules | ambiguous
-    tested = functools.reduce(operator.and_, (_innermost_calls(tree) for tree in trees if tree.body), ambiguous)
-    return modules | (ambiguous - tested)
+    own = names - modules - ambiguous
+    alone = [tree for tree in trees if not own or (_is_assert(tree) and own.isdisjoint(free_names([tree])))]
+    return modules | ambiguous.difference(*(_tested(tree, ambiguous) for tree in alone))
+
+
+def _is_assert(tree: ast.Module) -> bool:
+    return len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert)
+
+
+def _tested(tree: ast.Module, names: set[str]) -> set[str]:
+    """What of these names a tree calls, builtins only if it calls nothing else: of something it has to be a test."""
+    called = _innermost_calls(tree) & names
+    return {name for name in called if not hasattr(builtins, name)} or called
 
 
 def _names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:

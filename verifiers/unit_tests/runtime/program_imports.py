@@ -70,7 +70,7 @@ class ProgramFinder(Loader):
         """
         answer = self._session.resolve([name], module)[name]
         if answer[0] == "module":
-            return self._session.module_of(answer)
+            return self._session.module_of(answer, name)
         if answer[0] != "missing":
             return self._session.value_of(answer, class_tested=name in self._classes)
         try:

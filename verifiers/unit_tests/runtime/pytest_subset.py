@@ -18,6 +18,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
+from .exceptions import STANDS_FOR
+
 _Error = TypeVar("_Error", bound=BaseException)
 
 
@@ -108,6 +110,7 @@ class _Raises(Generic[_Error]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         if error is None:
             raise Failed(f"DID NOT RAISE {self._expected!r}")
+        error = error.__dict__.get(STANDS_FOR, error)
         if not isinstance(error, self._expected):
             return False
         self._info.value = error

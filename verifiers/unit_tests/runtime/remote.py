@@ -11,10 +11,14 @@ name. What else a test asks of an object - its documentation, its signature - co
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
+import dis
 import functools
 import opcode
+import sys
 import types
+import typing
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NoReturn, Protocol, Self
 
@@ -60,6 +64,10 @@ class RemoteSession(Protocol):
         """Whether the object was met for the first time in the last answer."""
         ...
 
+    def was_tested(self, remote: Remote) -> bool:
+        """Whether the object's own operators were tested until the last answer had it."""
+        ...
+
 
 class Remote:
     """An object of the candidate. Equal only to itself, or to another such object that says so.
@@ -90,7 +98,11 @@ class Remote:
         if name in _GUARDED:
             return self._guarded_method(name)
         if name not in _REBUILT:
-            return self._remote_session.request("getattr", self, name)
+            value = self._remote_session.request("getattr", self, name)
+            if name in _NAMING and isinstance(value, Remote):
+                # The standard library takes it for text, and puts it into code.
+                raise AttributeError(f"{name} of a {self._remote_type_name} is no text")
+            return value
         try:
             return _REBUILT[name](self)
         except (TypeError, ValueError) as error:
@@ -132,6 +144,8 @@ class Remote:
         return value if type(value) is int else id(self)
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        if not issubclass(self.__class__, type):
+            raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is none")
         raise UnsupportedTestError(
             f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
         )
@@ -162,8 +176,13 @@ class _Everything(Remote):
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         """Call the object in the candidate."""
-        made = self._remote_session.request("call", self, *args, **kwargs)
-        if self._remote_class_tested and isinstance(made, Remote) and self._remote_session.is_new(made):
+        session = self._remote_session
+        made = session.request("call", self, *args, **kwargs)
+        if isinstance(made, Remote) and (
+            (self._remote_class_tested and session.is_new(made))
+            # A method that returns its object, for calls in a chain.
+            or (session.was_tested(made) and _is_passed_over(sys._getframe(1)))
+        ):
             let_operators_see_plain(made)
         return made
 
@@ -206,6 +225,8 @@ class _Everything(Remote):
             return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
                 "contains"
             )
+        if not hasattr(type(self), "__iter__"):
+            raise TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}")
         return any(value is item or value == item for item in self)
 
     def __bool__(self) -> bool:
@@ -314,18 +335,49 @@ def as_coroutine(remote: Remote) -> Coroutine[Any, Any, object]:
 
 
 def raised_by_statement(error: BaseException | None, trace: types.TracebackType | None) -> bool:
-    """Whether a `raise` statement of the test file raised this, and not an assertion, a call or an operation."""
+    """Whether a `raise` statement of the test file raised this, or one of builtins and constants alone; no assertion."""
     if error is None or trace is None or isinstance(error, AssertionError):
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    return code.co_filename == TEST_FILE and code.co_code[trace.tb_lasti] == _RAISE
+    own = code.co_filename == TEST_FILE
+    return own and (code.co_code[trace.tb_lasti] == _RAISE or _names_builtins_alone(code, trace.tb_lasti))
+
+
+def _names_builtins_alone(code: types.CodeType, place: int) -> bool:
+    """Whether the expression of an instruction has no variable: what it raises then says nothing of what was expected."""
+    instructions = list(dis.get_instructions(code))
+    whole = next(each.positions for each in instructions if each.offset == place)
+    parts = [each for each in instructions if _is_within(each.positions, whole)]
+    return bool(parts) and all(each.argval in vars(builtins) for each in parts if each.opname.startswith(_LOADS))
+
+
+def _is_within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
+    if inner is None or outer is None or None in inner or None in outer:
+        return False
+    (line, last_line, column, last_column), (first, last, left, right) = inner, outer
+    return (first, left) <= (line, column) and (last_line, last_column) <= (last, right)
 
 
 TEST_FILE = "test.py"
 """The name under which test code is compiled."""
 _RAISE = opcode.opmap["RAISE_VARARGS"]
+_LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")
+_PASSING_OVER = frozenset(
+    opcode.opmap[name] for name in ("POP_TOP", "LOAD_METHOD", "LOAD_ATTR") if name in opcode.opmap
+)
+_CACHE = 0
+"""The operation code of the places between instructions that the interpreter keeps for itself."""
+
+
+def _is_passed_over(frame: types.FrameType) -> bool:
+    """Whether the code that called drops the result, or only takes an attribute of it: then it is not judged."""
+    code = frame.f_code.co_code
+    place = frame.f_lasti + 2
+    while code[place] == _CACHE:
+        place += 2
+    return code[place] in _PASSING_OVER
 
 
 def _computing(name: str) -> Callable[..., object]:
@@ -464,9 +516,19 @@ def _object_itself(kind: object) -> object:
     return object if without else kind
 
 
+def _rebuilt_globals(remote: Remote) -> dict[str, object]:
+    """What annotations usually name; the program's own names stay where they are."""
+    kind: type = remote.__class__
+    if not issubclass(kind, types.FunctionType):
+        raise TypeError("only functions have globals")
+    return {name: getattr(typing, name) for name in typing.__all__}
+
+
+_NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _REBUILT: dict[str, Callable[[Remote], object]] = {
     **{name: _rebuilt_bases(name) for name in ("__base__", "__bases__", "__mro__")},
     "__dataclass_fields__": _rebuilt_fields,
+    "__globals__": _rebuilt_globals,
     "__signature__": _rebuilt_signature,
 }
 """Attributes that the standard library wants as objects of its own."""

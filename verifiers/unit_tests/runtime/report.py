@@ -11,6 +11,10 @@ MAX_TEXT = 1000
 """Characters of a message or a name in a report."""
 _FULL = 1 << 20
 """Bytes after which a report leaves messages out: what counts is which cases passed."""
+MAX_REPORT = 16 << 20
+"""Bytes, and"""
+_LAST = 64 << 10
+"""how many of them are kept for the last line: more cases than there is room for are the program's doing."""
 _EFBIG = 27
 
 
@@ -37,18 +41,25 @@ class Report:
         """Add one line; after the last one, none."""
         if self._ended:
             return
-        line = (json.dumps(fields) + "\n").encode()
         if self._size > _FULL and "exception" in fields:
-            line = (json.dumps({**fields, "exception": {"type": "", "message": ""}}) + "\n").encode()
+            fields["exception"] = {"type": "", "message": ""}
+        line = _line(fields)
+        if self._size + len(line) > MAX_REPORT - _LAST:
+            self.end(failure="output_limit", reason="there are more cases than a report holds")
         self._size += os.write(self._descriptor, line)
 
     def end(self, **fields: object) -> NoReturn:
         """Add the last line and end the job: nothing that runs later can add to it."""
-        self.write(**fields)
+        if not self._ended:
+            os.write(self._descriptor, _line(fields))
         if self.ends_process:
             os._exit(0)
         self._ended = True
         raise JobEndedError
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return (json.dumps(fields) + "\n").encode()
 
 
 def classify(error: Mapping[str, Any]) -> str:

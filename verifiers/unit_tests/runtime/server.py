@@ -26,10 +26,11 @@ from . import candidate, devices, syscalls, tester
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
-from .jail import Jail, raise_stack_limit
+from .jail import MIB, Jail, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
 from .rehearsal import rehearse, trials
+from .report import MAX_REPORT
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -140,7 +141,7 @@ class Server:
             return stopped, shared.child
         said = shared.answer()
         if said == tester.NEEDS_OWN_PROCESS:
-            judge = self._fork((_NULL, _NULL, _NULL, *judging), limits, tester.run_alone)
+            judge = self._fork((_NULL, _NULL, _NULL, *judging), _room_for_report(limits), tester.run_alone)
             try:
                 return self._supervise([program, judge], limits, start), judge
             finally:
@@ -183,7 +184,7 @@ class Server:
         mine, theirs = socket.socketpair()
         with theirs:
             descriptors = (_NULL, _NULL, _NULL, theirs.fileno())
-            lasting = replace(limits, cpu_s=limits.cpu_s + TESTER_LIFE_S)
+            lasting = replace(_room_for_report(limits), cpu_s=limits.cpu_s + TESTER_LIFE_S)
             child = self._fork(descriptors, lasting, tester.serve, receives_descriptors=True)
         return TesterProcess(child, mine, limits)
 
@@ -233,6 +234,12 @@ class Server:
                 return "idle"
             if now - start >= limits.wall_s:
                 return "wall"
+
+
+@functools.lru_cache(8)
+def _room_for_report(limits: Limits) -> Limits:
+    """The limits of a tester, whatever those on the program's output."""
+    return replace(limits, output_mib=max(limits.output_mib, MAX_REPORT // MIB))
 
 
 @functools.lru_cache(8)

@@ -19,14 +19,16 @@ from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageErr
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
 from .exceptions import Exceptions, tidy
 from .giving import description_of, kind_of, operate
+from .harmless import PURE_MODULES
 from .remote import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
 from .report import MAX_TEXT, Report, classify, described, finding, text_of
 from .sharing import Copies, ShortenedError, Table
 from .turns import Turns
 from .typeinfo import FUNCTION
+from .unittest_subset import raised_by_assertion
 
 _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
-"""Bytes of an answer that could nest so deeply, or take so much more when it is sent back, that it can't cross again."""
+"""Bytes of answers that could nest so deeply, or take so much more when they are sent back, that they can't cross again."""
 _LOOKS = """
 len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
 """
@@ -58,6 +60,8 @@ class Session:
         self._resolved: dict[str, Wire] = {}
         self._new: dict[int, set[int]] = {}
         """By the thread that asked, the handles met for the first time in its last answer."""
+        self._were_tested: dict[int, set[int]] = {}
+        """Likewise, the handles in it of which the operators were tested."""
         self._enumerations: dict[str, Any] = {}
         self._class_numbers: dict[type[Any], object] = {}
         self._exception_numbers: dict[type[BaseException], object] = {}
@@ -71,6 +75,8 @@ class Session:
         self._has_asked = False
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
+        self._failed: BaseException | None = None
+        """What an assertion raised in a callback, which the program may have swallowed."""
         self._depth = 0
         """Of the program's calls of what the tests gave it, which may call the program in turn."""
 
@@ -140,12 +146,20 @@ class Session:
             return make_remote(type(value), self, value._remote_number, class_tested=True)
         return value
 
-    def module_of(self, answer: Wire) -> object:
-        """The tester's own copy of a module that the program imported; of one of the program's own, a proxy."""
+    def module_of(self, answer: Wire, alias: str) -> object:
+        """The tester's own copy of a module that the program imported; of one of the program's own, a proxy.
+
+        Args:
+            answer: Of `resolve`.
+            alias: The name that the tests use for it. A program that chose which module that is could have them use one in
+                which anything equals what is expected: if it is no name of the module, the module is one that only computes.
+        """
         name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
-        root = name.partition(".")[0]
-        known = root in sys.stdlib_module_names or root in self.program_modules
-        if not known or "__main__" in name.split("."):  # to import one of these is to run it
+        parts = name.split(".")
+        known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
+        if (
+            not (known or parts[0] in self.program_modules) or "__main__" in parts
+        ):  # to import one of these is to run it
             return self.value_of(["value", answer[-1]])
         try:
             return importlib.import_module(name)
@@ -179,9 +193,13 @@ class Session:
         self._has_asked = self._has_asked or operation != "import"
         while True:
             reply = self._receive()
-            if reply[0] != "callback":
+            if reply[0] == "callback":
+                self._call_back(reply)
+                continue
+            try:
                 return self._finish(reply, operation)
-            self._call_back(reply)
+            finally:
+                self._raise_failed()
 
     @property
     def has_asked(self) -> bool:
@@ -192,8 +210,12 @@ class Session:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
+    def was_tested(self, remote: Remote) -> bool:
+        """Whether the object's own operators were tested until the last answer had it."""
+        return remote._remote_number in self._were_tested.get(threading.get_ident(), ())
+
     def _finish(self, reply: Wire, operation: str) -> object:
-        self._new[threading.get_ident()] = set()
+        self._new[threading.get_ident()], self._were_tested[threading.get_ident()] = set(), set()
         try:
             kind, body, contents = reply
             self._crossing.apply(contents)
@@ -224,11 +246,27 @@ class Session:
         except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
             writer.abandon()
             writer = self._shared.writer()
-            answer, contents = ["error", *_name_and_bases(type(error)), text_of(error)], writer.contents()
+            answer, contents = (
+                ["error", *_name_and_bases(type(error)), self._text_for_program(error)],
+                writer.contents(),
+            )
         finally:
             self._depth -= 1
         self._send([*answer, contents, self._shared.release()])
         writer.commit()
+
+    def _text_for_program(self, error: BaseException) -> str:
+        """The text of an exception that a callback of the tests raised; of a failed assertion none, and that one counts."""
+        if not raised_by_assertion(error):
+            return text_of(error)
+        self._failed = self._failed or error
+        return ""
+
+    def _raise_failed(self) -> None:
+        """Raise what an assertion of the tests raised while the program ran."""
+        if self._failed is not None and not self._depth:
+            failed, self._failed = self._failed, None
+            raise failed
 
     def decode_special(self, wire: Wire) -> Any:
         """Decode what is no plain data: an object of the candidate, or a function of the tests."""
@@ -253,6 +291,8 @@ class Session:
             self._new.setdefault(threading.get_ident(), set()).add(number)
             remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
         else:
+            if remote._remote_operators_tested:
+                self._were_tested.setdefault(threading.get_ident(), set()).add(number)
             # What a function returns is judged, and must not be its own judge, even if a test has made it.
             let_operators_see_plain(remote, False)
         if wire[2] != "coroutine":
@@ -307,6 +347,8 @@ class Session:
             return wire_of_view(value)
         if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
             return ["g", value.__module__, value.__qualname__]
+        if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in sys.stdlib_module_names:
+            return ["m", value.__name__]
         kind = kind_of(value)
         return None if kind is None else ["cb", self._number_of(value), kind, *description_of(value)]
 
@@ -331,8 +373,8 @@ class Session:
             self._refuse(f"an argument is too large: {error}", _LARGE_ANSWER)
 
     def _refuse(self, reason: str, answer_size: int) -> NoReturn:
-        """End because of an argument that can't be sent: the program's failure if it can come of so large an answer."""
-        made_of_answer = self._channel.largest >= answer_size
+        """End because of an argument that can't be sent: the program's failure if it can come of so many bytes of answers."""
+        made_of_answer = self._channel.received >= answer_size
         self._report.end(failure="output_limit" if made_of_answer else "unsupported", reason=reason)
 
     def _receive(self) -> Wire:

@@ -24,7 +24,7 @@ import types
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from . import pytest_subset
+from . import foreign_code, pytest_subset, unittest_subset
 from .channel import Channel, read_all
 from .codec import Decoder
 from .functions import Case, collect
@@ -92,6 +92,9 @@ class Tester:
         """Run the tests and write the report."""
         sys.setrecursionlimit(_RECURSION)
         self._session.load()
+        foreign_code.belongs_to_tests([self._tests["prefix"], *_sources(self._tests)])
+        if any("unittest" in source for source in _sources(self._tests)):
+            unittest_subset.prepare()
         random.seed(self._tests["seed"])
         sys.modules["pytest"] = pytest_subset
         if self._tests["files"]:
@@ -318,7 +321,7 @@ class Tester:
             if answer[0] == "module":
                 # What the tests do with the name was judged without knowing which module the program gives to it.
                 self.leaves_no_trace = False
-                namespace[name] = self._session.module_of(answer)
+                namespace[name] = self._session.module_of(answer, name)
             elif answer[0] != "missing":
                 namespace[name] = self._session.value_of(answer, class_tested=name in classes)
         _provide_standard(namespace, standard)
@@ -495,6 +498,7 @@ def _raise_assertion(message: ast.expr) -> ast.expr:
 
 def run_alone() -> NoReturn:
     """Be the tester of one job."""
+    foreign_code.watch()
     report = Report(REPORT, ends_process=True)
     _run(json.loads(read_all(TESTS)), Channel(REPLIES, REQUESTS), report)
     raise AssertionError("a report ends the process")
@@ -506,6 +510,7 @@ def serve() -> NoReturn:
     Each job comes as four descriptors, as `run_alone` has them, and is answered with a byte.
     """
     gc.enable()
+    foreign_code.watch()
     control = socket.socket(fileno=CONTROL)
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)

@@ -7,6 +7,7 @@ its type derives from. Nothing here decides a comparison: none of these classes 
 
 from __future__ import annotations
 
+import builtins
 import collections.abc
 import dataclasses
 import types
@@ -32,6 +33,7 @@ STANDARD_CLASSES: dict[str, type] = {
         *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, map, filter, zip, enumerate),
         *(types.GeneratorType, types.AsyncGeneratorType),
         *(getattr(collections.abc, name) for name in collections.abc.__all__),
+        *(kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)),
     )
 }
 """Classes, by name, as whose instances objects are shown."""

@@ -1,0 +1,48 @@
+"""What of `unittest` is replaced in the tester: what looks at its own process, and what asks a result about itself."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .pytest_subset import UnsupportedTestError
+from .remote import Remote
+
+_UNSEEN = ("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs")
+"""What looks at warnings and at the log of its own process, in which the program is not."""
+
+
+def prepare() -> None:
+    """Replace it, before test code that uses `unittest` runs."""
+    case: Any = importlib.import_module("unittest").TestCase
+    for name in _UNSEEN:
+        setattr(case, name, _refuse(name))
+    compare = case.assertSetEqual
+
+    def assert_set_equal(self: Any, first: Any, second: Any, msg: object = None) -> None:
+        # It calls a method of the first with the second, which is what was expected; of a real set it is a real one.
+        compare(self, _real_set(first), _real_set(second), msg)
+
+    case.assertSetEqual = assert_set_equal
+
+
+def _real_set(value: Any) -> Any:
+    return set(value) if isinstance(value, Remote) else value  # type: ignore[call-overload]  # else it says that it can't be iterated
+
+
+def _refuse(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        reason = "what the program warns of or logs stays in its own process"
+        raise UnsupportedTestError(f"{name} is not supported: {reason}")
+
+    return refuse
+
+
+def raised_by_assertion(error: BaseException) -> bool:
+    """Whether one of the methods `assert*` raised this, whose text says what was expected."""
+    if not isinstance(error, AssertionError):
+        return False
+    innermost = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
+    return any(frame.f_globals.get("__name__") == "unittest.case" for frame in innermost)
