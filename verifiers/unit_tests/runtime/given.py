@@ -77,7 +77,9 @@ _KINDS: dict[str, type[Given]] = {
     "callable": GivenCallable,
 }
 PROTOCOLS = ("enter", "exit", "len", "iter", "contains", "getitem", "setitem", "delitem")
-"""Special methods, without their underscores, that objects of the tests have for the program too."""
+"""Special methods, without their underscores, that objects of the tests have for the program too, and"""
+OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
+"""those that every object has, where the class defines its own."""
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .codec import Encoder, NotPlainError, Wire
-from .given import PROTOCOLS
+from .given import OWN_PROTOCOLS, PROTOCOLS
 from .signatures import signature_parts
 
 _DOCUMENTATION = 8000
@@ -27,7 +27,9 @@ def kind_of(value: object) -> str | None:
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase) and not _is_mock(value):
         return "iterator"
     if _is_of_the_tests(value):
-        protocols = (name for name in PROTOCOLS if hasattr(type(value), f"__{name}__"))
+        protocols = [name for name in PROTOCOLS if hasattr(type(value), f"__{name}__")]
+        if not _is_mock(value):
+            protocols += [name for name in OWN_PROTOCOLS if _has_own(type(value), f"__{name}__")]
         return "+".join(("callable" if callable(value) else "object", *protocols))
     return "function" if callable(value) else None
 
@@ -49,6 +51,11 @@ def _plain(value: object) -> Wire:
 
 def _is_of_the_tests(value: object) -> bool:
     return type(value).__module__ == "tests" or _is_mock(value)
+
+
+def _has_own(kind: type, name: str) -> bool:
+    method = getattr(kind, name)
+    return method is not None and method is not getattr(object, name)
 
 
 def _is_mock(value: object) -> bool:
