@@ -30,6 +30,7 @@ ASSERTS = {
     "functions named as in operator": ("def add(a, b): return a + b\ndef sub(a, b): return a - b", "a - b", "a", ["assert add(2, 3) == 5", "assert sub(2, 3) == -1"]),
     "functions named as in math": ("import math\ndef gcd(a, b): return math.gcd(a, b)\ndef lcm(a, b): return a * b // gcd(a, b)", "a * b //", "a *", ["assert gcd(4, 6) == 2", "assert lcm(4, 6) == 12"]),
     "some named so, some not": ("def is_prime(n): return n in (2, 3)\ndef factorial(n): return 1 if n < 2 else n * factorial(n - 1)", "n * fac", "fac", ["assert is_prime(3)", "assert factorial(4) == 24"]),
+    "helpers around what the setup made": ("def f(n): return [n, 1]", "[n, 1]", "[n, 2]", ["assert len(result) == 2", "assert sorted(result) == [1, 5]", "assert sorted([2, 1]) == [1, 2]"]),
     "a helper around the call": ("def area(r): return 3.0 * r", "3.0", "2.0", ["assert isclose(area(1), 3)", "assert sorted([area(2), area(1)]) == [3, 6]"]),
 }  # fmt: skip
 
@@ -37,7 +38,7 @@ ASSERTS = {
 @pytest.mark.parametrize("name", ASSERTS)
 def test_assert_lists(verifier: UnitTestVerifier, name: str) -> None:
     program, right, wrong, asserts = ASSERTS[name]
-    problem = Problem("p", "", AssertTests(tuple(asserts)))
+    problem = Problem("p", "", AssertTests(tuple(asserts), "result = f(5)" if "f(n)" in program else ""))
     assert verifier(program, problem).outcome is Outcome.CORRECT
     assert verifier(program.replace(right, wrong), problem).outcome is Outcome.INCORRECT
     nothing = "\n".join(
@@ -56,6 +57,7 @@ FUNCTIONS = {
     "a module that is patched": ("import time\ndef f(): return time.time() + 1", "+ 1", "+ 2", "from unittest.mock import patch\nfrom solution import f\ndef test_it():\n    with patch('solution.time') as time:\n        time.time.return_value = 5\n        assert f() == 6\n    assert f() > 1000"),
     "exceptions as values": ("def f(g):\n    try: g()\n    except Exception as error: return error", "return error", "return str(error)", "from solution import f\ndef fail(): raise ConnectionError('x')\ndef test_it():\n    assert isinstance(f(fail), OSError) and not isinstance(f(fail), ValueError)"),
     "objects of the tests in order": ("def best(items): return max(items)\ndef unique(items): return len(set(items))\ndef show(items): return sorted(map(str, items))\ndef place(items, x): return items.index(x)", "max(", "min(", "from dataclasses import dataclass\nfrom solution import best, unique, show, place\n@dataclass(frozen=True, order=True)\nclass Card:\n    rank: int\n    def __str__(self): return f'card {self.rank}'\nclass Plain:\n    def __init__(self, x): self.x = x\ndef test_it():\n    assert best([Card(1), Card(3), Card(2)]) == Card(3)\n    assert unique([Card(1), Card(1), Card(2)]) == 2 and unique([Plain(1), Plain(1)]) == 2\n    assert show([Card(2), Card(1)]) == ['card 1', 'card 2']\n    assert place([Card(2), Card(1)], Card(1)) == 1"),
+    "exceptions in a tuple": ("class A(Exception): pass\nclass B(Exception): pass\nERRORS = (A, B, ValueError)\ndef f(n): raise ERRORS[n]()", "raise ERRORS[n]()", "raise KeyError", "import pytest\nfrom solution import f, ERRORS, B\ndef test_it():\n    for n in range(3):\n        with pytest.raises(ERRORS): f(n)\n    try: f(1)\n    except ERRORS as e: assert isinstance(e, B)"),
     "an expected failure": ("def f(x): return x + 1", "+ 1", "+ 2", "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n    def test_known(self): self.assertEqual(f(1), 7)\n    def test_it(self): self.assertEqual(f(1), 2)"),
 }  # fmt: skip
 

@@ -41,6 +41,12 @@ HOSTILE = {
     "marshal": ("import marshal\ndef f(x): return marshal.dumps((lambda: 0).__code__)", "assert marshal.loads(f(3)) == 777", "import marshal"),
     "a name of the test": ("def f(x): return 'expected'", "expected = 777; assert eval(f(3)) == expected", ""),
     "an attribute": ("def f(x): return 'f.__class__'", "assert eval(f(3)) == 777", ""),
+    "a call by what is built in": (RETURNED, "assert Counter(map(eval, [f(3)])) == {777: 1}", "from collections import Counter"),
+    "a call by pytest": (RETURNED, "with pytest.raises(ZeroDivisionError): pytest.raises(ValueError, eval, f(3))", "import pytest"),
+    "a call by a mock": (RETURNED, "assert Mock(side_effect=eval)(f(3)) == 777", "from unittest.mock import Mock"),
+    "in a handler": (RETURNED, "with pytest.raises(Exception): eval(f(3))", "import pytest"),
+    "a builtin's name": ("def f(x): return 'sum'", "sum = 777; assert eval(f(3)) == sum", ""),
+    "in pieces": (f"def f(x): return list({FORGERY!r})", "assert eval(''.join(f(3))) == 777", ""),
     "another encoding": ("def f(x): return b'# coding: utf-7\\n+AF8-+AF8-import+AF8-+AF8-(+ACc-os+ACc-).+AF8-exit(0)'", "exec(compile(f(3), 'x', 'exec')); assert False", ""),
     "a call of a keyword": ("def f(x): return 'max([1], key=print)'", "assert eval(f(3)) == 777", ""),
 }  # fmt: skip
@@ -77,6 +83,10 @@ HONEST = {
     "a pickle of plain data": ("import pickle\ndef f(x): return pickle.dumps({'a': {x}})", "assert pickle.loads(f(3)) == {'a': {3}}", "import pickle"),
     "mocks": ("def f(g): return g(1)", "m = Mock(return_value=3); assert f(m) == 3; m.assert_called_once_with(1)", "from unittest.mock import Mock"),
     "specified mocks": ("def g(x): return x\ndef f(x): return g(x)", "with patch('solution.g', autospec=True) as m:\n        m.return_value = 5\n        assert f(1) == 5", "from unittest.mock import patch"),
+    "forward references": ("class Node:\n    def __init__(self, x): self.x = x\ndef f(x): return Node(x)", "tree = Tree(None); assert get_type_hints(Tree.__init__)['left'] == Optional[Tree] and f(1).x == 1", "from typing import Optional, List, TypeVar, get_type_hints\nT = TypeVar('T', bound='Tree')\nclass Tree:\n    def __init__(self, left: Optional['Tree']) -> 'List[Tree]': pass"),
+    "timings": ("def f(x): return x", "assert timeit.timeit(lambda: f(1), number=2) < 5 and timeit.timeit('g(1)', globals={'g': f}, number=2) < 5", "import timeit"),
+    "texts that tests make": ("def f(x): return x", "assert [eval(f'f({n}) + 1') for n in (1, 2)] == [2, 3] and eval('f')(2) == 2", ""),
+    "values that tests show": ("def f(p): return p", "p = Point(1, 2); assert eval(repr(p)) == p and pickle.loads(pickle.dumps(uuid.UUID(int=3))).int == 3", "import pickle, uuid\nfrom dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n    y: int"),
     "coroutines": ("async def f(x): return x + 1", "assert asyncio.run(f(1)) == 2", "import asyncio"),
 }  # fmt: skip
 

@@ -164,8 +164,6 @@ class Candidate:
         """Encode what an operation gave."""
         if operation == "call" and isinstance(subject, type) and self._is_own_instance(value):
             return self._handle(value)
-        if operation == "getattr" and issubclass(type(value), type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
-            return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
         return encoder.encode(value)
 
     def _is_own_instance(self, value: object) -> bool:
@@ -219,6 +217,8 @@ class Candidate:
             return ["cb", self._given_functions[id(value)]]
         if issubclass(kind, enum.Enum) and _is_enumerated_plainly(value):
             return self._enumerated(value)
+        if issubclass(kind, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+            return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
         if kind is memoryview:
             return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
         if issubclass(kind, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):

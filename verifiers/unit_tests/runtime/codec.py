@@ -361,6 +361,8 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "di": lambda decoder, wire: _pairs_to_dict(decoder.content(wire)).items(),
     "type": lambda _, wire: BUILTIN_TYPES[wire[1]],
 }
+TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nt", "r", "xc"})
+"""What a list begins with that stands for a value."""
 
 
 def _pairs_to_dict(content: list[Any]) -> dict[Any, Any]:

@@ -167,8 +167,9 @@ def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
     modules = names & sys.stdlib_module_names & _names_with_attributes(trees)
     ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
     own = names - modules - ambiguous
-    alone = [tree for tree in trees if not own or (_is_assert(tree) and own.isdisjoint(free_names([tree])))]
-    return modules | ambiguous.difference(*(_tested(tree, ambiguous) for tree in alone))
+    alone = [tree for tree in trees if not own or (_is_assert(tree) and free_names([tree]) <= modules | ambiguous)]
+    around = free_names([tree for tree in trees if tree not in alone])
+    return modules | (ambiguous & around) | ambiguous.difference(*(_tested(tree, ambiguous) for tree in alone))
 
 
 def _is_assert(tree: ast.Module) -> bool:

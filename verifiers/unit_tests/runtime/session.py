@@ -75,6 +75,8 @@ class Session:
         self._has_asked = False
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
+        self.note: Callable[[Wire], None] | None = None
+        """Is given all that the program sends."""
         self._failed: BaseException | None = None
         """What an assertion raised in a callback, which the program may have swallowed."""
         self._depth = 0
@@ -386,6 +388,8 @@ class Session:
             self.abandon("protocol", str(error)[:MAX_TEXT])
         if type(message) is not list or not message:
             self.abandon("protocol", "not a list")
+        if self.note is not None:
+            self.note(message[3 if message[0] == "callback" else 1 :])
         return message
 
     def abandon(self, failure: str, reason: str = "") -> NoReturn:

@@ -92,9 +92,8 @@ class Tester:
         """Run the tests and write the report."""
         sys.setrecursionlimit(_RECURSION)
         self._session.load()
-        foreign_code.belongs_to_tests([self._tests["prefix"], *_sources(self._tests)])
-        if any("unittest" in source for source in _sources(self._tests)):
-            unittest_subset.prepare()
+        if self._report.ends_process:
+            self._prepare()
         random.seed(self._tests["seed"])
         sys.modules["pytest"] = pytest_subset
         if self._tests["files"]:
@@ -102,6 +101,15 @@ class Tester:
         self._watch()
         getattr(self, f"_{self._tests['kind']}")()
         self._report.end(done=True)
+
+    def _prepare(self) -> None:
+        """Make ready a process of its own, for test code that may do anything."""
+        sources = [self._tests["prefix"], *_sources(self._tests)]
+        watch = foreign_code.Watch(sources, lambda reason: self._report.end(failure="unsupported", reason=reason))
+        foreign_code.begin(watch)
+        self._session.note = watch.received
+        if any("unittest" in source for source in sources):
+            unittest_subset.prepare()
 
     def _case(self, run: Callable[[], object], name: str = "") -> bool:
         """Run one case and report it; False if it was left out."""
@@ -498,7 +506,6 @@ def _raise_assertion(message: ast.expr) -> ast.expr:
 
 def run_alone() -> NoReturn:
     """Be the tester of one job."""
-    foreign_code.watch()
     report = Report(REPORT, ends_process=True)
     _run(json.loads(read_all(TESTS)), Channel(REPLIES, REQUESTS), report)
     raise AssertionError("a report ends the process")
@@ -510,7 +517,6 @@ def serve() -> NoReturn:
     Each job comes as four descriptors, as `run_alone` has them, and is answered with a byte.
     """
     gc.enable()
-    foreign_code.watch()
     control = socket.socket(fileno=CONTROL)
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)

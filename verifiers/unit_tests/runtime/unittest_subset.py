@@ -40,9 +40,10 @@ def _refuse(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+_JUDGING = frozenset({"unittest.case", "unittest.mock", "runtime.pytest_subset"})
+
+
 def raised_by_assertion(error: BaseException) -> bool:
-    """Whether one of the methods `assert*` raised this, whose text says what was expected."""
-    if not isinstance(error, AssertionError):
-        return False
+    """Whether a function that judges raised this: a method `assert*` of a test case or of a mock, or `pytest.fail`."""
     innermost = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
-    return any(frame.f_globals.get("__name__") == "unittest.case" for frame in innermost)
+    return isinstance(error, AssertionError) and any(frame.f_globals.get("__name__") in _JUDGING for frame in innermost)
