@@ -4,9 +4,10 @@ A round samples a group of completions for each of a few problems, with the same
 token is outside the model's vocabulary, so every completion has the full length. `generate` only samples; the two others play
 episodes of a token environment and keep log-probabilities. The sides take turns, so that all see the same disturbances.
 
-Reported, medians over rounds: CPU seconds of all threads, and for vLLM of the engine's process too, wall seconds, sampled tokens
-per wall second, and on a GPU (`--device cuda`) the most memory that torch allocates in this process, which is not vLLM's. There
-both sides of torch compute matrix products in bfloat16, and options give the model a larger one's shape, such as Qwen2.5-0.5B's:
+Reported, medians over rounds: CPU seconds of all threads, and for vLLM of the engine's process too, wall seconds, sampled
+tokens per wall second, and on a GPU (`--device cuda`) the most memory that torch allocates in this process, which is not
+vLLM's. There both sides of torch compute matrix products in bfloat16, and options give the model a larger one's shape, such as
+Qwen2.5-0.5B's:
 `--layers 24 --width 896 --heads 14 --kv-heads 2 --mlp 4864 --vocab 151936`.
 
 `--vllm-python .cache/vllm/bin/python` adds vLLM, in the environment that `make test-vllm` makes.
