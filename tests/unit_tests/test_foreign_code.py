@@ -75,6 +75,7 @@ HONEST = {
     "arithmetic": ("def f(n): return '(1 + 2) * ' + str(n)", "assert eval(f(4)) == 12", ""),
     "calls of builtins": ("def f(): return 'max([3, 1]) + math.sqrt(4)'", "assert eval(f()) == 5", "import math"),
     "own text": ("def f(n): return n + 1", "assert eval('f(1) + 1') == 3", ""),
+    "own text of short words": ("def f(n): return 'f' * n", "assert f(2) == 'ff' and eval('f(1)') == 'f' and eval('len(f(3))') == 3", ""),
     "own text, indented": ("def f(n): return n + 1", "scope = {'f': f}; exec('''\n        x = f(1)\n        y = f(x)'''.replace('        ', ''), scope); assert scope['y'] == 3", ""),
     "a literal": ("def f(): return \"{'a': [1, (2,)]}\"", "assert ast.literal_eval(f()) == {'a': [1, (2,)]}", "import ast"),
     "named tuples": ("def f(p): return p.x", "assert f(namedtuple('P', 'x y')(1, 2)) == 1", "from collections import namedtuple"),

@@ -113,7 +113,7 @@ class Job:
             "prelude": getattr(tests, "prelude", ""),
             "entry_point": self._entry_point,
             "alias": alias,
-            # Tells nothing of the tester's seed, which is the text itself.
+            # A number, since each child would pay for making one of a text.
             "seed": zlib.crc32(self.seed.encode("utf-8", "surrogatepass")),
         }
         return _encoded(content)

@@ -51,7 +51,7 @@ _UNPICKLED = frozenset(
 _TAGS = TAGS | {"value", "exception", "missing", "module"}
 _WORD = re.compile(r"\w+")
 _SHORT = 3
-"""Characters of a word that says nothing of where it comes from."""
+"""A word of no more characters does not tell where it comes from."""
 
 
 class Watch:
@@ -97,19 +97,23 @@ class Watch:
             self._end("text as code that may be the program's")
 
     def _is_of_tests(self, text: str) -> bool:
-        """Whether test code has this as a literal, or the program has sent no word of it."""
+        return self._is_literal(text) or not self._may_be_sent(text)
+
+    def _is_literal(self, text: str) -> bool:
+        """Whether test code has this as a literal; a name alone could be that of what is expected."""
+        own = _without_margins(text)
+        nodes = (node for source in self._sources for node in ast.walk(ast.parse(source)))
+        literals = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        return not own.isidentifier() and own in map(_without_margins, literals)
+
+    def _may_be_sent(self, text: str) -> bool:
+        """Whether the program has sent a word of this, or all letters of its words one by one."""
         words = {word.lower() for word in _WORD.findall(text) if len(word) > _SHORT}
+        if not words:
+            return bool(self._received)
         sent = "\n".join(self._received)
         letters = {each for each in self._received if len(each) == 1}
-        if not any(word in sent for word in words) and not (words and all(set(word) <= letters for word in words)):
-            return bool(words) or not self._received
-        # A name alone could be that of what is expected.
-        own = _without_margins(text)
-        return not own.isidentifier() and own in map(_without_margins, self._literals())
-
-    def _literals(self) -> Iterable[str]:
-        nodes = (node for source in self._sources for node in ast.walk(ast.parse(source)))
-        return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        return any(word in sent for word in words) or all(set(word) <= letters for word in words)
 
     def _only_computes(self, source: str | bytes) -> bool:
         try:
