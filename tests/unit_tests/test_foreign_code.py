@@ -98,6 +98,12 @@ def test_what_only_computes_is_run(verifier: UnitTestVerifier, name: str) -> Non
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
+def test_a_prompt_may_end_inside_a_statement(verifier: UnitTestVerifier) -> None:
+    source = "def check(candidate):\n    assert candidate('n') == 'n' and eval('str(1 + 1)') == '2' and eval('math.pi > 3')\n"
+    tests = CheckTests("f", source, "import math\n\ndef f(n):\n")
+    assert verifier("    return n", Problem("p", "", tests)).outcome is Outcome.CORRECT
+
+
 LYING_NAME = """
 import sys, types
 class N:

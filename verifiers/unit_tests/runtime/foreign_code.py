@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NoReturn
 
 from .codec import TAGS, Wire
@@ -102,8 +103,8 @@ class Watch:
     def _is_literal(self, text: str) -> bool:
         """Whether test code has this as a literal; a name alone could be that of what is expected."""
         own = _without_margins(text)
-        nodes = (node for source in self._sources for node in ast.walk(ast.parse(source)))
-        literals = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        constants = (node.value for node in self._nodes() if isinstance(node, ast.Constant))
+        literals = (value for value in constants if isinstance(value, str))
         return not own.isidentifier() and own in map(_without_margins, literals)
 
     def _may_be_sent(self, text: str) -> bool:
@@ -128,7 +129,7 @@ class Watch:
     def _bound(self) -> set[str]:
         """Names that the tests give to something."""
         found: set[str] = set()
-        for node in (node for source in self._sources for node in ast.walk(ast.parse(source))):
+        for node in self._nodes():
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 found.add(node.id)
             elif isinstance(node, ast.arg):
@@ -138,6 +139,11 @@ class Watch:
             elif isinstance(node, ast.alias) and node.asname:
                 found.add(node.asname)
         return found
+
+    def _nodes(self) -> Iterator[ast.AST]:
+        for source in self._sources:
+            with contextlib.suppress(SyntaxError):  # a prompt may end inside a statement
+                yield from ast.walk(ast.parse(source))
 
     def _end(self, what: str) -> NoReturn:
         self._refuse(f"a test runs {what}: what a program gives may not run in the process that judges it")

@@ -159,9 +159,8 @@ class Session:
         name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
         parts = name.split(".")
         known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
-        if (
-            not (known or parts[0] in self.program_modules) or "__main__" in parts
-        ):  # to import one of these is to run it
+        # To import a `__main__` is to run it.
+        if "__main__" in parts or not (known or parts[0] in self.program_modules):
             return self.value_of(["value", answer[-1]])
         try:
             return importlib.import_module(name)
