@@ -7,7 +7,7 @@ OLDER := .cache/transformers-for-vllm
 VLLM := .cache/vllm
 TRL := .cache/trl
 
-.PHONY: demo test setup lint types tests tests-older test-trl test-vllm bench clean
+.PHONY: demo test setup lint types tests tests-older test-long test-trl test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -31,9 +31,13 @@ types: setup
 tests: setup
 	$(BIN)/pytest -n 2 --dist loadfile
 
+# What only repeats the tests above, deeper: more seeds, agents, worlds and random answers.
+test-long: setup
+	RLVR_FUZZ=1000000 $(BIN)/pytest -m long -n 2 --dist loadfile
+
 # The agents again, on the transformers that vLLM needs.
 tests-older: setup $(OLDER)/.installed
-	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -n 2 --dist loadfile
+	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' -n 2 --dist loadfile
 
 $(OLDER)/.installed: constraints-vllm.txt
 	rm -rf $(OLDER)
