@@ -10,18 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
-# This folder's agents.py would hide the package of that name.
-sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).resolve().parent]
 
 from agents import CausalLMPolicy, Episode, rollout, tiny_model
 from agents.types import Action

@@ -19,15 +19,11 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-# Run as a file, Python looks for imports in this folder first, where agents.py hides the package of its name.
-sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).resolve().parent]
 
 import torch
 

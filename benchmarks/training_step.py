@@ -35,7 +35,6 @@ import os
 import platform
 import re
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,9 +43,6 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-# Run as a file, Python looks for imports in this folder first, where agents.py hides the package of its name.
-sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).resolve().parent]
 
 SIDES = ("ours", "ours, skipping", "TRL tuned", "TRL defaults")
 WARM_UP = 2

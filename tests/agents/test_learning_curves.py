@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agents import AGENTS, CausalLMPolicy, LearnerConfig, agent_classes, tiny_model
-from benchmarks import agents as benchmark
+from benchmarks import learning_curves as benchmark
 from verifiers import InvalidArgumentError
 
 SEEDS = (0, 1)

@@ -15,7 +15,7 @@ it so that one learns best: intervals that overlap mean no order, and intervals 
 Each result is a file of its own, so that a run that was interrupted goes on where it was, and one whose settings have changed
 is done again.
 
-Run: python benchmarks/agents.py --out runs/agents
+Run: python benchmarks/learning_curves.py --out runs/agents
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import itertools
 import json
 import multiprocessing
 import platform
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -34,10 +33,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-if not __package__:
-    # Run as a file, Python looks for imports in this folder first, where this file hides the package of its name.
-    sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
 
 import gymnasium
 import numpy as np
