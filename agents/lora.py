@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ import torch
 from verifiers import InvalidArgumentError, missing_dependency
 
 
-def add_lora(model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tuple[str, ...] = "all-linear") -> Any:
+def add_lora(
+    model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tuple[str, ...] = "all-linear", seed: int = 0
+) -> Any:
     """Put adapters on a model's linear layers, without dropout; its own weights are frozen from then on.
 
     Args:
@@ -25,6 +28,7 @@ def add_lora(model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tupl
         rank: Of each adapter.
         alpha: Scales each adapter by alpha / rank.
         targets: Names of the layers that get one; `"all-linear"` is all but the output layer.
+        seed: Decides the adapters' first weights; torch's global generators stay as they are.
 
     Raises:
         InvalidArgumentError: If the rank is less than 1, or the model has an adapter.
@@ -45,7 +49,19 @@ def add_lora(model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tupl
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
         # It sets this right by itself for the transposed layers of GPT-2.
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
-        return get_peft_model(model, settings).eval()
+        with _seeded(model, seed):
+            return get_peft_model(model, settings).eval()
+
+
+@contextmanager
+def _seeded(model: Any, seed: int) -> Iterator[None]:
+    """Seed the global generators that `peft` draws from, the CPU's and those of the model's GPUs, for the block."""
+    gpus = sorted({weight.device.index for weight in model.parameters() if weight.device.type == "cuda"})
+    with torch.random.fork_rng(gpus):
+        # Not `torch.manual_seed`, which seeds every GPU there is, also those that are not put back.
+        for generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpus)):
+            generator.manual_seed(seed % 2**63)
+        yield
 
 
 def has_adapter(model: Any) -> bool:

@@ -4,7 +4,7 @@
 |---|---|
 | `reward`, `reward_std` | mean and standard deviation of the scores, broken verifiers left out |
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
-| `frac_reward_zero_std` | share of groups whose scores are all equal |
+| `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `verifier_errors` | number of episodes whose verifier broke |
@@ -50,6 +50,7 @@ from verifiers import Outcome
 
 _LOSSES = ("loss", "loss/")
 _COUNTS = ("skipped", "nonfinite_gradients")
+_LAST = ("learning_rate", "learning_rate/critic")
 _SHARED = "shared_prefix"
 
 
@@ -62,7 +63,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "reward": float(scores.mean()) if len(valid) else math.nan,
         "reward_std": float(scores.std(ddof=1)) if len(valid) > 1 else 0.0,
         **_part_means(valid),
-        "frac_reward_zero_std": _share_without_spread(valid),
+        **_share_without_spread(valid),
         "completions/mean_length": float(lengths.mean()),
         "completions/max_length": float(lengths.max()),
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
@@ -89,12 +90,13 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
     }
 
 
-def _share_without_spread(valid: Sequence[Trajectory]) -> float:
+def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
+    """Of the groups with several scores: a score alone has no spread, whatever the agent does with it."""
     groups: dict[int, list[float]] = {}
     for trajectory in valid:
         groups.setdefault(trajectory.group, []).append(trajectory.score)
-    flat = [max(group) == min(group) for group in groups.values()]
-    return float(np.mean(flat)) if flat else 0.0
+    flat = [max(group) == min(group) for group in groups.values() if len(group) > 1]
+    return {"frac_reward_zero_std": float(np.mean(flat))} if flat else {}
 
 
 def _outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -158,7 +160,7 @@ def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """One training step's metrics from its optimiser steps': means, except for extremes and counts.
 
-    What is said of sampler and learner is that of the first, before any update.
+    What is said of sampler and learner is that of the first, before any update; learning rates are those of the last.
     """
     names = {name: None for step in steps for name in step}
     metrics: dict[str, float] = {}
@@ -166,6 +168,8 @@ def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
         values = [step[name] for step in steps if name in step]
         if name.startswith("sampling/"):
             metrics[name] = values[0]
+        elif name in _LAST:
+            metrics[name] = values[-1]
         elif name in _COUNTS:
             metrics[name] = sum(values)
         else:

@@ -106,7 +106,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
         raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
     name = env_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
-    policy, env = _policy_and_env(options, name)
+    policy, env = _policy_and_env(options, name, config.seed)
     record = {"agent": kind.name, **_plain(options), "environment": env.manifest}
     if options.resume:
         _check_same(folder, record)
@@ -141,12 +141,13 @@ def _train_in(
     return 0
 
 
-def _policy_and_env(options: TrainOptions, name: str) -> tuple[CausalLMPolicy, TokenVectorEnv]:
+def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, TokenVectorEnv]:
     arguments = {"split": options.split, **env_arguments(options.env_args)}
     settings = {each: getattr(options, each) for each in _POLICY}
     policy, env = policy_for(options.model, name, num_envs=options.num_envs, arguments=arguments, settings=settings)
     if options.lora_rank is not None:
-        policy = policy.with_model(add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank))
+        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=seed)
+        policy = policy.with_model(adapted)
     return policy, env
 
 

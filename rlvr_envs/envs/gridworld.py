@@ -26,7 +26,9 @@ class GridWorldEnv(TaskEnv):
 
     ## Reward
     -0.01 (`step_reward`) for every move, and 1 on top for the move that reaches the goal: reaching it in d moves returns
-    1 - 0.01 d. The verdict is `CORRECT` when the goal is reached.
+    1 - 0.01 d, and its last move pays 1 + `step_reward` = 0.99. Where a textbook's grid world pays exactly 1 for the last
+    move, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. `step_reward=0`
+    pays 1 for reaching the goal and nothing else. The verdict is `CORRECT` when the goal is reached.
 
     ## Episode End
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.

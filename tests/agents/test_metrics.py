@@ -30,7 +30,7 @@ def test_a_batch_of_episodes_by_hand() -> None:
     found = summarize(episodes)
     assert found["reward"] == pytest.approx(9 / 5)
     assert found["reward_std"] == pytest.approx(np.std([1, 1, 0, 2, 5], ddof=1))
-    assert found["frac_reward_zero_std"] == pytest.approx(2 / 3)  # groups 0 and 2, whose one score has no other
+    assert found["frac_reward_zero_std"] == pytest.approx(1 / 2)  # of groups 0 and 1: group 2 has one score
     assert found["completions/mean_length"] == pytest.approx((2 + 3 + 4 + 2 + 8 + 1) / 6)
     assert found["completions/max_length"] == 8
     assert found["completions/clipped_ratio"] == pytest.approx(2 / 6)
@@ -68,7 +68,23 @@ def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:
 def test_without_a_valid_episode_there_is_no_mean() -> None:
     found = summarize([scored(math.nan)])
     assert math.isnan(found["reward"])
-    assert (found["verifier_errors"], found["frac_reward_zero_std"], found["reward_std"]) == (1, 0, 0)
+    assert (found["verifier_errors"], found["reward_std"]) == (1, 0)
+    assert "frac_reward_zero_std" not in found
+
+
+def test_the_spread_of_groups_is_reported_only_where_groups_have_several_scores() -> None:
+    """An agent with one completion for each problem had a share of 1 at every step, whatever it scored."""
+    alone = [scored(float(group % 2), group=group) for group in range(6)]
+    assert "frac_reward_zero_std" not in summarize(alone)
+    left_alone = [scored(math.nan, group=0), scored(1.0, group=0), scored(0.0, group=1), scored(1.0, group=1)]
+    assert summarize(left_alone)["frac_reward_zero_std"] == 0
+
+
+def test_the_learning_rate_of_a_step_is_that_of_its_last_optimiser_step() -> None:
+    rates = [{"learning_rate": rate, "learning_rate/critic": 2 * rate} for rate in (0.4, 0.3, 0.1)]
+    skipped = {"skipped": 1.0}  # a step that had nothing to learn from has no rate
+    found = merge([*rates, skipped])
+    assert (found["learning_rate"], found["learning_rate/critic"]) == (0.1, 0.2)
 
 
 def test_episodes_without_verdicts_have_no_outcomes() -> None:
