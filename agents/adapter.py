@@ -46,7 +46,7 @@ def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
     fits = isinstance(observation, spaces.Dict) and {"tokens", "length"} <= observation.keys()
     if not fits or not isinstance(action, spaces.Discrete) or action.start != 0:
         raise InvalidArgumentError(
-            "expected the observation Dict(tokens=Box((l,), int32), length=Box((), int32)) and the action Discrete(v), got "
+            "expected the observation Dict(tokens=Box((l,), int32), length=Box((1,), int32)) and the action Discrete(v), got "
             f"{observation} and {action}"
         )
 

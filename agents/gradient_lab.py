@@ -60,7 +60,7 @@ class _Scripted:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        lengths = np.atleast_1d(observation["length"])
+        lengths = observation["length"].reshape(-1)
         tokens = np.zeros((len(lengths), 1), dtype=np.int64)
         for row in range(len(lengths)) if rows is None else np.flatnonzero(rows).tolist():
             start = self._begun.setdefault(row, int(lengths[row]))

@@ -237,7 +237,7 @@ class CausalLMPolicy:
         """
         single = observation["tokens"].ndim == 1
         tokens = np.atleast_2d(observation["tokens"])
-        length = np.atleast_1d(observation["length"]).astype(np.int64)
+        length = observation["length"].reshape(-1).astype(np.int64)
         self._fit(*tokens.shape)
         self._forget_older_weights()
         wanted = (length > 0) if rows is None else rows & (length > 0)

@@ -121,7 +121,7 @@ class _Recorder:
             else:
                 observation, reward, terminated, truncated, info = self._wait(mask)
             self._correct_rewards(reward, terminated | truncated, info)
-            self.length = observation["length"].astype(np.int64)
+            self.length = observation["length"].reshape(-1).astype(np.int64)
             self._record_rewards(info)
             mask = info.get("action_mask")
             self.waiting = np.asarray(info.get("pending", np.zeros(self.env.num_envs, dtype=bool)))
@@ -147,7 +147,7 @@ class _Recorder:
         seeds = self._env_seeds(rows, starting)
         observation, info = self.env.reset(seed=seeds, options=options)  # type: ignore[arg-type] # a list may hold None
         self.policy.begin(rows, np.array([episode.seed for episode in starting], dtype=np.uint64))
-        self.length = observation["length"].astype(np.int64)
+        self.length = observation["length"].reshape(-1).astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
         for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
             buffer[rows] = 0

@@ -48,7 +48,7 @@ class Policy(Protocol):
         """Choose tokens for each row of an observation.
 
         Args:
-            observation: `tokens` i32[b l], `length` i32[b].
+            observation: `tokens` i32[b l], `length` i32[b 1].
             action_mask: i8[b v], the legal tokens (1) where the environment limits them.
             rows: bool[b], the rows that need an action; None for all. Leaving rows out only saves work.
         """

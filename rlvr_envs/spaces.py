@@ -80,6 +80,6 @@ def observation_space(streams: TokenStreams) -> spaces.Dict:
     return spaces.Dict(
         {
             "tokens": spaces.Box(0, streams.vocab_size - 1, (streams.buffer_tokens,), np.int32),
-            "length": spaces.Box(0, streams.buffer_tokens, (), np.int32),
+            "length": spaces.Box(0, streams.buffer_tokens, (1,), np.int32),
         }
     )

@@ -29,8 +29,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     `Discrete(vocab_size)`: a token id. Where fixed tokens alone are legal, the space holds and draws no others.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (), int32))`: the first `length` of `tokens` are the
-    prompt and what follows it; the rest is 0.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
+    the prompt and what follows it; the rest is 0.
 
     ## Starting State
     A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
@@ -161,7 +161,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             raise ResetNeeded("the episode has ended: call reset() before the next step()")
 
     def _observation(self) -> Observation:
-        return {"tokens": self.streams.tokens[0].copy(), "length": np.array(self.streams.length[0])}
+        return {"tokens": self.streams.tokens[0].copy(), "length": self.streams.length.copy()}
 
     def _with_mask(self, info: Info) -> Info:
         masks = self.streams.legal_masks()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from verifiers import InvalidArgumentError, Problem, Verdict
 
 Observation = dict[str, NDArray[np.int32]]
-"""`tokens` i32[b l] right-padded with 0 and `length` i32[b]; without the axis b for a single environment."""
+"""`tokens` i32[b l] right-padded with 0 and `length` i32[b 1]; without the axis b for a single environment."""
 
 Info = dict[str, Any]
 

@@ -35,10 +35,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         manifest: What decides an episode, as plain data, for the records of a run.
     """
 
+    autoreset_mode = AutoresetMode.DISABLED
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc] # constant here
         "render_modes": [],
         "render_fps": 30,
-        "autoreset_mode": AutoresetMode.DISABLED,
+        "autoreset_mode": autoreset_mode,
     }
 
     def __init__(self, streams: TokenStreams, *, copy: bool = True, manifest: Mapping[str, Any] | None = None) -> None:
@@ -181,7 +182,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return [None if each is None else _generator(np.random.SeedSequence(each)) for each in seed]
 
     def _observation(self) -> Observation:
-        tokens, length = self.streams.tokens, self.streams.length
+        tokens, length = self.streams.tokens, self.streams.length[:, None]
         return {"tokens": tokens.copy(), "length": length.copy()} if self.copy else {"tokens": tokens, "length": length}
 
     def _reset_info(self, mask: NDArray[np.bool_]) -> Info:

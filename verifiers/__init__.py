@@ -19,9 +19,11 @@ from verifiers.errors import (
     PromptTooLongError,
     RLVRError,
     SandboxUnavailableError,
+    UnknownArgumentError,
     UnknownNameError,
     VerifierContractError,
     missing_dependency,
+    unknown_argument,
     unknown_name,
 )
 from verifiers.registry import from_function, make, register, registered_names, verifier_error, verify, verify_batch
@@ -48,6 +50,7 @@ __all__ = [
     "PromptTooLongError",
     "RLVRError",
     "SandboxUnavailableError",
+    "UnknownArgumentError",
     "UnknownNameError",
     "Verdict",
     "Verifier",
@@ -58,6 +61,7 @@ __all__ = [
     "missing_dependency",
     "register",
     "registered_names",
+    "unknown_argument",
     "unknown_name",
     "verifier_error",
     "verify",

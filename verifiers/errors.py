@@ -3,6 +3,7 @@
 ```
 RLVRError
 ├── UnknownNameError (LookupError)         a name that no registry holds; the message offers the nearest
+│   └── UnknownArgumentError (TypeError)   a keyword that is not taken; the message offers the nearest
 ├── InvalidArgumentError (ValueError)      an argument of the right type and a wrong value
 ├── MissingDependencyError (ImportError)   an optional package is needed; the message gives the install command
 ├── VerifierContractError (TypeError)      a verifier returned something that is no verdict
@@ -31,6 +32,10 @@ class RLVRError(Exception):
 
 class UnknownNameError(RLVRError, LookupError):
     """A name that no registry holds."""
+
+
+class UnknownArgumentError(UnknownNameError, TypeError):
+    """A keyword that is not taken."""
 
 
 class InvalidArgumentError(RLVRError, ValueError):
@@ -81,11 +86,27 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
         name: What was given.
         known: Every valid name.
     """
+    return UnknownNameError(f"unknown {kind} {name!r}.{_nearest(name, known)}")
+
+
+def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
+    """Build the error for a keyword that is not taken, in Python's own words, offering the nearest that is.
+
+    Args:
+        function: What does not take it, such as `"rlvr/GSM8K-v0"`.
+        name: What was given.
+        known: Every keyword that is taken.
+    """
+    said = f"{function} got an unexpected keyword argument {name!r}."
+    return UnknownArgumentError(said + _nearest(name, known))
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     folded = {candidate.casefold(): candidate for candidate in names}
     nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
-    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+    return f"{hint} Known: {', '.join(names) or 'none'}."
 
 
 def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:

@@ -250,7 +250,7 @@ class VLLMPolicy:
         """
         single = observation["tokens"].ndim == 1
         tokens = np.atleast_2d(observation["tokens"])
-        length = np.atleast_1d(observation["length"]).astype(np.int64)
+        length = observation["length"].reshape(-1).astype(np.int64)
         count, width = tokens.shape
         self._check_width(width)
         self._fit(count, width)

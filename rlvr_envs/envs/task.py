@@ -21,7 +21,7 @@ from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.vector_env import TokenVectorEnv
 from rlvr_envs.worlds import GridWorld, Maze, world_rules
-from verifiers import InvalidArgumentError, Problem, Verifier, unknown_name
+from verifiers import InvalidArgumentError, Problem, Verifier, unknown_argument
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
 
@@ -135,13 +135,14 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         The streams, and the manifest: names and checksums of everything that decides an episode, as plain data.
 
     Raises:
-        UnknownNameError: If an argument or a split is unknown.
+        UnknownArgumentError: If an argument is unknown; also a `TypeError`.
+        UnknownNameError: If a split is unknown.
         InvalidArgumentError: If an argument does not fit.
         MissingDataError: If the data set is neither local nor on the hub.
     """
     for name in options:
         if name not in SETTINGS and name not in task.data_options:
-            raise unknown_name("argument", name, [*SETTINGS, *task.data_options, "render_mode"])
+            raise unknown_argument("the environment", name, [*SETTINGS, *task.data_options, "render_mode"])
     settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
     data_options = {name: value for name, value in options.items() if name in task.data_options}
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
@@ -264,8 +265,8 @@ class TaskEnv(TokenEnv):
     others.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (), int32))`: the first `length` of `tokens` are the
-    prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
+    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
 
     ## Episode End
     Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.

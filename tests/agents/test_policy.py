@@ -185,7 +185,7 @@ def test_a_plain_act_loop_is_right_without_begin() -> None:
 
 
 def fresh_next(model: Any, observation: Any, row: int) -> np.ndarray:
-    ids = torch.from_numpy(observation["tokens"][row, : observation["length"][row]].astype(np.int64))[None]
+    ids = torch.from_numpy(observation["tokens"][row, : observation["length"].reshape(-1)[row]].astype(np.int64))[None]
     with torch.no_grad():
         return model(input_ids=ids).logits[0, -1].float().log_softmax(-1).numpy()
 

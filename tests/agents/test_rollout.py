@@ -37,7 +37,7 @@ class Scripted:
         self.begun |= dict(zip(rows.tolist(), seeds.tolist(), strict=True))
 
     def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
-        length = observation["length"].astype(np.int64)
+        length = observation["length"].reshape(-1).astype(np.int64)
         count = len(length)
         self.start[:count][self.fresh[:count]] = length[self.fresh[:count]]
         self.fresh[:count] = False

@@ -228,7 +228,7 @@ class TablePolicy:
             np.zeros((count, 1), dtype=np.float32),
         )
         for row in np.flatnonzero(np.ones(count, dtype=bool) if rows is None else rows):
-            state = self.state(observation["tokens"][row, : observation["length"][row]])
+            state = self.state(observation["tokens"][row, : observation["length"][row, 0]])
             move = self.generator.choice(4, p=self.table[state])
             action.tokens[row], action.counts[row] = self.tokens[move], 1
             action.logprobs[row] = np.log(self.table[state, move])

@@ -45,5 +45,6 @@ def visible(observation: dict[str, np.ndarray], row: int | None = None) -> list[
     tokens, length = observation["tokens"], observation["length"]
     if row is not None:
         tokens, length = tokens[row], length[row]
-    assert (tokens[int(length) :] == 0).all()
-    return list(map(int, tokens[: int(length)]))
+    count = int(length[0])
+    assert (tokens[count:] == 0).all()
+    return list(map(int, tokens[:count]))

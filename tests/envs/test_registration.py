@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
 
 import rlvr_envs
 from rlvr_envs import TokenEnv, TokenVectorEnv, environment_class
@@ -116,7 +118,7 @@ def _run_digest(hash_seed: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"splt": "test"}, r"unknown argument 'splt'\. Did you mean 'split'\?"),
+        ({"splt": "test"}, r"the environment got an unexpected keyword argument 'splt'\. Did you mean 'split'\?"),
         ({"split": "tset"}, r"unknown split 'tset'\. Did you mean 'test'\?"),
         ({"verifier": "numerc"}, r"unknown verifier 'numerc'\. Did you mean 'numeric'\?"),
         ({"prompt": "boxed_cht"}, r"unknown prompt 'boxed_cht'\. Did you mean 'boxed_chat'\?"),
@@ -132,6 +134,25 @@ def _run_digest(hash_seed: str) -> dict[str, str]:
 def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, LookupError), match=message):
         gymnasium.make("rlvr/Addition-v0", **arguments)
+
+
+def test_an_unknown_keyword_is_a_type_error_as_of_any_python_function() -> None:
+    for make in (gymnasium.make, functools.partial(gymnasium.make_vec, num_envs=2)):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'tokeniser'\. Did you mean 'tokenizer'\?"):
+            make("rlvr/Addition-v0", tokeniser="char")
+
+
+def test_observations_are_those_of_the_spaces_and_length_has_an_axis_of_its_own() -> None:
+    env = gymnasium.make("rlvr/Addition-v0")
+    observation, _ = env.reset(seed=0)
+    assert observation["length"].shape == (1,)
+    assert env.observation_space.contains(observation)
+    for copy in (True, False):
+        envs = gymnasium.make_vec("rlvr/Addition-v0", num_envs=3, copy=copy)
+        observation, _ = envs.reset(seed=0)
+        assert observation["length"].shape == (3, 1)
+        assert envs.observation_space.contains(observation)
+        assert envs.autoreset_mode is envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED  # type: ignore[attr-defined]
 
 
 def test_an_unknown_render_mode_is_named() -> None:
@@ -170,7 +191,7 @@ def test_a_chosen_verifier_and_prompt_are_used() -> None:
 
     env = gymnasium.make("rlvr/Addition-v0", verifier=lengthy, prompt="Sum: {problem}", stop=["!"])
     observation, _ = env.reset(options={"problem": 0})
-    text = bytes(observation["tokens"][: observation["length"]].astype(np.uint8).tolist()).decode()
+    text = bytes(observation["tokens"][: observation["length"][0]].astype(np.uint8).tolist()).decode()
     assert text.startswith("Sum: ")
     for token in b"abc":
         env.step(token)

@@ -127,7 +127,7 @@ def explore(env: TokenEnv) -> tuple[np.ndarray, np.ndarray]:
         for move, token in enumerate(env.tokenizer.encode(MOVES)):
             env.set_state(saved[cell])
             observation, reward[world.states.index(cell), move], terminated, _, _ = env.step(token)
-            tokens = observation["tokens"][: observation["length"]]
+            tokens = observation["tokens"][: observation["length"][0]]
             target = walk.cell(tokens, saved[cell].prompt_length, env.streams.dataset[0])
             if not terminated:
                 transition[world.states.index(cell), move, world.states.index(target)] = 1
