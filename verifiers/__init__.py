@@ -26,7 +26,17 @@ from verifiers.errors import (
     unknown_argument,
     unknown_name,
 )
-from verifiers.registry import from_function, make, register, registered_names, verifier_error, verify, verify_batch
+from verifiers.imports import import_attribute, is_attribute_path
+from verifiers.registry import (
+    factory,
+    from_function,
+    make,
+    register,
+    registered_names,
+    verifier_error,
+    verify,
+    verify_batch,
+)
 from verifiers.types import BatchVerifier, Message, Outcome, Problem, Verdict, Verifier
 
 if TYPE_CHECKING:
@@ -56,7 +66,10 @@ __all__ = [
     "Verifier",
     "VerifierContractError",
     "audit_verifier",
+    "factory",
     "from_function",
+    "import_attribute",
+    "is_attribute_path",
     "make",
     "missing_dependency",
     "register",

@@ -1,24 +1,35 @@
-"""Naming verifiers: `make`, `register`, `from_function`, and the one-liner `verify`."""
+"""Naming verifiers: `make`, `register`, `factory`, `from_function`, and the one-liner `verify`.
+
+A name may stand for three things, however it is given (registered, `module:attribute`, an entry point, or the object itself):
+
+* a class is constructed, with the arguments given to `make`;
+* a function marked with `factory` is called with them, and returns the verifier;
+* anything else that can be called is the verifier, and takes no arguments.
+
+A verifier of any kind may return a `Verdict`, a bool or a finite number: `make` gives one that returns verdicts.
+"""
 
 from __future__ import annotations
 
 import functools
-import importlib
+import inspect
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence, Sized
 from importlib.metadata import entry_points
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from verifiers.errors import InvalidArgumentError, MissingDependencyError, VerifierContractError, unknown_name
+from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
+from verifiers.imports import import_attribute
 from verifiers.types import BatchVerifier, Outcome, Problem, Verdict, Verifier
 
 ENTRY_POINT_GROUP = "rlvr_envs.verifiers"
 
-Factory = Callable[..., object]
-VerifierSpec = str | type | Callable[[str, Problem], object]
+VerifierSpec = str | type | Callable[..., object]
+"""A name, a class, a function marked with `factory`, or a verifier: anything that is called with (completion, problem)."""
 
-FactoryT = TypeVar("FactoryT", bound=Factory)
+CallableT = TypeVar("CallableT", bound=Callable[..., object])
+_FACTORY = "__builds_a_verifier__"
 
 # Names to "module:attribute", so that naming a verifier does not import the others.
 _BUILT_IN = {
@@ -33,24 +44,30 @@ _BUILT_IN = {
     "unit_tests": "verifiers.unit_tests:UnitTestVerifier",
     "weighted_sum": "verifiers.composition:WeightedSum",
 }
-_registered: dict[str, Factory] = {}
+_registered: dict[str, Callable[..., object]] = {}
 
 
-def register(name: str) -> Callable[[FactoryT], FactoryT]:
-    """Register a verifier class, or a function that returns a verifier, under a name for `make`.
+def factory(function: CallableT) -> CallableT:
+    """Mark a function that returns a verifier, so that `make` calls it with its arguments: `@verifiers.factory`."""
+    setattr(function, _FACTORY, True)
+    return function
+
+
+def register(name: str) -> Callable[[CallableT], CallableT]:
+    """Register a verifier function, a verifier class, or a function marked with `factory` under a name for `make`.
 
     Raises:
-        InvalidArgumentError: If the name is taken by another factory, or contains a colon.
+        InvalidArgumentError: If the name is taken, or contains a colon.
     """
     if ":" in name:
         raise InvalidArgumentError(f"a verifier name has no colon (that form means 'module:attribute'), got {name!r}")
 
-    def decorate(factory: FactoryT) -> FactoryT:
+    def decorate(registered: CallableT) -> CallableT:
         holder = _BUILT_IN.get(name, _registered.get(name))
-        if holder is not None and holder is not factory:
+        if holder is not None and holder is not registered:
             raise InvalidArgumentError(f"the verifier name {name!r} is taken by {holder!r}; choose another")
-        _registered[name] = factory
-        return factory
+        _registered[name] = registered
+        return registered
 
     return decorate
 
@@ -64,68 +81,67 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
     """Build a verifier.
 
     Args:
-        spec: A registered name; `"module:attribute"`, naming a verifier class or a factory; a verifier class; a verifier,
-            returned as it is; or a plain function `(completion, problem) -> bool | float | Verdict`.
+        spec: A registered name or one of the entry-point group `rlvr_envs.verifiers`; `"module:attribute"`, where the module
+            may also be in the current folder; or the object itself: a class, a function marked with `factory`, or a
+            verifier, which may be a plain function `(completion, problem) -> bool | float | Verdict`.
         **kwargs: Arguments of the class or factory. A verifier or a plain function takes none.
+
+    Returns:
+        The verifier; one that is not of this package is wrapped, so that whatever it returns becomes a `Verdict`.
 
     Raises:
         UnknownNameError: If no verifier has that name; the message offers the nearest.
-        InvalidArgumentError: If arguments are given for something that is already built.
-        VerifierContractError: If a factory returned something that cannot be called.
+        InvalidArgumentError: If arguments are given for something that is already built, or a module can't be imported.
+        VerifierContractError: If something else than a verifier was named, or a factory returned something else.
         MissingDependencyError: If the verifier needs a package that is not installed.
     """
-    if isinstance(spec, str):
-        return _build(_factory(spec), kwargs, spec)
-    if isinstance(spec, type):
-        return _build(spec, kwargs, spec.__name__)
-    if not callable(spec):
-        raise VerifierContractError(
-            f"a verifier is a name, a class or a callable (completion, problem), got {type(spec).__name__}"
-        )
+    found = _named_object(spec) if isinstance(spec, str) else spec
+    name = repr(spec) if isinstance(spec, str) else getattr(spec, "__qualname__", repr(spec))
+    if isinstance(found, type) or getattr(found, _FACTORY, False):
+        return _adapted(cast("Callable[..., object]", found)(**kwargs), f"{name} built")
     if kwargs:
         raise InvalidArgumentError(
-            f"arguments {sorted(kwargs)} were given for {spec!r}, which is already built; use functools.partial"
+            f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; give them to a class or "
+            "to a function marked with @verifiers.factory, or use functools.partial"
         )
-    if isinstance(spec, BatchVerifier | FunctionVerifier):
-        return spec
-    return from_function(spec)
+    return _adapted(found, f"{name} is")
 
 
-def _factory(name: str) -> Factory:
+def _named_object(name: str) -> object:
     if ":" in name:
-        return _load(name)
+        return import_attribute(name, "verifier")
     if name in _registered:
         return _registered[name]
     if name in _BUILT_IN:
-        return _load(_BUILT_IN[name])
+        return import_attribute(_BUILT_IN[name], "verifier")
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
-            return cast(Factory, point.load())
+            return import_attribute(f"{point.module}:{point.attr}", "verifier")
     raise unknown_name("verifier", name, registered_names())
 
 
-def _load(path: str) -> Factory:
-    module_name, _, attribute = path.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except MissingDependencyError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and something that it needs is not
-        raise unknown_name("verifier", path, registered_names()) from error
-    if not hasattr(module, attribute):
-        raise unknown_name(f"attribute of module {module_name!r}", attribute, vars(module))
-    return cast(Factory, getattr(module, attribute))
-
-
-def _build(factory: Factory, kwargs: Mapping[str, object], name: str) -> Verifier:
-    verifier = factory(**kwargs)
-    if not callable(verifier):
+def _adapted(verifier: object, said: str) -> Verifier:
+    """A verifier that returns verdicts: those of this package do by themselves, any other is wrapped."""
+    if not callable(verifier) or not _takes_two(verifier):
         raise VerifierContractError(
-            f"{name!r} built a {type(verifier).__name__}, which cannot be called with (completion, problem)"
+            f"{said} {verifier!r}, a {type(verifier).__name__} that cannot be called with (completion, problem). A verifier is "
+            "such a function, an object that can be called so, a class of such objects, or a function that returns one, "
+            "marked with @verifiers.factory"
         )
-    return cast(Verifier, verifier)
+    if type(verifier).__module__.partition(".")[0] == __package__:
+        return verifier
+    return BatchFunctionVerifier(verifier) if isinstance(verifier, BatchVerifier) else FunctionVerifier(verifier)
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    """Whether a function may be called with two positional arguments, as far as its signature is known."""
+    try:
+        inspect.signature(function).bind("", None)
+    except TypeError:
+        return False
+    except ValueError:  # some functions written in C have no signature
+        return True
+    return True
 
 
 class FunctionVerifier:
@@ -146,7 +162,23 @@ class FunctionVerifier:
         return _as_verdict(self._function(completion, problem), self._function)
 
     def __repr__(self) -> str:
-        return f"FunctionVerifier({self._function!r})"
+        return f"{type(self).__name__}({self._function!r})"
+
+
+class BatchFunctionVerifier(FunctionVerifier):
+    """The same for an object with `verify_batch`, which may return verdicts, bools and numbers, too."""
+
+    def __init__(self, verifier: BatchVerifier) -> None:
+        super().__init__(verifier)
+        self._verifier = verifier
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i.
+
+        Raises:
+            VerifierContractError: If what came back is no list of one verdict, bool or number for each completion.
+        """
+        return _as_verdicts(self._verifier.verify_batch(completions, problems), self._verifier, len(problems))
 
 
 def from_function(function: Callable[[str, Problem], object]) -> FunctionVerifier:
@@ -157,15 +189,16 @@ def from_function(function: Callable[[str, Problem], object]) -> FunctionVerifie
 def _as_verdict(value: object, source: object) -> Verdict:
     if isinstance(value, Verdict):
         return value
-    item = getattr(value, "item", None)  # NumPy and torch scalars
-    value = item() if callable(item) else value
+    if getattr(value, "ndim", None) == 0:  # NumPy and torch scalars
+        value = cast(Any, value).item()
     if isinstance(value, bool):
         return Verdict.of(Outcome.CORRECT if value else Outcome.INCORRECT)
     if isinstance(value, int | float) and math.isfinite(value):
         return Verdict(float(value), Outcome.SCORED)
     raise VerifierContractError(
         f"{source!r} returned {value!r}; expected a Verdict, a bool or a finite number "
-        "(a verifier that could not judge returns a Verdict with Outcome.VERIFIER_ERROR)"
+        "(a verifier that could not judge raises, or returns a Verdict with Outcome.VERIFIER_ERROR; a function that returns a "
+        "verifier is marked with @verifiers.factory)"
     )
 
 
@@ -188,11 +221,15 @@ def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Seque
         raise
     except Exception as error:  # noqa: BLE001 - recorded in every verdict, never scored
         return [verifier_error(error)] * len(problems)
-    if len(verdicts) != len(problems):
-        raise VerifierContractError(
-            f"{verifier!r} returned {len(verdicts)} verdicts for {len(problems)} completions; expected one each, in order"
-        )
-    return [_as_verdict(verdict, verifier) for verdict in verdicts]
+    return _as_verdicts(verdicts, verifier, len(problems))
+
+
+def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
+    """What a batch verifier returned, as verdicts."""
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
+        said = f"{len(values)} verdicts" if isinstance(values, Sized) else f"a {type(values).__name__}"
+        raise VerifierContractError(f"{source!r} returned {said} for {count} completions; expected one each, in order")
+    return [_as_verdict(value, source) for value in values]
 
 
 def _verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:

@@ -1,4 +1,5 @@
 import math
+import pickle
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -9,6 +10,7 @@ import pytest
 import verifiers
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict, VerifierContractError
 from verifiers import registry as registry_module
+from verifiers.choice import ChoiceVerifier
 from verifiers.exact import ExactVerifier
 
 PROBLEM = Problem("p", "", "7")
@@ -60,14 +62,14 @@ def test_make_takes_an_entry_point(entry_point):
 
 
 def test_registered_name_wins_over_an_entry_point(entry_point, clean_registry):
-    verifiers.register("third_party")(lambda: broken)
-    assert verifiers.make("third_party") is broken
+    verifiers.register("third_party")(ChoiceVerifier)
+    assert isinstance(verifiers.make("third_party"), ChoiceVerifier)
 
 
 def test_every_built_in_name_resolves_to_its_module():
     for name in ("exact", "choice", "numeric", "countdown", "weighted_sum", "gate", "first", "reward_model"):
         assert name in verifiers.registered_names()
-        assert isinstance(registry_module._factory(name), type)
+        assert isinstance(registry_module._named_object(name), type)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +92,13 @@ def test_make_refuses_arguments_for_what_is_built():
 
 
 def test_make_refuses_what_cannot_be_called():
-    with pytest.raises(VerifierContractError, match="got int"):
+    with pytest.raises(VerifierContractError, match="is 3, a int that cannot be called"):
         verifiers.make(3)
 
 
 def test_factory_must_build_something_callable(clean_registry):
-    verifiers.register("nothing")(lambda: 3)
-    with pytest.raises(VerifierContractError, match="'nothing' built a int"):
+    verifiers.register("nothing")(verifiers.factory(lambda: 3))
+    with pytest.raises(VerifierContractError, match="'nothing' built 3, a int that cannot be called"):
         verifiers.make("nothing")
 
 
@@ -194,3 +196,150 @@ def test_importing_verifiers_stays_cheap():
     heavy = "{'sympy', 'torch', 'transformers', 'datasets', 'numpy'}"
     program = f"import sys, verifiers; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# One rule for what a name stands for: a class is constructed, a marked factory is called, anything else is the verifier
+
+
+def ends_with_gold(completion, problem):
+    return completion.endswith(str(problem.reference))
+
+
+@verifiers.factory
+def ends_with(*, letter):
+    return lambda completion, problem: completion.endswith(letter)
+
+
+class HalfScore:
+    """Returns plain numbers, as its batch does."""
+
+    def __call__(self, completion, problem):
+        return 0.5
+
+    def verify_batch(self, completions, problems):
+        return [0.5] * len(problems)
+
+
+@pytest.fixture(params=["module:attribute", "registered", "entry point", "object"])
+def named(request, monkeypatch, clean_registry):
+    """Gives a way of naming each object of this module."""
+
+    def name(attribute):
+        found = globals()[attribute]
+        if request.param == "object":
+            return found
+        if request.param == "module:attribute":
+            return f"{__name__}:{attribute}"
+        if request.param == "registered":
+            verifiers.register("mine")(found)
+        else:
+            point = EntryPoint("mine", f"{__name__}:{attribute}", "rlvr_envs.verifiers")
+            monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])
+        return "mine"
+
+    return name
+
+
+def test_a_plain_function_can_be_named_in_every_way(named):
+    verifier = verifiers.make(named("ends_with_gold"))
+    assert verifier("a 7", PROBLEM) == Verdict.of(Outcome.CORRECT)
+    assert verifier("a 8", PROBLEM) == Verdict.of(Outcome.INCORRECT)
+    with pytest.raises(InvalidArgumentError, match=r"\['letter'\] were given for the verifier .* already built"):
+        verifiers.make(named("ends_with_gold"), letter="7")
+
+
+def test_a_marked_factory_is_called_with_the_arguments(named):
+    assert verifiers.make(named("ends_with"), letter="x")("ax", PROBLEM) == Verdict.of(Outcome.CORRECT)
+    with pytest.raises(TypeError, match="letter"):
+        verifiers.make(named("ends_with"))
+
+
+def test_a_class_may_return_numbers_singly_and_in_batches(named):
+    verifier = verifiers.make(named("HalfScore"))
+    half = Verdict(0.5, Outcome.SCORED)
+    assert verifier("", PROBLEM) == half
+    assert verifiers.verify_batch(verifier, ["", ""], [PROBLEM] * 2) == [half] * 2
+    assert verifier.verify_batch(["a"], [PROBLEM]) == [half]  # type: ignore[attr-defined]
+    assert verifiers.verify_batch(verifiers.make("weighted_sum", parts=[verifier]), [""], [PROBLEM])[0].score == 0.5
+    assert pickle.loads(pickle.dumps(verifier))("", PROBLEM) == half
+
+
+@pytest.mark.parametrize("returned", ["half", 0.5, {"a": 1}, [0.5, 0.5], [None]])
+def test_a_batch_of_something_else_is_refused_and_named(returned):
+    class Wrong(HalfScore):
+        def verify_batch(self, completions, problems):
+            return returned
+
+    with pytest.raises(VerifierContractError, match="returned"):
+        verifiers.verify_batch(verifiers.make(Wrong), [""], [PROBLEM])
+
+
+def test_verify_gives_a_verdict_whatever_the_verifier_returns():
+    assert verifiers.verify(ends_with_gold, "7", "7") == Verdict.of(Outcome.CORRECT)
+    assert verifiers.verify(f"{__name__}:HalfScore", "7", "7").score == 0.5
+
+
+def test_a_function_that_builds_a_verifier_and_is_not_marked_is_refused_when_it_is_made():
+    def build():
+        return ends_with_gold
+
+    def build_with_options(a, b="7"):
+        return ends_with_gold
+
+    with pytest.raises(VerifierContractError, match=r"build is .* cannot be called .*@verifiers\.factory"):
+        verifiers.make(build)
+    with pytest.raises(VerifierContractError, match=r"returned <function ends_with_gold.*@verifiers\.factory"):
+        verifiers.make(build_with_options)("", PROBLEM)
+
+
+def test_what_is_named_has_to_be_a_verifier():
+    with pytest.raises(VerifierContractError, match=r"PROBLEM' is Problem\(.*cannot be called"):
+        verifiers.make(f"{__name__}:PROBLEM")
+
+
+# Importing
+
+
+def test_a_module_of_the_current_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "own_verifier_here.py").write_text("def fn(completion, problem):\n    return completion == 'x'\n")
+    (tmp_path / "json.py").write_text("raise AssertionError('an installed module is hidden')\n")
+    program = (
+        "import sys, verifiers\n"
+        "assert verifiers.verify('own_verifier_here:fn', 'x', None).score == 1\n"
+        "sys.modules.pop('json'); import json; json.dumps(1)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1\nraise ValueError('two\\nlines')\n", r"ValueError: two lines \(.*own_module\.py, line 2\)"),
+        ("def f(:\n", r"SyntaxError: .*own_module\.py, line 1\)"),
+        ("\nimport no_such_package_here\n", r"ModuleNotFoundError: .*no_such_package_here.*own_module\.py, line 2\)"),
+        ("from json import nothing_of_it\n", r"ImportError: .*nothing_of_it.*own_module\.py, line 1\)"),
+        ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(.*own_module\.py, line 2\)"),
+    ],
+)
+def test_an_import_that_fails_shows_its_cause_in_one_line(source, message, tmp_path, monkeypatch):
+    (tmp_path / "own_module.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("own_module", None)
+    with pytest.raises(InvalidArgumentError, match=message) as raised:
+        verifiers.make("own_module:fn")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("path", [":", "a:", ":b", "a:b:c", "a b:c", "1a:b", "a:b c"])
+def test_what_is_no_path_is_refused_before_it_is_imported(path):
+    with pytest.raises(InvalidArgumentError, match="expected a verifier as module:attribute"):
+        verifiers.make(path)
+    assert not verifiers.is_attribute_path(path)
+
+
+def test_an_entry_point_to_a_missing_attribute_names_the_attribute(monkeypatch):
+    point = EntryPoint("gone", "verifiers.exact:ExactVerifer", "rlvr_envs.verifiers")
+    monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])
+    with pytest.raises(UnknownNameError, match=r"exact\.py\) 'ExactVerifer'\. Did you mean 'ExactVerifier'"):
+        verifiers.make("gone")

@@ -9,6 +9,7 @@ from verifiers import BatchVerifier, InvalidArgumentError, Message, Outcome, Pro
 
 ERRORS = [
     (verifiers.UnknownNameError, LookupError),
+    (verifiers.UnknownArgumentError, TypeError),
     (verifiers.InvalidArgumentError, ValueError),
     (verifiers.MissingDependencyError, ImportError),
     (verifiers.VerifierContractError, TypeError),
