@@ -1715,6 +1715,86 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\mathrm{CO_2}", (r"\text{CO}_2",), ("CO^2", r"\mathrm{CO_3}")),
         ("(-b,b)", ("-b<x<b",), (r"-b\le x<b", "-b<x<a")),
     ],
+    "statements without unknowns": [
+        (
+            r"\sin 30^\circ=\frac12",
+            (r"\sin(30^\circ)=0.5", r"\frac12=\sin 30^\circ", r"\frac12"),
+            ("1=2", r"\sin(1)=7", r"\sin 60^\circ=\frac12", "2+2=4", r"\cos 60^\circ=\frac12+1"),
+        ),
+        (r"\frac23\approx0.667", (r"\frac23\approx0.667",), (r"\frac13\approx0.333", r"\frac13=\frac13")),
+        ("1<2", ("1<2", "2>1"), ("3<5", "1<3", "2<1", r"1\le2")),
+    ],
+    "floors and ceilings of integers": [
+        (
+            r"\lfloor\sqrt{n-1}\rfloor",
+            (r"\left\lfloor\sqrt{-1+n}\right\rfloor",),
+            (r"\lfloor\sqrt n\rfloor", r"\lceil\sqrt n\rceil", r"\lfloor\sqrt{n-2}\rfloor"),
+        ),
+        (
+            r"\lfloor\log_2 n\rfloor+1",
+            (r"\lceil\log_2(n+1)\rceil", r"1+\lfloor\log_2 n\rfloor"),
+            (r"\lceil\log_2 n\rceil", r"\lfloor\log_2(n+1)\rfloor+1"),
+        ),
+        (
+            r"\lfloor(n+1)/100\rfloor",
+            (r"\left\lfloor\frac{n+1}{100}\right\rfloor",),
+            (r"\lfloor n/100\rfloor", r"\lceil n/100\rceil", r"\lfloor(n+2)/100\rfloor"),
+        ),
+        (r"\lfloor(n+1)/2\rfloor", (r"\lceil n/2\rceil",), (r"\lfloor n/2\rfloor", r"\lceil(n+1)/2\rceil")),
+        (
+            r"\lfloor n/m\rfloor",
+            (r"\left\lfloor\frac nm\right\rfloor",),
+            (r"\lfloor(n+1)/m\rfloor", r"\lceil n/m\rceil"),
+        ),
+        (
+            r"\lfloor x/100\rfloor",
+            (r"\lfloor\frac{x}{100}\rfloor",),
+            (r"\lfloor(x+1)/100\rfloor", r"\lceil x/100\rceil-1"),
+        ),
+    ],
+    "conditions and labels among words": [
+        (r"2x\text{ for }x>0", (r"2x \text{ for } x>0",), (r"2x\text{ for }x<0", r"2x\text{ for }x\ge0")),
+        (r"\text{True}, x<3", (r"\text{true}, x<3",), (r"\text{True}, x>3", r"\text{True}, x\le3")),
+        (
+            r"\text{Maximum: }3, \text{Minimum: }1",
+            (r"\text{maximum: }3, \text{minimum: }1",),
+            (r"\text{Maximum: }1, \text{Minimum: }3",),
+        ),
+        ("x=-1,3", ("x=3,-1", "-1,3", "x=-1 or x=3"), ("y=-1,3", "y=-1 or y=3", "x=-1,4")),
+        (r"\text{the plane }x+y=5", ("x+y=5", "2x+2y=10"), ("5", "x-y=5", "y=5")),
+    ],
+    "sets in a list": [
+        (
+            r"\{x\mid x\ge3\},\{x\mid x\ge0\}",
+            (r"\{x\mid x\ge0\},\{x\mid x\ge3\}", r"\{t : t\ge3\}, \{x : x\ge 0\}"),
+            (r"\{x\mid x\ge3\}", r"\{x\mid x\ge0\}", r"x\ge3", r"\{x\mid x\ge3\},\{x\mid x\ge1\}"),
+        ),
+        (
+            r"\{x\mid x\ge3\}",
+            (r"\{t\mid t\ge3\}", r"x\ge3", r"[3,\infty)"),
+            (r"\{x\mid x>3\}", r"y\ge3,x\ge3", r"\{x\mid x\ge3\},\{x\mid x\ge3\}", r"\{3\}", "3", r"\{x\mid x\le3\}"),
+        ),
+    ],
+    "order of super- and subscripts": [
+        ("v_0^2", ("v^2_0", r"v^{2}_{0}"), ("v^2", "v_0", "v_2^0")),
+        ("x^2", ("x^{2}",), ("x^2_{10}", "x_{10}^2")),
+        (r"\sum^n_{k=1} k", (r"\sum_{k=1}^n k", r"\frac{n(n+1)}2"), (r"\sum_{k=2}^n k",)),
+        (r"\int^1_0 x\,dx", (r"\frac12", r"\int_0^1 x\,dx"), (r"\int_1^0 x\,dx",)),
+        (r"\int\frac{dx}{x}", (r"\int\frac1x\,dx",), (r"\int\frac{dx}{x^2}",)),
+        (r"\bar{x}_1+1", (r"1+\bar{x}_1", r"\overline{x}_1+1"), (r"\bar{x}_2+1", "x_1+1")),
+    ],
+    "names of a value": [
+        (r"\phi(x)=2x+1", ("2x+1", r"\phi(x)=1+2x"), ("2x", r"\psi(x)=2x+1")),
+        (r"x\approx2.32", ("2.32", "x=2.32", r"2.320"), ("2.33", r"y\approx2.32", "2.3")),
+        (r"\Delta x=3", ("3", r"\Delta x=3"), ("4", r"\Delta y=3", "x=3")),
+        ("x=y=z=2", ("2", "z=y=x=2", "x=2,y=2,z=2"), ("3", "x=y=2", "2,2")),
+        (
+            "V_1:V_2=11:21",
+            ("11:21", "V_1:V_2=22:42", "V_2:V_1=21:11", r"\frac{11}{21}"),
+            ("21:11", "V_2:V_1=11:21", "11:22"),
+        ),
+        ("12", ("12",), ("12:00", "12:01")),
+    ],
 }
 
 PAIRS = [

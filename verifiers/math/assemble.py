@@ -103,13 +103,13 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 
 def set_by_condition(element: Node, condition: Node) -> Node:
-    r"""A set-builder as its condition, with the set that its elements come from unless it is that of all real numbers."""
+    r"""A set-builder as a set of its condition, with the set that its elements come from unless that is the real numbers."""
     if isinstance(element, Bracketed):
         return Bracketed("{", (element, condition), "}")
     if isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] != NamedSet("R"):
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
         return ListOf((element, *conditions), "and")
-    return condition
+    return SetOf((condition,)) if isinstance(condition, Relation) else condition
 
 
 def half_of_set(name: str, sign: str) -> Node:

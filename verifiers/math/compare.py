@@ -28,6 +28,7 @@ from verifiers.math.forms import (
     is_interval,
     is_made_of_parameters,
     is_named_thing,
+    is_set_builder,
     is_set_like,
     is_vector,
     is_word_of_letters,
@@ -37,6 +38,7 @@ from verifiers.math.forms import (
     labelled_collection,
     labelled_set,
     measured,
+    named_ratio,
     names_agree,
     names_other_thing,
     plain,
@@ -46,6 +48,7 @@ from verifiers.math.forms import (
     renaming,
     residue_alone,
     reversed_chain,
+    shared_label,
     solved,
     split_unit,
     unit_from_letters,
@@ -86,6 +89,7 @@ from verifiers.math.tree import (
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
 
+_CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
@@ -122,6 +126,9 @@ class Comparer:
             return True
         if (holds_point(gold) and is_set_like(answer)) or (holds_point(answer) and is_set_like(gold)):
             return False
+        ratios = named_ratio(gold), named_ratio(answer)
+        if ratios[0] is not None and ratios[1] is not None:
+            return self._named_ratios(ratios[0], ratios[1])
         gold, answer = plain(gold), plain(answer)
         if without_condition(gold) is gold or without_condition(answer) is answer:
             gold, answer = without_condition(gold), without_condition(answer)
@@ -180,6 +187,8 @@ class Comparer:
     def _clocks(self, gold: Node, answer: Node) -> bool:
         if self.about_ratios or isinstance(gold, Ratio):
             return self._ratios(gold, answer)
+        if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
+            return False  # an hour and minutes, where the gold is a plain number
         ours, theirs = as_clock(gold), as_clock(answer)
         if not (isinstance(ours, Clock) and isinstance(theirs, Clock)):
             return False
@@ -195,6 +204,10 @@ class Comparer:
             for i in range(1, len(ours))
         ) and not (self._is_zero(theirs[-1]) or self._is_zero(theirs[0]))
 
+    def _named_ratios(self, gold: dict[str, Node], answer: dict[str, Node]) -> bool:
+        ordered = tuple(answer[name] for name in gold) if gold.keys() == answer.keys() else None
+        return ordered is not None and self._ratios(Ratio(tuple(gold.values())), Ratio(ordered))
+
     def _is_zero(self, node: Node) -> bool:
         return self.values.identical(Number(Fraction(0)), node)
 
@@ -209,7 +222,8 @@ class Comparer:
             ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
         except NoSetError:
             return self._other_sets(gold, answer)
-        if ours.variable and theirs.variable and ours.variable != theirs.variable:
+        bound = is_set_builder(gold) or is_set_builder(answer)
+        if not bound and ours.variable and theirs.variable and ours.variable != theirs.variable:
             return False
         return self._same_pieces(ours, theirs)
 
@@ -280,6 +294,8 @@ class Comparer:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
                 tuple(ours.values()), items(answer)
             )
+        if ours is not None and theirs is None and isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
+            return len(gold.operands) > 2 and self.same(gold.operands[-1], answer)  # x = y = 2 has one value
         if ours is not None:
             return self._gold_assignments(ours, answer, theirs)
         if theirs is not None:
@@ -294,6 +310,9 @@ class Comparer:
         if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
+            return False
+        ours, theirs = shared_label(left), shared_label(right)
+        if ours is not None and theirs is not None and not names_agree(ours, theirs):
             return False
         if isinstance(gold, ListOf | SetOf):
             left = without_labels(left)
@@ -443,8 +462,11 @@ class Comparer:
                 )
         if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
             return False
-        if len(gold.operands) != 2 or len(answer.operands) != 2:
-            return self._in_order(gold.operands, answer.operands)
+        if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
+            return any(
+                gold.operators == operators and self._in_order(gold.operands, operands)
+                for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer))
+            )
         return any(
             self._proportional(*pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
         )
@@ -460,8 +482,8 @@ class Comparer:
     def _proportional(self, gold: Relation, answer: Relation, *, positive: bool) -> bool:
         """Whether two equations are one up to a constant factor; for inequalities the factor must be positive."""
         ours, theirs = difference(gold), difference(answer)
-        if symbols(ours) != symbols(theirs) and not (symbols(ours) and symbols(theirs)):
-            return False
+        if not (symbols(ours) and symbols(theirs)):
+            return False  # any two constants are proportional
         try:
             ratios = {_field_ratio(ours, theirs, sample) for sample in range(3)}
         except (NotExactError, UndefinedError):
@@ -487,7 +509,7 @@ class Comparer:
 
     def _positive_factor(self, ours: Node, theirs: Node) -> bool:
         try:
-            ratio = _numeric_ratio(ours, theirs, 0, Sampling())
+            ratio = _numeric_ratio(ours, theirs, 0, sampling_for(ours, theirs))
         except (NotExactError, UndefinedError):
             return False
         return bool(ratio is not None and ratio.real > 0)

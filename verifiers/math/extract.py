@@ -146,7 +146,7 @@ def _box_content(text: str, start: int) -> tuple[int, str | None]:
     return len(text), None
 
 
-def _last_box(text: str) -> str | None:
+def last_box(text: str) -> str | None:
     """The last box; with the boxes before it that only commas and joining words stand between, they are one list."""
     found = boxes(text)
     if not found:
@@ -282,7 +282,7 @@ def _last_number(text: str) -> str | None:
 
 
 _FINDERS = {
-    "box": _last_box,
+    "box": last_box,
     "hashes": _after_hashes,
     "tag": _in_tag,
     "phrase": _from_phrase,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 
 from verifiers.math.exact import NotExactError, UndefinedError, rational_value
@@ -48,7 +49,7 @@ from verifiers.math.vocabulary import GENERIC_NOUNS, GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
 DEGREE = UNITS["degree"]
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
 _TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 _NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod"))
 _MAX_SIGNED_ITEMS = 50
@@ -96,10 +97,13 @@ def _with_sign(node: Node, sign: int) -> Node:
 
 def plain(node: Node) -> Node:
     """A set of one item as that item, and a matrix times a number multiplied out."""
-    if isinstance(node, SetOf) and len(node.items) == 1 and not isinstance(node.items[0], SetOf | NamedSet):
+    single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
+    if isinstance(node, SetOf) and single and not isinstance(node.items[0], SetOf | NamedSet):
         return plain(node.items[0])
-    if isinstance(node, Relation) and (_is_tuple_in_set(node) or _is_named_ratio(node)):
+    if isinstance(node, Relation) and _is_tuple_in_set(node):
         return node.operands[1]
+    if isinstance(node, Relation) and (named := named_ratio(node)) is not None:
+        return Ratio(tuple(named.values()))
     if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
         return point
     if isinstance(node, Add) and (total := _added_matrices(node)) is not None:
@@ -117,11 +121,16 @@ def _is_tuple_in_set(node: Relation) -> bool:
     return all(isinstance(name, Symbol) for name in names.items)
 
 
-def _is_named_ratio(node: Relation) -> bool:
-    """Whether a relation says what the ratio of names is, as in `a:b=2:3`."""
-    names = node.operands[0]
-    equal = node.operators == ("=",) and isinstance(names, Ratio) and isinstance(node.operands[1], Ratio)
-    return equal and isinstance(names, Ratio) and all(isinstance(part, Symbol) for part in names.parts)
+def named_ratio(node: Node) -> dict[str, Node] | None:
+    """The parts of a ratio of names by their names, as in `a:b=2:3`; None for anything else."""
+    if not isinstance(node, Relation) or node.operators != ("=",):
+        return None
+    ratio, value = node.operands
+    if not isinstance(ratio, Ratio) or not isinstance(value, Ratio | Clock):
+        return None
+    names, parts = [part.name for part in ratio.parts if isinstance(part, Symbol)], ratio_parts(value)
+    named = parts is not None and len(set(names)) == len(ratio.parts) == len(parts)
+    return dict(zip(names, parts, strict=True)) if parts is not None and named else None
 
 
 def holds_point(node: Node) -> bool:
@@ -223,7 +232,7 @@ def _is_capital(node: Node) -> bool:
 
 def solved(node: Relation) -> tuple[str | None, Node]:
     """The name and the value of an equation that is solved for a name; (None, the left side) of any other."""
-    if set(node.operators) == {"="}:
+    if set(node.operators) == {"="} or node.operators == ("~",):
         first, last = node.operands[0], node.operands[-1]
         for named, value in ((first, last), (last, first)):
             name = label(named)
@@ -375,7 +384,12 @@ def is_set_like(node: Node) -> bool:
         return node.operators == ("=",) and label(node.operands[0]) is not None and is_set_like(node.operands[1])
     if isinstance(node, Bracketed):
         return is_interval(node) and (bracket_kind(node) in ("(]", "[)") or any(map(is_infinite, node.items)))
-    return isinstance(node, ListOf) and all(is_set_like(item) for item in node.items)
+    return (isinstance(node, ListOf) or is_set_builder(node)) and all(is_set_like(item) for item in items(node))
+
+
+def is_set_builder(node: Node) -> bool:
+    """Whether a node is a set that is given by a condition."""
+    return isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation)
 
 
 def between(node: Node) -> Node:
@@ -448,10 +462,15 @@ def items_in_brackets(node: Node) -> tuple[Node, ...]:
     return node.items if isinstance(node, Bracketed) else items(node)
 
 
+def shared_label(nodes: Sequence[Node]) -> str | None:
+    """The name that all items which have one are said to be values of, the first among them; None if there is none."""
+    names = {_solved_name(node) for node in nodes if isinstance(node, Relation)}
+    return names.pop() if len(names) == 1 and isinstance(nodes[0], Relation) else None
+
+
 def without_labels(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Drop `x =` in front of items, where all that are labelled have one label and the first is."""
-    names = {_solved_name(node) for node in nodes if isinstance(node, Relation)}
-    if len(names) != 1 or None in names or not isinstance(nodes[0], Relation):
+    if shared_label(nodes) is None:
         return nodes
     return tuple(solved(node)[1] if isinstance(node, Relation) else node for node in nodes)
 

@@ -7,6 +7,7 @@ bounded in magnitude before they are evaluated.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import zlib
@@ -53,6 +54,8 @@ Value = Any
 
 _MIN_POINTS = 2  # where others were past the bounds
 _MIN_INTEGER_POINTS = 3
+_MAX_GAPS, _MAX_JUMPS = 24, 6  # that are looked at, spread over those there are
+_JUMP_RESOLUTION = Fraction(1, 1024)  # of real numbers; of integers it is 1
 FILTER_DIGITS = (30, 50)
 CONFIRM_DIGITS = (250, 300)
 _VISIBLE = 0.4  # of the working precision
@@ -433,8 +436,44 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
         if agreed is None:
             return False
         if len(agreed) >= (_MIN_INTEGER_POINTS if sampling.integers else 1):
+            if sampling.beside_steps and len(sampling.names) == 1 and _differ_beside_jumps(gold, answer, sampling):
+                return False
             return _agree(gold, answer, CONFIRM_DIGITS, agreed[0], sampling, branched=True)
     return None
+
+
+def _differ_beside_jumps(gold: Node, answer: Node, sampling: Sampling) -> bool:
+    """Whether two expressions with steps in one symbol differ next to a jump of either of them."""
+    places = [Fraction(place) for place in sampling.beside_steps]
+    resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
+    for node in (gold, answer):
+        gaps = [gap for gap in itertools.pairwise(places) if gap[1] - gap[0] > resolution]
+        jumps = [gap for gap in gaps[:: 1 + len(gaps) // _MAX_GAPS] if _changes(node, gap, sampling)]
+        for gap in jumps[:: 1 + len(jumps) // _MAX_JUMPS]:
+            for place in _jump(node, gap, resolution, sampling):
+                if _agree(gold, answer, FILTER_DIGITS, 0, sampling.at(place), branched=True) is False:
+                    return True
+    return False
+
+
+def _jump(
+    node: Node, gap: tuple[Fraction, Fraction], resolution: Fraction, sampling: Sampling
+) -> tuple[Fraction, Fraction]:
+    """Two places, as near as the resolution, between which an expression changes, found by bisection."""
+    low, high = gap
+    while high - low > resolution:
+        middle = Fraction(math.floor((low + high) / 2 / resolution)) * resolution
+        low, high = (low, middle) if _changes(node, (low, middle), sampling) else (middle, high)
+    return low, high
+
+
+def _changes(node: Node, gap: tuple[Fraction, Fraction], sampling: Sampling) -> bool:
+    """Whether an expression has another value at the other end of a gap; not where it has none."""
+    try:
+        low, high = (estimate(node, FILTER_DIGITS, 0, sampling.at(place)) for place in gap)
+    except (NotExactError, UndefinedError):
+        return False
+    return bool(abs(low.value - high.value) > low.error + high.error)
 
 
 def _points_of_agreement(gold: Node, answer: Node, sampling: Sampling, *, branched: bool) -> list[int] | None:

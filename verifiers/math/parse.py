@@ -19,6 +19,7 @@ from verifiers.math.vocabulary import FUNCTIONS, NO_NOUNS, RELATIONS
 from verifiers.math.wording import WORD_ANSWERS, essence, listed_names, with_round_brackets
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
+_OPERATORS = frozenset("+-*/^")
 _SEPARATING = frozenset((",", ";", "or", "and", "lor", "land")) | (frozenset(RELATIONS) - {"=", "approx"})
 
 
@@ -75,6 +76,9 @@ def _value_behind_name(tokens: list[Token]) -> Node | None:
             equals = place
     if not equals or _is_bare_function(tokens[:equals]):
         return None
+    prose = next(place for place, token in enumerate(tokens) if token.kind != "word")
+    if prose and any(token.kind == "sign" and token.text in _OPERATORS for token in tokens[prose:equals]):
+        return Parser(tokens[prose:]).answer()  # words in front of an equation, and no name of its right side
     name = "text:" + "".join(token.text for token in tokens[:equals])
     return Relation(("=",), (Symbol(name), Parser(tokens[equals + 1 :]).answer()))
 

@@ -3,17 +3,27 @@
 Smooth expressions are told apart by a few random points. Those with an absolute value, a floor, an even root and the like
 are made of pieces, so that points on both sides of every place where a piece may end are needed; expressions with
 factorials have a meaning at integers alone.
+
+Two different analytic expressions agree at a random point with probability 0 up to the precision of evaluation. Two
+different step functions agree at most points, so they are compared where answers that are off by one differ: at all small
+integers, beside the powers and multiples at which logarithms and quotients step, and, in one symbol, on both sides of
+jumps that bisection finds between points at which the values differ (`verifiers.math.numeric`).
+
+Points depend on the order in which symbols occur and not on their letters, so that renaming them changes no verdict. Two
+conventions are read off letters all the same: `n`, `m`, `k` and `j` in a floor or a ceiling are integers, and `z` and `w`
+beside a modulus or a conjugate are complex.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import NotExactError, UndefinedError, rational_value
-from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, symbols, walk
+from verifiers.math.exact import MAX_WORK, NotExactError, UndefinedError, rational_value
+from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, symbols, walk
 from verifiers.math.vocabulary import COMPLEX_NAMES
 
 SAMPLES = 6
@@ -22,7 +32,14 @@ SIGNED_SAMPLES = 3
 INTEGER_SAMPLES = 12
 """Points with integer coordinates, the first half of them small ones."""
 MAX_PIECE_SAMPLES = 24
+MAX_STEP_SAMPLES = 160
+"""Most points for an expression with steps in one symbol."""
+MANY_SYMBOLS_STEP_SAMPLES = 96
+"""Points for an expression with steps in several symbols, whose coordinates are drawn."""
 _SMALL_INTEGERS, _INTEGERS = 9, 47  # how many integers from 3 on are drawn from
+_ALL_INTEGERS = 40  # an expression with steps in one symbol is compared at every integer from 1 to this
+_BASES, _MAX_STEP = (2, 3, 10), 10_000  # beside powers of these, and of the constants, up to this
+_MULTIPLES = 3
 _HALVES = (4, 5, -3, -6)  # halves of these, shifted by an integer, are coordinates where something has steps
 _MAX_INTEGER = 1000
 _MAX_LANDMARK = 10**15
@@ -30,6 +47,7 @@ _MAX_PARTS = 200  # nodes that are looked at for landmarks
 _MAX_QUOTIENTS = 4  # constants up to this many are divided by each other, for the breakpoints of |2x-3|
 _DISCRETE = frozenset(("factorial", "factorial2", "binomial", "gcd", "lcm"))
 _STEPS = frozenset(("floor", "ceil"))
+_PERIODIC = frozenset(("gcd", "lcm", "mod"))
 _ORDERED = _STEPS | {"abs", "max", "min", "sgn"}
 _INTEGER_NAMES = frozenset("nmkjNMK")
 _PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin", "arccos", "arctan", "arccot"}
@@ -39,40 +57,62 @@ _PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin"
 class Sampling:
     """Deterministic random points, by their number and the name of a coordinate."""
 
+    names: tuple[str, ...] = ()
+    """The symbols, in the order in which they occur."""
     count: int = SAMPLES
     integers: int = 0
     """How many integers from 3 on coordinates are drawn from; 0 where they are real."""
+    beside_steps: tuple[int, ...] = ()
+    """Integers at which something may jump or has just jumped, the smallest first; empty where nothing jumps."""
     landmarks: tuple[Fraction, ...] = ()
-    """Sorted numbers that coordinates from point number `SAMPLES` on lie on either side of."""
-    single: bool = False
-    """Whether there is one symbol only, so that its coordinate can visit every interval between landmarks."""
-    steps: bool = False
-    """Whether something jumps at integers, so that some coordinates are integers and halves."""
+    """Sorted numbers that coordinates of the points in `pieces` lie on either side of."""
+    pieces: int = 0
+    """How many points from number `SAMPLES` on lie between landmarks; those that follow lie beside steps."""
     complex_names: frozenset[str] = frozenset()
     """Symbols with complex coordinates."""
+    fixed: Fraction | None = None
+    """The only coordinate there is."""
     lenient: bool = False
     """Whether an answer may be real on less than the gold is, as `ln x + ln y` for `ln(xy)`."""
 
     def coordinate(self, context: Any, sample: int, name: str) -> Any:
         """A coordinate as a number of an mpmath context."""
-        noise = zlib.crc32(f"{sample}:{name}".encode())
+        if self.fixed is not None:
+            return _number(context, self.fixed)
+        noise = zlib.crc32(f"{sample}:{self.names.index(name)}".encode())
+        if self.integers and self.beside_steps:
+            return context.mpf(self._beside_step(sample, noise))
         if self.integers:
             return context.mpf(3 + noise % (self.integers if sample >= INTEGER_SAMPLES // 2 else _SMALL_INTEGERS))
         if name in self.complex_names:
             return context.mpc(noise % 1009, noise % 1013) / 500 - context.mpc(1, 1)
-        if self.steps and sample < len(_HALVES):
+        if self.beside_steps and sample < len(_HALVES):
             return context.mpf(_HALVES[sample]) / 2 + noise % 3
-        if sample >= SAMPLES and self.landmarks:
+        if SAMPLES <= sample < SAMPLES + self.pieces:
             return self._between_landmarks(context, sample, noise)
+        if sample >= SAMPLES:
+            step, part = self._beside_step(sample - SAMPLES - self.pieces, noise), context.mpf(noise % 997) / 997
+            return (-step if noise >> 21 & 1 else step) + part * (noise >> 20 & 1)
         value = context.mpf(noise % 3_000_017) / 1_000_003 + context.mpf(1) / 4
         return -value if self.is_signed(sample) and noise >> 20 & 1 else value
+
+    def at(self, place: Fraction) -> Sampling:
+        """Points whose coordinates all are one number."""
+        return replace(self, fixed=place)
 
     def is_signed(self, sample: int) -> bool:
         """Whether coordinates of that point may be negative."""
         return not self.integers and sample >= SAMPLES - SIGNED_SAMPLES
 
+    def _beside_step(self, sample: int, noise: int) -> int:
+        """An integer beside a step: each in turn for one symbol; for several, small ones and any of them in turn."""
+        if len(self.names) == 1:
+            return self.beside_steps[sample % len(self.beside_steps)]
+        reach = len(self.beside_steps) if sample % 2 else min(_SMALL_INTEGERS, len(self.beside_steps))
+        return self.beside_steps[(noise >> 4) % reach]
+
     def _between_landmarks(self, context: Any, sample: int, noise: int) -> Any:
-        place = (sample - SAMPLES if self.single else noise >> 8) % (len(self.landmarks) + 1)
+        place = (sample - SAMPLES if len(self.names) == 1 else noise >> 8) % (len(self.landmarks) + 1)
         part = context.mpf(1 + noise % 997) / 1009
         if place == 0:
             return -_beyond(context, abs(self.landmarks[0]), part)
@@ -93,24 +133,44 @@ def _beyond(context: Any, end: Fraction, part: Any) -> Any:
 def sampling_for(gold: Node, answer: Node) -> Sampling:
     """How two expressions with symbols are compared."""
     parts = [*walk(gold), *walk(answer)]
-    names = symbols(gold) | symbols(answer)
+    names = tuple(dict.fromkeys(part.name for part in parts if isinstance(part, Symbol)))
     steps = any(isinstance(part, Apply) and part.name in _STEPS for part in parts)
-    if any(_needs_integers(part) for part in parts) or (steps and names <= _INTEGER_NAMES):
+    periodic = any(isinstance(part, Apply) and part.name in _PERIODIC and symbols(part) for part in parts)
+    beside_steps = _beside_steps(parts) if steps or periodic else ()
+    affordable = max(INTEGER_SAMPLES, MAX_WORK // (16 * len(parts)))
+    step_samples = min(MANY_SYMBOLS_STEP_SAMPLES if len(names) > 1 else len(beside_steps), affordable)
+    if any(_needs_integers(part) for part in parts) or (steps and _INTEGER_NAMES.issuperset(names)):
         constants = [int(part.value) for part in parts if isinstance(part, Number) and part.value <= _MAX_INTEGER]
         reach = max(_INTEGERS, 2 * max(constants, default=0) + _SMALL_INTEGERS)
-        return Sampling(INTEGER_SAMPLES, integers=reach)
+        count = step_samples if beside_steps else INTEGER_SAMPLES
+        return Sampling(names, count, integers=reach, beside_steps=beside_steps)
     is_complex = frozenset(name for name in names if name[0] in COMPLEX_NAMES and _has_modulus(parts, name))
     lenient = _has_domain(gold)
     if lenient and _is_for_positive_numbers(gold, parts):
-        return Sampling(SAMPLES - SIGNED_SAMPLES)
+        return Sampling(names, SAMPLES - SIGNED_SAMPLES)
     if not any(_has_pieces(part) for part in parts):
-        return Sampling(complex_names=is_complex)
+        return Sampling(names, complex_names=is_complex)
     landmarks = _landmarks(parts)
-    wanted = MAX_PIECE_SAMPLES if steps or len(names) > 1 else len(landmarks) + 1
-    count = SAMPLES + min(wanted, MAX_PIECE_SAMPLES)
+    pieces = min(MAX_PIECE_SAMPLES if len(names) > 1 else len(landmarks) + 1, MAX_PIECE_SAMPLES)
     return Sampling(
-        count, landmarks=landmarks, single=len(names) == 1, steps=steps, complex_names=is_complex, lenient=lenient
+        names,
+        SAMPLES + pieces + (step_samples if steps else 0),
+        beside_steps=beside_steps,
+        landmarks=landmarks,
+        pieces=pieces,
+        complex_names=is_complex,
+        lenient=lenient,
     )
+
+
+def _beside_steps(parts: list[Node]) -> tuple[int, ...]:
+    """The small integers, and those next to powers and to multiples of the constants, in order."""
+    constants = {round(part.value) for part in parts if isinstance(part, Number) and 1 < part.value <= _MAX_STEP}
+    bases = {*_BASES, *constants} - {1}
+    powers = {base**exponent for base in bases for exponent in range(1, 1 + int(math.log(_MAX_STEP, base)))}
+    multiples = {times * constant for constant in constants for times in range(1, 1 + _MULTIPLES)}
+    beside = {step + offset for step in powers | multiples for offset in (-1, 0, 1)}
+    return tuple(sorted(beside | set(range(1, 1 + _ALL_INTEGERS))))[:MAX_STEP_SAMPLES]
 
 
 def is_smooth(node: Node) -> bool:

@@ -85,6 +85,8 @@ def real_set(node: Node) -> RealSet:
     """
     if isinstance(node, NamedSet):
         return _named(node)
+    if isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation):
+        return real_set(node.items[0])
     if isinstance(node, SetOf):
         return _union([RealSet((Piece(end, True, end, True),)) for end in map(_end, node.items)])
     if isinstance(node, Bracketed) and len(node.items) == 2 and node.opening in "([" and node.closing in ")]":

@@ -125,10 +125,16 @@ def normal_text(text: str) -> str:
 _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*")
 _DIGIT = re.compile(r"[0-9]")
 _ORDINAL = re.compile(r"(?<=[0-9])(?:\s?\^\s?\{?\s?)?(?:st|nd|rd|th)\b")
-_SIGNS_AS_WORDS = [  # that change what a number or a name among words says
+_SIGNS_AS_WORDS = [  # that change what a number, a name or a condition among words says
     (re.compile(sign), f" {name} ")
     for sign, name in (
-        (r"\^\s?\{?\s?\+|(?<=[0-9])\s?\+(?=\s?\})|\+(?=\s?[0-9])", "plus"),
+        (r"<\s?=|≤|⩽|\\le(?:q|qslant)?(?![A-Za-z])", "le"),
+        (r">\s?=|≥|⩾|\\ge(?:q|qslant)?(?![A-Za-z])", "ge"),
+        (r"!\s?=|≠|\\neq?(?![A-Za-z])", "ne"),
+        (r"<|\\lt(?![A-Za-z])", "lt"),
+        (r">|\\gt(?![A-Za-z])", "gt"),
+        (r"=", "equals"),
+        (r"\^\s?\{?\s?\+|(?<=[0-9])\s?\+(?=\s?\})|\+(?=\s?[0-9A-Za-z\\(])", "plus"),
         (r"\^\s?\{?\s?-|(?<=[0-9])\s?-(?=\s?\})|(?<![\w)\]}])-\s?(?=[0-9.\\])", "minus"),
         (r"\^", "raised"),
         (r"(?<=[0-9])\s?\\?%", "percent"),

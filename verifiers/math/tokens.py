@@ -181,7 +181,8 @@ class _Reader:
             self.spaced = True
 
     def _number(self) -> None:
-        if (based := _BASED.match(self.text, self.position)) and self._base(based) is not None:
+        raised = bool(self.tokens) and self.tokens[-1].text == "^"  # then an index belongs to what is raised
+        if not raised and (based := _BASED.match(self.text, self.position)) and self._base(based) is not None:
             self._based(based)
             return
         script = bool(self.tokens) and self.tokens[-1].text in ("_", "^") and not self.decimal_comma
@@ -511,4 +512,27 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
         text = _plain_tex(text)
     tokens = _Reader(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))
+    return _subscripts_first(tokens) if "_" in text and "^" in text else tokens
+
+
+def _subscripts_first(tokens: list[Token]) -> list[Token]:
+    """Tokens with every subscript in front of the superscript that stands beside it, since `v^2_0` is `v_0^2`."""
+    place = 0
+    while place < len(tokens):
+        middle = _end_of_script(tokens, place) if tokens[place].text == "^" else place
+        if middle > place and middle < len(tokens) and tokens[middle].text == "_":
+            end = _end_of_script(tokens, middle)
+            tokens[place:end] = tokens[middle:end] + tokens[place:middle]
+            place += end - middle
+        place += 1
     return tokens
+
+
+def _end_of_script(tokens: list[Token], start: int) -> int:
+    """Where the super- or subscript ends whose sign stands at `start`."""
+    depth = 0
+    for place in range(start + 1, len(tokens)):
+        depth += (tokens[place].text == "{") - (tokens[place].text == "}")
+        if depth <= 0:
+            return place + 1
+    return start

@@ -16,7 +16,7 @@ from verifiers.errors import InvalidArgumentError
 from verifiers.math._stack import with_room
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
-from verifiers.math.extract import Extraction, boxes, extraction_named
+from verifiers.math.extract import Extraction, boxes, extraction_named, last_box
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
 from verifiers.math.prompt import equations_in, occurs_in
@@ -413,8 +413,7 @@ def gold_text(reference: object) -> str | None:
         short = reference.denominator < limit if isinstance(reference, Fraction) else True
         return str(reference) if short and abs(reference) < limit else None  # None for NaN, too
     if "\\boxed" in reference or "\\fbox" in reference:
-        found = boxes(reference)
-        return found[-1][2] or "" if found else reference
+        return last_box(reference) if boxes(reference) else reference
     return reference.rpartition("####")[2].strip()
 
 

@@ -127,12 +127,16 @@ class Functions(Cursor):
             if len(arguments) != 1:
                 raise UnreadableError(f"{name} of {len(arguments)} arguments")
             return Apply(_GREEK_FUNCTIONS[name], arguments)
+        if name == "Delta" and self.token.kind == "symbol":  # a change, which is one quantity
+            name = f"Delta {self.take().text}"
         return Symbol(name + self.subscript() + self.primes())
 
     def accent(self) -> Node:
         """An expression under an accent: a conjugate, a vector, or a name of its own."""
         name = self.take().text
         inside = self.argument()
+        if isinstance(inside, Symbol) and self.at("_"):
+            inside = Symbol(inside.name + self.subscript())
         if name == "hat" and isinstance(inside, Constant | Symbol):
             return Symbol(f"hat {_DOTLESS.get(inside.name, inside.name)}")
         if isinstance(inside, Symbol) and name in ("vec", "overrightarrow"):

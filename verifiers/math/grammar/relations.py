@@ -5,6 +5,7 @@ from __future__ import annotations
 from verifiers.math.assemble import compound_quantity, excluded_values, outside_of, united_conditions
 from verifiers.math.grammar.cursor import Cursor
 from verifiers.math.tree import ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown
+from verifiers.math.vocabulary import GREEK
 
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 
@@ -47,7 +48,7 @@ class Relations(Cursor):
     def name_of_value(self) -> Node | None:
         r"""A name with brackets in front of an equals sign: `x(t) =`, `P(A \cap B) =`."""
         token = self.token
-        if token.kind != "symbol" or self.ahead().text != "(":
+        if not (token.kind == "symbol" or token.text in GREEK) or self.ahead().text != "(":
             return None
         end = self.closing_bracket(self.index + 1)
         if end is not None and self.tokens[end + 1].text == "=":
