@@ -311,8 +311,8 @@ class Comparer:
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
-        ours, theirs = shared_label(left), shared_label(right)
-        if ours is not None and theirs is not None and not names_agree(ours, theirs):
+        names = shared_label(left), shared_label(right)
+        if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
             return False
         if isinstance(gold, ListOf | SetOf):
             left = without_labels(left)
