@@ -186,7 +186,8 @@ class Agent(abc.ABC):
         except KeyboardInterrupt:
             # Between updates the agent is as it was after the last step; what was rolled out since is done again.
             if run is not None:
-                self._keep(run)
+                with interrupts_deferred():
+                    self._keep(run)
             raise
         if run is not None:
             self._keep(run)
@@ -438,10 +439,8 @@ class Agent(abc.ABC):
         save_checkpoint(Path(folder), self.policy.model, self._state(), self.tokenizer)
 
     def _keep(self, run: Run) -> None:
-        """Write the step's checkpoint of a run, where it is always the same, unless it is there."""
-        folder = run.checkpoint_folder(self.steps)
-        if not folder.exists():
-            self.save(folder)
+        """Write the step's checkpoint of a run, unless it is there."""
+        run.keep_checkpoint(self.steps, self.save)
 
     def load(self, folder: str | Path) -> None:
         """Become the agent that was saved.

@@ -14,6 +14,7 @@ import torch
 
 from agents.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
 from agents.models import save_model
+from agents.training.integrity import check_checksums, write_checksums
 from rlvr_envs import Tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -26,27 +27,37 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
 
     A model with an adapter is written merged; the adapter itself goes with the state.
 
-    Everything is written beside the folder first, flushed to the disk and renamed. A checkpoint that the folder holds is set
-    aside between two renames, as `.NAME.previous`, and removed in the end.
+    Everything is written beside the folder first, with checksums, flushed to the disk and renamed. A checkpoint that the
+    folder holds is set aside between two renames, as `.NAME.previous`, and removed in the end; after a crash between the two,
+    `load_checkpoint` puts it back.
 
     Raises:
         InvalidArgumentError: If the folder holds something else.
     """
     if folder.exists() and not (folder / _STATE).is_file() and any(folder.iterdir()):
         raise InvalidArgumentError(f"{folder} holds something else than a checkpoint: choose another folder")
-    partial, previous = (folder.with_name(f".{folder.name}.{kind}") for kind in ("partial", "previous"))
+    partial, previous = folder.with_name(f".{folder.name}.partial"), _previous(folder)
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
-    torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
-    for path in (*partial.rglob("*"), partial):
-        _flush(path)
+    try:
+        partial.mkdir(parents=True)
+        save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
+        torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
+        write_checksums(partial)
+        for path in (*partial.rglob("*"), partial):
+            _flush(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)  # on a disk that is full, its room is what is needed first
+        raise
     if folder.exists():
         shutil.rmtree(previous, ignore_errors=True)
         os.replace(folder, previous)
     os.replace(partial, folder)
     _flush(folder.parent)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def _previous(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.previous")
 
 
 def load_checkpoint(
@@ -61,8 +72,10 @@ def load_checkpoint(
         parts: What the agent has beside its policy, by the names of the weights; None for what it has not.
 
     Raises:
-        CheckpointError: If there is no checkpoint, or it is of another kind of agent, part or model.
+        CheckpointError: If there is no checkpoint, it is damaged, or it is of another kind of agent, part or model.
     """
+    if not folder.exists() and _previous(folder).is_dir():
+        os.replace(_previous(folder), folder)  # a save was cut off between its two renames
     state = _read_state(folder)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
@@ -88,6 +101,7 @@ def load_checkpoint(
 def _read_state(folder: Path) -> dict[str, Any]:
     if not (folder / _STATE).is_file():
         raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
+    check_checksums(folder)
     try:
         # Not to the device it was saved on, which may not be here.
         state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)

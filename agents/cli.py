@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from agents.interrupts import Terminated
 from verifiers import RLVRError, missing_dependency, unknown_name
 
 
@@ -47,7 +48,10 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; exits with 1 after an error of the user's, with 130 after Ctrl-C."""
+    """Run the command line.
+
+    Exits with 1 after an error of the user's, with 130 after Ctrl-C, and with 143 after SIGTERM in a command that handles it.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in ("-h", "--help"):
         _print_help()
@@ -57,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (RLVRError, OSError) as error:
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
         code = 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         Console(stderr=True).print("interrupted")
-        code = 130
+        code = 143 if isinstance(stop, Terminated) else 130
     sys.exit(code)
 
 

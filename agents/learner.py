@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.critic import Critic, CriticConfig
+from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.metrics import pass_metrics, pass_sums
 from agents.passes import micro_batches
@@ -138,6 +140,10 @@ class Learner:
             clipped: Where the loss is clipped, for the metrics.
             keep: bool[b], the completions whose loss may have a gradient; None for all.
 
+        An error on the way leaves no gradient behind and everything else as it was; SIGINT and SIGTERM wait while weights
+        change. Only an error inside the optimiser itself, such as a GPU without room for its temporaries, may leave weights
+        that have moved in part.
+
         Returns:
             Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
             or that has nothing to learn from, changes no weight and has `skipped` 1; `nonfinite_gradients` tells them apart.
@@ -147,7 +153,16 @@ class Learner:
         sums = self.backward(
             batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clipped=clipped, keep=keep
         )
-        return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
+        with self._no_gradient_after_errors(), interrupts_deferred():
+            return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
+
+    @contextmanager
+    def _no_gradient_after_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.optimizer.zero_grad(set_to_none=True)
+            raise
 
     def backward(
         self,
@@ -167,12 +182,13 @@ class Learner:
         num_tokens = int(batch.loss_mask.sum())
         self.optimizer.zero_grad(set_to_none=True)
         sums: list[dict[str, float]] = []
-        for rows in micro_batches(batch, self.config.micro_batch_size, keep):
-            part = batch.rows(rows)
-            width = part.tokens.shape[1]
-            sums.append(
-                self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clipped)
-            )
+        with self._no_gradient_after_errors():
+            for rows in micro_batches(batch, self.config.micro_batch_size, keep):
+                part = batch.rows(rows)
+                width = part.tokens.shape[1]
+                sums.append(
+                    self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clipped)
+                )
         return sums
 
     def _backward(
@@ -235,20 +251,22 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         num_tokens = int(batch.loss_mask.sum())
         total = 0.0
-        for rows in micro_batches(batch, self.config.micro_batch_size):
-            part = batch.rows(rows).to(self.policy.model.device)
-            first = part.first
-            states = None
-            if self.critic.reads_policy:
-                with torch.no_grad():
-                    states = self.policy.read_states(part)
-            values = self.critic.values(part.tokens, first, states)[:, :-1]
-            error = self._value_error(part.positions_from(first), values).sum() / num_tokens
-            error.backward()
-            total += float(error.detach())
-        norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
-        if math.isfinite(norm):
-            self.optimizer.step()
+        with self._no_gradient_after_errors():
+            for rows in micro_batches(batch, self.config.micro_batch_size):
+                part = batch.rows(rows).to(self.policy.model.device)
+                first = part.first
+                states = None
+                if self.critic.reads_policy:
+                    with torch.no_grad():
+                        states = self.policy.read_states(part)
+                values = self.critic.values(part.tokens, first, states)[:, :-1]
+                error = self._value_error(part.positions_from(first), values).sum() / num_tokens
+                error.backward()
+                total += float(error.detach())
+            norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
+            if math.isfinite(norm):
+                with interrupts_deferred():
+                    self.optimizer.step()
         return {
             "loss/value": total,
             "grad_norm/critic": norm,

@@ -128,15 +128,20 @@ class NPG(Agent):
         full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
         if not bool(torch.isfinite(full).all()):
             return {"skipped": 1.0, "nonfinite_gradients": 1.0}
-        return self._move(batch, advantages, full, before)
+        old = flat_parameters(self.policy)
+        try:
+            return self._move(batch, advantages, old, full, before)
+        except BaseException:
+            set_flat_parameters(self.policy, old)
+            self.learner.optimizer.zero_grad(set_to_none=True)
+            raise
 
     def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
         size, damping = self.config.learner.micro_batch_size, self.config.damping
         return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
-    def _move(self, batch: Batch, advantages: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Take the full step; `before` is the surrogate where it begins."""
-        old = flat_parameters(self.policy)
+    def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
+        """Take the full step from the weights `old`; `before` is the surrogate there."""
         set_flat_parameters(self.policy, old - full)
         divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}

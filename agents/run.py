@@ -5,75 +5,183 @@ runs/<name>/
   config.json      everything that decides the run: settings, environment, versions
   metrics.jsonl    one line for each step
   tensorboard/     the same numbers
-  checkpoints/     step-000100/ ...
+  checkpoints/     step-000100/ ... , the last ones and the best
+  .lock            held by the process that writes here
 ```
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import os
-from collections.abc import Mapping
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from agents.training.integrity import check_checksums
 from verifiers import CheckpointError, InvalidArgumentError
 
+BEST_OVER = 20
+"""Steps up to a checkpoint over whose mean reward checkpoints are compared."""
 _PACKAGES = ("rlvr-envs", "gymnasium", "numpy", "sympy", "torch", "transformers")
+_STEP = re.compile(r"step-(\d{6,})")
 
 
 class Run:
-    """Writes metrics and says where checkpoints go.
+    """Writes metrics and keeps checkpoints.
+
+    A folder belongs to one process at a time: it is locked until `close`, or until the process ends in whatever way. A folder
+    in which no step was finished, such as one whose run failed at its first, may be used for a new run.
+
+    When a run is resumed, `checkpoint` is the last one that is sound: damaged ones after it are renamed to `damaged-step-N`
+    with a warning. What metrics say of later steps is cut off.
 
     Args:
         folder: Made if it does not exist.
         config: Plain data that is written to `config.json`, with the versions of packages.
-        resume: Go on with the run in this folder: what its metrics say of steps after its last checkpoint is cut off.
+        resume: Go on with the run in this folder.
         tensorboard: Write TensorBoard files too.
+        keep: How many of the last checkpoints stay, beside the best one (see `best_checkpoint`); None: all stay.
 
     Raises:
-        InvalidArgumentError: If the folder holds a run already and `resume` is False.
-        CheckpointError: If it is to be resumed and holds none.
+        InvalidArgumentError: If the folder holds a run already and `resume` is False, another process writes there, or `keep`
+            is less than 1.
+        CheckpointError: If it is to be resumed and holds no run, or all its checkpoints are damaged.
     """
 
+    checkpoint: Path | None
+    """The checkpoint to go on from; None at the beginning."""
+
     def __init__(
-        self, folder: Path, config: Mapping[str, Any], *, resume: bool = False, tensorboard: bool = True
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        tensorboard: bool = True,
+        keep: int | None = 2,
     ) -> None:
+        if keep is not None and keep < 1:
+            raise InvalidArgumentError(f"keep is at least 1, or None for all checkpoints, got {keep}")
         self.folder = Path(folder)
+        self.keep = keep
         self._metrics = self.folder / "metrics.jsonl"
-        if resume and not (self.folder / "config.json").is_file():
-            raise CheckpointError(f"no run to resume at {self.folder}: expected a folder with config.json")
-        if not resume and ((self.folder / "config.json").exists() or self._metrics.exists()):
-            raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
-        (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-        if not resume:
-            self._write_config(config)
-        last = latest_checkpoint(self.folder)
-        step = _step_of(last) if last else 0
-        self._keep_until(step)
-        self._file = self._metrics.open("a", encoding="utf-8")
-        self._board = self._open_board(step + 1) if tensorboard else None
+        if resume:
+            read_config(self.folder)
+        self._checkpoints.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(_locked(self.folder))
+            if not resume and (step_checkpoints(self.folder) or self._has_metrics()):
+                raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
+            self._clean_up()
+            self.checkpoint = self._last_sound_checkpoint() if resume else None
+            if not resume:
+                self._write_config(config)
+            step = 0 if self.checkpoint is None else _step_of(self.checkpoint)
+            self._rewards = self._keep_until(step)
+            self._file = opened.enter_context(self._metrics.open("a", encoding="utf-8"))
+            self._board = self._open_board(step + 1) if tensorboard else None
+            if self._board is not None:
+                opened.callback(self._board.close)
+            self._opened = opened.pop_all()
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append one step's metrics; numbers that are not finite are written as null."""
         row = {"step": step} | {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
+        self._rewards[step] = row.get("reward")
         if self._board is not None:
             for name, value in metrics.items():
                 self._board.add_scalar(name, value, step)
 
     def checkpoint_folder(self, step: int) -> Path:
         """The folder of a step's checkpoint."""
-        return self.folder / "checkpoints" / f"step-{step:06d}"
+        return self._checkpoints / f"step-{step:06d}"
+
+    def keep_checkpoint(self, step: int, save: Callable[[Path], None]) -> None:
+        """Have a step's checkpoint written, unless it is there, and remove those that are not to be kept.
+
+        Args:
+            step: The step that was done last.
+            save: Writes the checkpoint to a folder, as a whole or not at all.
+        """
+        folder = self.checkpoint_folder(step)
+        if folder.exists():
+            return
+        save(folder)
+        if self.keep is None:
+            return
+        every = step_checkpoints(self.folder)
+        kept = {self.best_checkpoint(), *every[-self.keep :]}
+        for checkpoint in every:
+            if checkpoint not in kept:
+                # Renamed first, so that one that is half removed is never taken for a checkpoint.
+                removed = checkpoint.with_name(f".{checkpoint.name}.removed")
+                os.replace(checkpoint, removed)
+                shutil.rmtree(removed)
+
+    def best_checkpoint(self) -> Path | None:
+        """The checkpoint with the highest mean training reward over the last `BEST_OVER` steps up to it.
+
+        Of equal ones it is the last. One that was removed before is never found to be the best again. None if there is none.
+        """
+
+        def measure(checkpoint: Path) -> tuple[float, int]:
+            step = _step_of(checkpoint)
+            rewards = [self._rewards.get(each) for each in range(step - BEST_OVER + 1, step + 1)]
+            known = [reward for reward in rewards if reward is not None]
+            return sum(known) / len(known) if known else -math.inf, step
+
+        return max(step_checkpoints(self.folder), key=measure, default=None)
 
     def close(self) -> None:
-        """Close the files."""
-        self._file.close()
-        if self._board is not None:
-            self._board.close()
+        """Close the files, and let others write to the folder."""
+        self._opened.close()
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    def _has_metrics(self) -> bool:
+        return self._metrics.exists() and self._metrics.stat().st_size > 0
+
+    def _clean_up(self) -> None:
+        """Remove what a save or a removal left when it was cut off: nothing but checkpoints has a name without a dot."""
+        for path in self._checkpoints.glob(".step-*"):
+            shutil.rmtree(path)
+
+    def _last_sound_checkpoint(self) -> Path | None:
+        for stray in set(self._checkpoints.glob("step-*")) - set(step_checkpoints(self.folder)):
+            warnings.warn(
+                f"{stray} is no checkpoint and stays as it is: a checkpoint's name is like step-000100", stacklevel=3
+            )
+        damaged: dict[Path, CheckpointError] = {}
+        for checkpoint in reversed(step_checkpoints(self.folder)):
+            try:
+                check_checksums(checkpoint)
+            except CheckpointError as error:
+                damaged[checkpoint] = error
+                continue
+            for path, damage in damaged.items():
+                aside = path.with_name(f"damaged-{path.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                os.replace(path, aside)
+                warnings.warn(f"{damage}; going on from {checkpoint.name}, and {aside} can be removed", stacklevel=3)
+            return checkpoint
+        for damage in damaged.values():
+            raise CheckpointError(
+                f"{damage}, and there is no sound one before it: start another run, or remove {self._checkpoints} to begin "
+                "this one again"
+            )
+        return None
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
         record = {**config, "versions": {package: _version(package) for package in _PACKAGES}}
@@ -81,15 +189,20 @@ class Run:
         partial.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
         os.replace(partial, self.folder / "config.json")
 
-    def _keep_until(self, step: int) -> None:
-        """Cut the metrics off after a step, a line that was cut short by a crash included."""
+    def _keep_until(self, step: int) -> dict[int, float | None]:
+        """Cut the metrics off after a step, lines that can't be read included, and give the reward of each step before."""
         if not self._metrics.exists():
-            return
-        lines = self._metrics.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
+            return {}
+        lines = self._metrics.read_text(encoding="utf-8", errors="replace").splitlines()
+        rows = {number: row for number, line in enumerate(lines, start=1) if (row := _row(line)) is not None}
+        lost = [number for number in range(1, len(lines)) if number not in rows]  # a crash may cut the last one short
+        if lost:
+            warnings.warn(f"{self._metrics} has lines that are no metrics, which are left out: {lost}", stacklevel=3)
+        kept = {number: row for number, row in rows.items() if row["step"] <= step}
         partial = self.folder / ".metrics.jsonl.partial"
-        partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        partial.write_text("".join(lines[number - 1] + "\n" for number in kept), encoding="utf-8")
         os.replace(partial, self._metrics)
+        return {row["step"]: row.get("reward") for row in kept.values()}
 
     def _open_board(self, next_step: int) -> Any:
         try:
@@ -101,13 +214,73 @@ class Run:
         return SummaryWriter(str(self.folder / "tensorboard"), purge_step=next_step)
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a run's `config.json` says.
+
+    Raises:
+        CheckpointError: If there is none, or it can't be read.
+    """
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise CheckpointError(f"no run to resume at {folder}: expected a folder with config.json")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json is no JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json holds no settings by name")
+    return config
+
+
+def step_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run, by step; what has another name than step-N is none."""
+    found = (Path(folder) / "checkpoints").glob("step-*")
+    return sorted((path for path in found if _STEP.fullmatch(path.name)), key=_step_of)
+
+
 def latest_checkpoint(folder: Path) -> Path | None:
     """The checkpoint of a run's last saved step, None if there is none."""
-    return max((Path(folder) / "checkpoints").glob("step-*"), key=_step_of, default=None)
+    return next(reversed(step_checkpoints(folder)), None)
 
 
 def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    """One line of metrics; None if it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
+
+
+def _locked(folder: Path) -> IO[str]:
+    """Lock a folder until the file that is given is closed; the kernel does that for a process that dies.
+
+    Raises:
+        InvalidArgumentError: If another has locked it.
+    """
+    file = (folder / ".lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        raise InvalidArgumentError(
+            f"{folder} is in use by {holder or 'another process'}: wait for it to end, stop it, or choose another folder"
+        ) from None
+    except OSError as error:
+        # Some network file systems have no locks; a run is still possible there.
+        warnings.warn(
+            f"{folder} can't be locked ({error.strerror}): see to it that nothing else writes there", stacklevel=3
+        )
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+    file.flush()
+    return file
 
 
 def _version(package: str) -> str | None:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.fisher import flat_parameters, mean_kl, set_flat_parameters
+from agents.fisher import mean_kl, set_flat_parameters
 from agents.npg import NPG, NPGConfig
 from verifiers import InvalidArgumentError
 
@@ -46,9 +46,8 @@ class TRPO(NPG):
     name = "trpo"
     config: TRPOConfig
 
-    def _move(self, batch: Batch, advantages: Tensor, full: Tensor, before: float) -> dict[str, float]:
+    def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Search along the step, from its full length down, and stay where we are if no length will do."""
-        old = flat_parameters(self.policy)
         for tries in range(self.config.backtracks):
             set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():

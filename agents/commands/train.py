@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -17,16 +18,17 @@ from agents.commands.common import env_arguments, env_id
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
+from agents.interrupts import sigterm_interrupts
 from agents.lora import add_lora
 from agents.memory import Checkpointing
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
-from agents.run import Run, latest_checkpoint
+from agents.run import BEST_OVER, Run, read_config
 from rlvr_envs import TokenVectorEnv
-from verifiers import CheckpointError, InvalidArgumentError
+from verifiers import InvalidArgumentError
 
-_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "run_folder"}
+_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
 """What a resumed run may be told anew: nothing of it changes a number. (Another `num_envs` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """The options that are the policy's own."""
@@ -45,7 +47,8 @@ class TrainOptions:
     run_folder: Path | None = None
     """Where metrics and checkpoints go; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
-    """Go on from the last checkpoint in that folder; the other options have to be those that it was started with."""
+    """Go on from the last sound checkpoint in that folder, or from the beginning if there is none yet; the other options have
+    to be those that it was started with."""
     split: str = "train"
     """The problems to learn from."""
     num_envs: int = 64
@@ -67,6 +70,8 @@ class TrainOptions:
     """Off: nothing that is there for speed is used, to see that it changes nothing; see docs/speed.md."""
     checkpoint_every: int = 50
     """Steps between checkpoints."""
+    keep: int | None = 2
+    """How many of the last checkpoints stay, beside the one with the best mean reward; None: all."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     engine: Literal["torch", "vllm"] = "torch"
@@ -123,21 +128,28 @@ def _train_in(
     console: Console,
 ) -> int:
     """Start or resume the run in a folder."""
-    run = Run(folder, record, resume=options.resume)
-    checkpoint = latest_checkpoint(folder) if options.resume else None
-    if checkpoint is not None:
-        agent.load(checkpoint)
-    if agent.steps >= options.steps:
-        console.print(f"{folder} is at step {agent.steps} already: choose a greater --steps to go on")
-        return 0
-    try:
-        _learn(agent, env, options, run)
-    except KeyboardInterrupt:
-        console.print(f"stopped after step {agent.steps}; go on with the same command and --resume", markup=False)
-        raise
-    finally:
-        run.close()
+    with (
+        sigterm_interrupts(),
+        contextlib.closing(Run(folder, record, resume=options.resume, keep=options.keep)) as run,
+    ):
+        if run.checkpoint is not None:
+            agent.load(run.checkpoint)
+        if options.resume:
+            console.print(f"going on after step {agent.steps}", markup=False)
+        if agent.steps >= options.steps:
+            console.print(f"{folder} is at step {agent.steps} already: choose a greater --steps to go on", markup=False)
+            return 0
+        try:
+            _learn(agent, env, options, run)
+        except KeyboardInterrupt:
+            console.print(f"stopped after step {agent.steps}; go on with the same command and --resume", markup=False)
+            raise
+        best = run.best_checkpoint()
     console.print(f"{agent.steps} steps done; the run is in {folder}", markup=False)
+    if best is not None:
+        console.print(
+            f"the best checkpoint, by the mean reward of the {BEST_OVER} steps before, is {best}", markup=False
+        )
     return 0
 
 
@@ -171,13 +183,10 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
     """Refuse to resume under other settings.
 
     Raises:
-        CheckpointError: If there is no run to resume.
+        CheckpointError: If there is no run to resume, or its settings can't be read.
         InvalidArgumentError: If settings differ; the message names them.
     """
-    path = folder / "config.json"
-    if not path.is_file():
-        raise CheckpointError(f"no run to resume at {folder}: expected a folder with config.json")
-    started = json.loads(path.read_text(encoding="utf-8"))
+    started = read_config(folder)
     now = json.loads(json.dumps(record, default=str))
     for name in now.keys() - _FREE_TO_CHANGE:
         if started.get(name) != now[name]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -661,3 +662,77 @@ def test_an_aggregation_can_be_given_by_name(aggregation: Aggregation) -> None:
         for kind in (aggregation.value, aggregation)
     )
     assert named.update(some_trajectories()) == member.update(some_trajectories())
+
+
+# Errors on the way
+
+
+def untouched(learner: Learner) -> Callable[[], None]:
+    """A check that weights, moments, rates of the next step and counts are bitwise what they are now, without gradients."""
+    before = copy.deepcopy((weights(learner.policy), learner.state_dict()["optimizer"]["state"], learner.steps))
+    version = learner.policy.version
+
+    def check() -> None:
+        parameters, state, steps = before
+        assert all(map(torch.equal, weights(learner.policy), parameters))
+        now = learner.state_dict()["optimizer"]["state"]
+        assert now.keys() == state.keys()
+        assert all(torch.equal(now[key][name], state[key][name]) for key in state for name in state[key])
+        assert (learner.steps, learner.policy.version) == (steps, version)
+        assert all(parameter.grad is None for parameter in learner.policy.parameters())
+
+    return check
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("place", ["second-pass", "loss", "clipping"])
+def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
+    place: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = LearnerConfig(learning_rate=0.01, micro_batch_size=3)
+    learner, twin = Learner(tiny_policy(), config), Learner(tiny_policy(), config)
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+
+    def step(one: Learner, loss: TokenLoss = plain) -> dict[str, float]:
+        return one.step(batch, advantages, loss, aggregation=Aggregation.TOKEN_MEAN)
+
+    assert step(learner) == step(twin)
+    check = untouched(learner)
+    passes = iter(range(100))
+
+    def failing(*given: Any, **named: Any) -> Any:
+        if place != "second-pass" or next(passes) == 1:
+            raise error("no room")
+        return read(*given, **named)
+
+    read = learner.policy.read
+    with monkeypatch.context() as patched:
+        match place:
+            case "second-pass":
+                patched.setattr(learner.policy, "read", failing)
+            case "clipping":
+                patched.setattr(torch.nn.utils, "clip_grad_norm_", failing)
+        with pytest.raises(error, match="no room"):
+            step(learner, failing if place == "loss" else plain)
+    check()
+    assert step(learner) == step(twin)
+    assert all(map(torch.equal, weights(learner.policy), weights(twin.policy)))
+
+
+def test_an_interrupt_while_weights_change_waits_until_the_step_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, twin = (Learner(tiny_policy(), LearnerConfig(learning_rate=0.01)) for _ in range(2))
+    batch = make_batch(some_trajectories())
+    advantages = some_advantages(batch)
+    twin.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    change = learner.optimizer.step
+
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+        change()
+
+    monkeypatch.setattr(learner.optimizer, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    assert all(map(torch.equal, weights(learner.policy), weights(twin.policy)))
+    assert (learner.steps, learner.policy.version) == (twin.steps, twin.policy.version) == (1, 1)

@@ -33,7 +33,7 @@ from agents.fisher import (
     mean_kl,
     set_flat_parameters,
 )
-from tests.agents.agent_cases import gradient, make_agent, on_policy, prepared, some_batch
+from tests.agents.agent_cases import all_weights, gradient, make_agent, on_policy, prepared, some_batch
 from tests.agents.trajectories import trajectory
 
 VOCAB = 8
@@ -392,3 +392,23 @@ def test_trpo_reports_what_every_agent_does() -> None:
     agent = make_agent("trpo", learner={"micro_batch_size": 3}, kl_coefficient=0.1, kl_estimator="k2")
     metrics = agent.update(some_batch(agent.policy))
     assert {"loss", "entropy", "kl", "ratio/max", "grad_norm", "tokens", "explained_variance"} <= metrics.keys()
+
+
+@pytest.mark.parametrize("name", ["npg", "trpo"])
+def test_an_error_in_the_middle_of_a_natural_step_leaves_the_weights_as_they_were(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = make_agent(name)
+    batch = some_batch(agent.policy)
+    before = all_weights(agent)
+
+    def failing(*_: Any) -> float:
+        raise torch.OutOfMemoryError("no room")
+
+    for module in ("agents.npg", "agents.trpo"):
+        monkeypatch.setattr(f"{module}.mean_kl", failing)
+    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+        agent.update(batch)
+    assert torch.equal(all_weights(agent), before)
+    assert all(parameter.grad is None for parameter in agent.policy.parameters())
+    assert (agent.steps, agent.learner.steps) == (0, 0)

@@ -1,0 +1,50 @@
+"""Whether a folder still holds, byte for byte, what was written: its sizes and checksums are written with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from verifiers import CheckpointError
+
+_CHECKSUMS = "checksums.json"
+
+
+def write_checksums(folder: Path) -> None:
+    """Write down the size in bytes and the SHA-256 of every file below a folder, in `checksums.json`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    record = {path.relative_to(folder).as_posix(): _fingerprint(path) for path in files}
+    (folder / _CHECKSUMS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def check_checksums(folder: Path) -> None:
+    """Check a folder against its `checksums.json`; files that are not named there are ignored.
+
+    Raises:
+        CheckpointError: If a file is missing, cut short or changed; the message names the first.
+    """
+    try:
+        record: dict[str, Any] = json.loads((folder / _CHECKSUMS).read_text(encoding="utf-8"))
+        damage = next(filter(None, (_damage(folder / name, written) for name, written in record.items())), None)
+    except (OSError, ValueError, AttributeError) as error:
+        damage = f"{_CHECKSUMS} can't be read ({error})"
+    if damage is not None:
+        raise CheckpointError(f"the checkpoint at {folder} is damaged: {damage}")
+
+
+def _damage(path: Path, written: dict[str, Any]) -> str | None:
+    try:
+        size = path.stat().st_size
+        if size != written["bytes"]:
+            return f"{path.name} has {size} bytes, and {written['bytes']} were written"
+        return None if _fingerprint(path) == written else f"{path.name} is not what was written: its checksum differs"
+    except OSError as error:
+        return f"{path.name} can't be read ({error.strerror})"
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

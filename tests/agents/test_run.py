@@ -1,0 +1,316 @@
+"""A run's folder: what stays, who may write, and what damage, crashes and signals leave."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents import Agent, Run
+from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
+from agents.run import latest_checkpoint, step_checkpoints
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
+from tests.agents.test_resume import command, metrics, wait_for_lines
+from verifiers import CheckpointError, InvalidArgumentError
+
+
+def trained(folder: Path, steps: int, *, every: int = 1, keep: int | None = 2) -> Agent:
+    env = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env))
+    run = Run(folder, {}, tensorboard=False, keep=keep)
+    agent.learn(env, steps=steps, run=run, checkpoint_every=every)
+    run.close()
+    return agent
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
+def touch_checkpoint(folder: Path) -> None:
+    folder.mkdir()
+
+
+# What stays
+
+
+def kept(folder: Path, rewards: list[float], every: int, keep: int | None) -> list[int]:
+    run = Run(folder, {}, tensorboard=False, keep=keep)
+    for step, reward in enumerate(rewards, start=1):
+        run.log(step, {"reward": reward})
+        if step % every == 0:
+            run.keep_checkpoint(step, touch_checkpoint)
+    run.close()
+    return [int(path.name.removeprefix("step-")) for path in step_checkpoints(folder)]
+
+
+def test_the_last_checkpoints_and_the_best_stay(tmp_path: Path) -> None:
+    """The best by the mean over 20 steps: rewards rise to step 60, then collapse; step 61 alone was lucky."""
+    rewards = [step / 60 for step in range(60)] + [50.0] + [0.0] * 59
+    rewards[60] = 1.0
+    assert kept(tmp_path / "run", rewards, every=20, keep=2) == [60, 100, 120]
+    assert kept(tmp_path / "one", rewards, every=20, keep=1) == [60, 120]
+    assert kept(tmp_path / "all", rewards, every=20, keep=None) == [20, 40, 60, 80, 100, 120]
+    assert kept(tmp_path / "rising", [float(step) for step in range(80)], every=20, keep=2) == [60, 80]
+    assert kept(tmp_path / "broken", [float("nan")] * 60, every=20, keep=2) == [40, 60]
+
+
+def test_the_best_is_known_after_a_resume(tmp_path: Path) -> None:
+    agent = trained(tmp_path / "run", 2)
+    lines = [{"step": 1, "reward": 5.0}, {"step": 2, "reward": -5.0}]
+    (tmp_path / "run" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = Run(tmp_path / "run", {}, resume=True, tensorboard=False, keep=1)
+    assert run.best_checkpoint() == run.checkpoint_folder(1)
+    for step in (3, 4):
+        run.log(step, {"reward": 0.0})
+        run.keep_checkpoint(step, agent.save)
+    assert names(tmp_path / "run") == ["step-000001", "step-000004"]
+    run.close()
+
+
+def test_keep_is_at_least_1(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="keep is at least 1, or None for all checkpoints, got 0"):
+        Run(tmp_path / "run", {}, keep=0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_crash_left_half_written_or_half_removed_is_cleaned_up(tmp_path: Path) -> None:
+    trained(tmp_path / "run", 2)
+    for leftover in (".step-000003.partial", ".step-000001.removed", ".step-000002.previous"):
+        (tmp_path / "run" / "checkpoints" / leftover / "model").mkdir(parents=True)
+    Run(tmp_path / "run", {}, resume=True, tensorboard=False).close()
+    assert names(tmp_path / "run") == ["step-000001", "step-000002"]
+
+
+# Damage
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGES: dict[str, tuple[str, Any, str]] = {
+    "weights-cut": ("model/model.safetensors", cut, r"model.safetensors has \d+ bytes, and \d+ were written"),
+    "weights-flipped": ("model/model.safetensors", flip, "model.safetensors is not what was written"),
+    "weights-missing": ("model/model.safetensors", Path.unlink, r"model.safetensors can't be read \(No such file"),
+    "state-cut": ("state.pt", cut, r"state.pt has \d+ bytes"),
+    "state-missing": ("state.pt", Path.unlink, "state.pt can't be read"),
+    "config-empty": ("model/config.json", lambda path: path.write_text(""), "config.json has 0 bytes"),
+    "config-replaced": ("model/config.json", lambda path: path.write_text("{}"), r"config.json has 2 bytes"),
+    "checksums-missing": ("checksums.json", Path.unlink, r"checksums.json can't be read"),
+    "checksums-garbage": ("checksums.json", lambda path: path.write_text("[1, 2]"), r"checksums.json can't be read"),
+}
+
+
+@pytest.fixture(scope="module")
+def three_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    trained(folder, 3)
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, three_steps: Path, tmp_path: Path) -> None:
+    file, spoil, message = DAMAGES[damage]
+    folder = tmp_path / "run"
+    shutil.copytree(three_steps, folder)
+    whole = make_agent("grpo", playing_policy(sort_env("grpo")))
+    whole.load(folder / "checkpoints" / "step-000003")
+    spoil(folder / "checkpoints" / "step-000003" / file)
+    with pytest.warns(UserWarning, match=rf"is damaged: {message}.*; going on from step-000002"):
+        run = Run(folder, {}, resume=True, tensorboard=False)
+    assert run.checkpoint == run.checkpoint_folder(2)
+    assert [row["step"] for row in metrics(folder)] == [1, 2]
+    env = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env))
+    with pytest.raises(CheckpointError, match=r"is damaged|no checkpoint at"):
+        agent.load(folder / "checkpoints" / "damaged-step-000003")
+    agent.load(run.checkpoint)
+    agent.learn(env, steps=3, run=run)
+    run.close()
+    assert torch.equal(all_weights(agent), all_weights(whole))
+    assert latest_checkpoint(folder) == run.checkpoint_folder(3)
+
+
+def test_without_a_sound_checkpoint_nothing_is_touched_and_it_is_said(three_steps: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(three_steps, folder)
+    for checkpoint in step_checkpoints(folder):
+        cut(checkpoint / "state.pt")
+    before = names(folder), metrics(folder)
+    for _ in range(2):  # also that the lock was released
+        with pytest.raises(CheckpointError, match=r"step-000003 is damaged: state.pt .* no sound one before it: start"):
+            Run(folder, {}, resume=True, tensorboard=False)
+    assert (names(folder), metrics(folder)) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "no JSON"), ("{", "no JSON"), ("[]", "no settings"), ("null", "no settings")]
+)
+def test_settings_that_cannot_be_read_are_one_error(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(CheckpointError, match=f"can't be resumed: its config.json .*{message}"):
+        Run(tmp_path, {}, resume=True, tensorboard=False)
+
+
+def test_other_names_and_lines_that_are_no_metrics_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    trained(tmp_path / "run", 2)
+    (tmp_path / "run" / "checkpoints" / "step-foo").mkdir()
+    path = tmp_path / "run" / "metrics.jsonl"
+    good = path.read_text().splitlines()
+    path.write_bytes("\n".join([good[0], "}garbage}", "[1]", '{"loss": 1}', good[1], '{"step": 3']).encode() + b"\xff")
+    with pytest.warns(UserWarning, match=r"is no checkpoint|are no metrics") as found:
+        run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
+    run.close()
+    said = " | ".join(str(each.message) for each in found)
+    assert "step-foo is no checkpoint and stays as it is" in said
+    assert "has lines that are no metrics, which are left out: [2, 3, 4]" in said
+    assert run.checkpoint == run.checkpoint_folder(2)
+    assert path.read_text().splitlines() == good
+
+
+# Who may write, and where
+
+
+def test_a_run_that_finished_no_step_may_be_started_again_or_resumed(tmp_path: Path) -> None:
+    Run(tmp_path / "run", {"rate": 1}, tensorboard=False).close()
+    again = Run(tmp_path / "run", {"rate": 2}, tensorboard=False)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["rate"] == 2
+    again.close()
+    resumed = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
+    assert resumed.checkpoint is None
+    resumed.log(1, {"reward": 1.0})
+    resumed.close()
+    with pytest.raises(InvalidArgumentError, match="holds a run already"):
+        Run(tmp_path / "run", {}, tensorboard=False)
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from agents.run import Run
+run = Run(Path(sys.argv[1]), {}, tensorboard=False)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_folder_belongs_to_one_process_until_it_dies(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / "run")], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "ready\n"
+    try:
+        for resume in (True, False):
+            with pytest.raises(InvalidArgumentError, match=rf"is in use by process {holder.pid} on .*: wait for it"):
+                Run(tmp_path / "run", {}, resume=resume, tensorboard=False)
+    finally:
+        holder.kill()
+        holder.communicate()
+    run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
+    with pytest.raises(InvalidArgumentError, match="is in use by process"):
+        Run(tmp_path / "run", {}, resume=True, tensorboard=False)
+    run.close()
+    Run(tmp_path / "run", {}, resume=True, tensorboard=False).close()
+
+
+KILLED_BETWEEN_RENAMES = """
+import os, signal, sys
+from pathlib import Path
+from tests.agents.agent_cases import make_agent, some_batch
+agent = make_agent("grpo")
+agent.save(sys.argv[1])
+agent.update(some_batch(agent.policy))
+rename = os.replace
+def replace(source, target):
+    if Path(target).name == "saved":
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+os.replace = replace
+agent.save(sys.argv[1])
+"""
+
+
+def test_a_kill_between_the_two_renames_of_a_save_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    process = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_RENAMES, str(saved)], timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    assert not saved.exists()
+    agent = make_agent("grpo")
+    agent.load(saved)
+    assert agent.steps == 0
+    agent.update(some_batch(agent.policy))
+    agent.save(saved)
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+# Signals
+
+
+def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = subprocess.Popen(command(folder, "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for_lines(folder / "metrics.jsonl", 4, process)
+    process.terminate()
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert b"--resume" in output
+    checkpoint = latest_checkpoint(folder)
+    assert checkpoint is not None
+    assert checkpoint.name == f"step-{metrics(folder)[-1]['step']:06d}"
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, kind: type[BaseException]) -> None:
+    done = []
+
+    def work() -> None:
+        with interrupts_deferred():
+            with interrupts_deferred():
+                signal.raise_signal(number)
+                done.append("inner")
+            done.append("outer")
+        done.append("not reached")
+
+    with sigterm_interrupts(), pytest.raises(KeyboardInterrupt) as raised:
+        work()
+    assert raised.type is kind
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_error_of_a_block_is_not_hidden_by_a_signal_that_waited() -> None:
+    def work() -> None:
+        with interrupts_deferred():
+            signal.raise_signal(signal.SIGINT)
+            raise ValueError("broke")
+
+    with pytest.raises(ValueError, match="broke"):
+        work()
+
+
+def test_on_other_threads_a_block_is_left_as_it_is() -> None:
+    found: list[Any] = []
+
+    def look() -> None:
+        with interrupts_deferred():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [before]
