@@ -29,6 +29,16 @@ default = PRESETS["default"]
         # (3) hashes
         ("thinking\n#### 1,234\nmore", "1,234", "hashes"),
         ("#### 4\n#### 5", "5", "hashes"),
+        ("#### Final Answer\nThe final answer is 5.", "5", "phrase"),
+        ("#### **Answer**\n5", "5", "phrase"),
+        ("#### 2. Compute the total\nIt is 3+4.\nThe answer is 7", "7", "phrase"),
+        ("#### Step 3: Compute\nThat is 4. The answer is 12.", "12", "phrase"),
+        ("#### 42 apples\nand more", "42 apples", "hashes"),
+        ("#### x = 5\n ", "x = 5", "hashes"),
+        ("#### Yes", "Yes", "hashes"),
+        ("The answer is definitely 5", "5", "phrase"),
+        ("The correct choice is **C**.", "C", "phrase"),
+        ("The correct option is not A", "not A", "phrase"),
         # (4) tags
         ("<answer>5</answer>", "5", "tag"),
         ("<answer>4</answer> no <ANSWER> 5 </ANSWER>", "5", "tag"),

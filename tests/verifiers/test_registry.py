@@ -308,7 +308,9 @@ def test_a_module_of_the_current_folder_is_found(tmp_path, monkeypatch):
         "assert verifiers.verify('own_verifier_here:fn', 'x', None).score == 1\n"
         "sys.modules.pop('json'); import json; json.dumps(1)"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

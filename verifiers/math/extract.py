@@ -166,17 +166,16 @@ def last_box(text: str) -> str | None:
 
 # Marks and phrases.
 
-_HEADING = re.compile(
-    r"#{3,}[ \t]*(?:step|solution|explanation|conclusion|analysis|verif|check|part|case|given|approach)\b",
-    re.IGNORECASE,
-)
+# A line behind a mark that starts with a word, perhaps numbered, and has text below it: Markdown's fourth heading.
+_HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2,}[^\n]*\n\s*\S")
 _TAG_END = re.compile(r"</answer>\s*\Z", re.IGNORECASE)
 _ANSWER_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _PHRASE = re.compile(
-    r"\b(?:answer|result)s?[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
+    r"\b(?:answers?|results?|(?<=correct )(?:choice|option))[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
     r"(?:(?<=answer)\**[ \t]*(?=\n)"  # a heading
     r"|(?:is|are|(?:would|must|should|will)\s+be|equals|becomes)\b"
-    r"(?:\s+(?:therefore|thus|then|simply|just|hence|given\s+by|equal\s+to|exactly))?\s*(?:\**\s*:)?|[*_]*\s*:|=)[*_]*",
+    r"(?:\s+(?:therefore|thus|then|just|hence|given\s+by|equal\s+to|simply|exactly|precisely"
+    r"|definitely|certainly|clearly|obviously|actually|indeed))?\s*(?:\**\s*:)?|[*_]*\s*:|=)[*_]*",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
@@ -212,7 +211,7 @@ def _from_phrase(text: str) -> str | None:
     matches = list(_PHRASE.finditer(text))
     if not matches:
         return None
-    matches = [match for match in matches if match[0][:6].lower() == "answer"] or matches
+    matches = [match for match in matches if not match[0].lower().startswith("result")] or matches
     if _DENIED.search(text[max(0, matches[-1].start() - 80) : matches[-1].start()]):
         return ""
     return _statement(_without_emphasis(text, matches[-1].end()))
