@@ -1795,6 +1795,39 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
         ("12", ("12",), ("12:00", "12:01")),
     ],
+    "families of solutions": [
+        (
+            r"x=\frac\pi6+2n\pi, n\in\mathbb Z",
+            (
+                r"x=\frac\pi6+2k\pi, k\in\mathbb Z",
+                r"\frac\pi6+2k\pi",
+                r"x=\frac{13\pi}6+2k\pi, k\in\mathbb{Z}",
+                r"x=\frac\pi6-2\pi k",
+                r"x=\frac{\pi}{6}+2\pi m \text{ where $m$ is an integer}",
+                r"x=\frac\pi6+4n\pi, x=\frac\pi6+2\pi+4n\pi, n\in\mathbb{Z}",
+            ),
+            (
+                r"x=\frac\pi6+4k\pi, k\in\mathbb Z",
+                r"x=\frac\pi6+k\pi, k\in\mathbb Z",
+                r"x=\frac\pi3+2k\pi, k\in\mathbb Z",
+                r"y=\frac\pi6+2k\pi, k\in\mathbb Z",
+                r"\frac\pi6",
+                r"x=\frac\pi6+2k\pi, k\in\mathbb N",
+            ),
+        ),
+        (
+            r"x=\pm\frac\pi3+2\pi n, n\in\mathbb{Z}",
+            (r"x=\frac\pi3+2\pi k, x=\frac{5\pi}3+2\pi k, k\in\mathbb Z",),
+            (r"x=\frac\pi3+2\pi k, k\in\mathbb Z", r"x=\pm\frac\pi6+2\pi k, k\in\mathbb Z"),
+        ),
+        (
+            r"2n+1 \text{ for all integers } n",
+            (r"2k+1, k\in\mathbb Z", r"2n-1, n \in \mathbb{Z}", "2n+1"),
+            ("2n", "4n+1", r"2k, k\in\mathbb Z"),
+        ),
+        (r"\frac{n\pi}{2}, n\in\mathbb Z", (r"n\pi, \frac\pi2+n\pi, n\in\mathbb Z",), (r"n\pi, n\in\mathbb Z",)),
+        (r"n^2, n\in\mathbb Z", (r"n^2, n\in\mathbb Z",), (r"n^3, n\in\mathbb Z",)),
+    ],
 }
 
 PAIRS = [

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_value, residue
+from verifiers.math.families import families, same_families
 from verifiers.math.forms import (
     DEGREE,
     INEQUALITIES,
@@ -130,6 +131,8 @@ class Comparer:
         if ratios[0] is not None and ratios[1] is not None:
             return self._named_ratios(ratios[0], ratios[1])
         gold, answer = plain(gold), plain(answer)
+        if (found := self._families(gold, answer)) is not None:
+            return found
         if without_condition(gold) is gold or without_condition(answer) is answer:
             gold, answer = without_condition(gold), without_condition(answer)
         for kinds, compare in self._by_kind():
@@ -151,6 +154,16 @@ class Comparer:
         if isinstance(gold, Bracketed) or isinstance(answer, Bracketed):
             return self._tuples(gold, answer)
         return self._scalars(gold, answer)
+
+    def _families(self, gold: Node, answer: Node) -> bool | None:
+        """Compare solutions with a free integer where the gold says that it has one; None where they are no such."""
+        ours = families(gold)
+        theirs = families(answer, said=False) if ours is not None else None
+        if ours is None or theirs is None:
+            return None
+        if ours.label is not None and theirs.label is not None and not names_agree(ours.label, theirs.label):
+            return False
+        return same_families(ours, theirs, self.values)
 
     def _by_kind(self) -> tuple[tuple[type[Node], Callable[[Node, Node], bool]], ...]:
         return ((Choice, self._choices), (Words, _words), (Clock, self._clocks), (Ratio, self._ratios))

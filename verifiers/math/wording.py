@@ -130,6 +130,8 @@ _MORE_VALUES = re.compile(
     r"(?:,|\bor\b|\band\b)[\s}]*\$?[-+]?[0-9]|\b(?:or|and)\b[^=]{0,20}=|\+\s*[0-9]"
 )  # that no remark would hold
 _CONDITION = re.compile(r"[\s}$]*([A-Za-z]\s?(?:[<>]=?|\\[lg]eq?(?:slant)?(?![A-Za-z])|≤|≥)[^,;]{1,40})")
+_INTEGRALITY = re.compile(r"\binteger|\\mathbb\s?\{?\s?Z|ℤ")
+_LETTER = re.compile(r"(?<![A-Za-z\\{])(?!a\s)([a-zA-YΑ-ω])(?![A-Za-z])")
 _SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
 
 
@@ -139,9 +141,12 @@ def _without_remark(text: str) -> str:
     if found is None or not found.start() or _MORE_VALUES.search(_GROUP.sub("", text[found.end() :])):
         return text
     condition = _CONDITION.fullmatch(text[found.end() :])
+    integers = set(_LETTER.findall(text[found.start() :])) if _INTEGRALITY.search(text, found.start()) else set()
     text = text[: found.start()].rstrip()
     while text.endswith(_SPACES_BEFORE_REMARK):
         text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
+    if len(integers) == 1:
+        return rf"{text}, {integers.pop()}\in\mathbb{{Z}}"
     return f"{text}, {condition[1]}" if condition is not None else text
 
 
