@@ -36,6 +36,7 @@ from agents.reference import ReferencePolicy
 from agents.rollouts import Episode, rollout
 from agents.run import Run
 from agents.sampling import mix
+from agents.training.verifier_errors import VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
 from rlvr_envs import Observation, Tokenizer
@@ -83,6 +84,7 @@ class Agent(abc.ABC):
         self.tokens = 0
         """Tokens that were generated in all steps, those of completions that were not learned from included."""
         self._generated = 0  # in the step under way
+        self._verifier_watch = VerifierWatch(config.max_error_share)
         self.tokenizer: Tokenizer | None = None
         """What the tokens mean, as the environment says; saved with the model."""
 
@@ -174,6 +176,10 @@ class Agent(abc.ABC):
             run: Where metrics and checkpoints go.
             checkpoint_every: Steps between checkpoints; a run also gets one at the end, and when it is interrupted.
             callbacks: Called after each step.
+
+        Raises:
+            VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows; a run then has a
+                checkpoint of the steps before.
         """
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         try:
@@ -191,6 +197,7 @@ class Agent(abc.ABC):
             raise
         if run is not None:
             self._keep(run)
+        self._verifier_watch.check(run)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
@@ -216,9 +223,12 @@ class Agent(abc.ABC):
         self, env: VectorEnv[Any, Any, Any], run: Run | None
     ) -> tuple[list[Trajectory], int, dict[str, float]]:
         """`collect`, and the metrics of getting ready for it; if that fails, the steps that were done are kept."""
+        self._verifier_watch.forget_step()
         try:
             with self.sampler.sampling() as metrics:
-                return *self.collect(env, self.rounds), dict(metrics)
+                trajectories, rounds = self.collect(env, self.rounds)
+            self._verifier_watch.end_step(self.steps + 1, run)
+            return trajectories, rounds, dict(metrics)
         except Exception:
             if run is not None and self.steps > 0:
                 self._keep(run)
@@ -234,6 +244,7 @@ class Agent(abc.ABC):
         """`rollout` with this agent's sampler, or another on its weights; checks the episodes and counts their tokens."""
 
         def ended(trajectory: Trajectory) -> None:
+            self._verifier_watch.see(trajectory)
             self.check_episode(trajectory)
             self._generated += int(trajectory.policy_mask.sum())
 

@@ -73,6 +73,9 @@ class AgentConfig:
     """The largest of these weights,"""
     importance_floor: float = 0.0
     """and the smallest, from 0 to 1: a rule that truncates lifts smaller ones to it, one that masks makes them 0."""
+    max_error_share: float = 0.5
+    """The largest share of episodes on which the verifier may break: with more in the last step (or in the last steps that have
+    32 episodes together), or in the last of all, training stops with a `VerifierFailureError`; 1: never."""
     seed: int = 0
     """Decides the order of problems and the sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -98,6 +101,8 @@ class AgentConfig:
             raise InvalidArgumentError(
                 f"importance_floor is from 0 to 1, the weight of the policy's own samples, got {self.importance_floor}"
             )
+        if not 0 <= self.max_error_share <= 1:
+            raise InvalidArgumentError(f"max_error_share is from 0 to 1, got {self.max_error_share}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
         if self.problems_per_step * self.group_size % self.minibatches:

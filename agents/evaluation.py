@@ -14,6 +14,7 @@ from gymnasium.vector import VectorEnv
 from agents.adapter import num_problems
 from agents.problems import env_seeds, episode_seeds
 from agents.rollouts import Episode, rollout
+from agents.training.verifier_errors import error_cause, shown
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError, Outcome
 
@@ -38,11 +39,16 @@ class Evaluation:
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
+    error_causes: dict[str, int]
+    """How many verifier errors had each cause, the most common first."""
     trajectories: tuple[Trajectory, ...]
 
     def __str__(self) -> str:
         low, high = self.interval
         broken = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
+        if self.error_causes:
+            cause, count = next(iter(self.error_causes.items()))
+            broken += f", {count} of them: {shown(cause)}"
         return f"{self.score:.3f} [{low:.3f}, {high:.3f}] ({self.problems} problems x {self.samples}{broken})"
 
 
@@ -102,6 +108,7 @@ def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples:
             by_problem.setdefault(trajectory.group, []).append(trajectory.score)
     means = np.array([np.mean(scores) for scores in by_problem.values()])
     outcomes = Counter(str(t.verdict.outcome) for t in trajectories if t.verdict is not None)
+    causes = Counter(error_cause(t.verdict.detail) for t in trajectories if t.verdict is not None and t.broken)
     return Evaluation(
         problems=problems,
         samples=samples,
@@ -110,6 +117,7 @@ def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples:
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(trajectory.truncated for trajectory in trajectories),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
+        error_causes=dict(causes.most_common()),
         trajectories=tuple(trajectories),
     )
 

@@ -7,7 +7,7 @@
 | `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
-| `verifier_errors` | number of episodes whose verifier broke |
+| `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `baseline_errors` | number of other episodes left out, since it broke on what they are compared with (ReMax) |
 | `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
 | `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |

@@ -5,6 +5,7 @@ runs/<name>/
   config.json      everything that decides the run: settings, environment, versions
   metrics.jsonl    one line for each step
   tensorboard/     the same numbers
+  verifier_errors.jsonl   why verifiers broke: step, count, cause, and the problem and completion of one; only ever appended to
   checkpoints/     step-000100/ ... , the last ones and the best
   .lock            held by the process that writes here
 ```
@@ -101,6 +102,16 @@ class Run:
         if self._board is not None:
             for name, value in metrics.items():
                 self._board.add_scalar(name, value, step)
+
+    @property
+    def verifier_errors(self) -> Path:
+        """The file in which it says why verifiers broke; there is none as long as none did."""
+        return self.folder / "verifier_errors.jsonl"
+
+    def log_verifier_error(self, line: Mapping[str, Any]) -> None:
+        """Append plain data on why a verifier broke."""
+        with self.verifier_errors.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
     def checkpoint_folder(self, step: int) -> Path:
         """The folder of a step's checkpoint."""

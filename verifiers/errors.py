@@ -7,6 +7,7 @@ RLVRError
 ├── InvalidArgumentError (ValueError)      an argument of the right type and a wrong value
 ├── MissingDependencyError (ImportError)   an optional package is needed; the message gives the install command
 ├── VerifierContractError (TypeError)      a verifier returned something that is no verdict
+├── VerifierFailureError (RuntimeError)    a verifier broke on too many episodes for a run to go on
 ├── SandboxUnavailableError (RuntimeError) the system offers no isolation for untrusted programs
 ├── DataError (ValueError)                 a data row or file is not as declared; the message names file and line
 ├── MissingDataError (FileNotFoundError)   a data set is not here; the message says how to get it
@@ -48,6 +49,10 @@ class MissingDependencyError(RLVRError, ImportError):
 
 class VerifierContractError(RLVRError, TypeError):
     """A verifier returned something that is no verdict."""
+
+
+class VerifierFailureError(RLVRError, RuntimeError):
+    """A verifier broke on too large a share of a training run's episodes."""
 
 
 class SandboxUnavailableError(RLVRError, RuntimeError):

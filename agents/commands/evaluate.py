@@ -75,6 +75,7 @@ def write_results(path: Path, result: Evaluation, settings: dict[str, Any]) -> N
         "outcomes": result.outcomes,
         "truncated": result.truncated,
         "verifier_errors": result.verifier_errors,
+        "error_causes": result.error_causes,
         "settings": settings,
     }
     lines = [summary, *(_line(trajectory) for trajectory in result.trajectories)]

@@ -13,6 +13,7 @@ ERRORS = [
     (verifiers.InvalidArgumentError, ValueError),
     (verifiers.MissingDependencyError, ImportError),
     (verifiers.VerifierContractError, TypeError),
+    (verifiers.VerifierFailureError, RuntimeError),
     (verifiers.SandboxUnavailableError, RuntimeError),
     (verifiers.DataError, ValueError),
     (verifiers.MissingDataError, FileNotFoundError),
