@@ -1,24 +1,27 @@
 # Two commands do everything on a machine that has Python 3.11+ and make:
 #   make demo    set up .venv, then watch GRPO teach a tiny transformer to add
 #   make test    set up .venv, then lint, strict types and tests
+# The README lists the others.
 PYTHON ?= python3
 BIN := .venv/bin
 OLDER := .cache/transformers-for-vllm
 VLLM := .cache/vllm
 TRL := .cache/trl
+# Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
+PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests tests-older test-long test-trl test-vllm bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-older test-trl test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
 
-test: lint types tests tests-older
+test: lint types tests
 
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,report,dev]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,report,dev]'
 	touch $@
 
 lint: setup
@@ -29,15 +32,20 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest $(PARALLEL)
 
 # What only repeats the tests above, deeper: more seeds, agents, worlds and random answers.
 test-long: setup
-	RLVR_FUZZ=1000000 $(BIN)/pytest -m long -n 2 --dist loadfile
+	$(BIN)/pytest -m long $(PARALLEL)
+
+# The tests of files in which time matters, on a machine that is busy with other things.
+test-loaded: setup
+	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
+		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py' --exclude-dir=vllm --exclude-dir=trl)
 
 # The agents again, on the transformers that vLLM needs.
-tests-older: setup $(OLDER)/.installed
-	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' -n 2 --dist loadfile
+test-older: setup $(OLDER)/.installed
+	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL)
 
 $(OLDER)/.installed: constraints-vllm.txt
 	rm -rf $(OLDER)

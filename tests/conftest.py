@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,15 @@ import rlvr_envs
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# How long an example takes depends on the machine's load; the environments of tests/vllm and tests/trl have no hypothesis.
+with contextlib.suppress(ImportError):
+    import hypothesis
+
+    hypothesis.settings.register_profile(
+        "any load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("any load")
 
 _ROWS: dict[str, list[dict[str, object]]] = {
     "gsm8k": [

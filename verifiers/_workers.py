@@ -24,7 +24,7 @@ from typing import IO, Any
 START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
 _READY = b"ready"
-_LAST_WORDS_S = 1.0  # how long a worker that closed its pipe may take to end
+_LAST_WORDS_S = 10.0  # how long a worker that closed its pipe may take to end, which is its time on a busy machine
 
 # Limits are set before anything else is imported. A thread watches the parent: the kernel's own death signal (PR_SET_PDEATHSIG)
 # would come already when the *thread* that started the worker ends.

@@ -84,7 +84,7 @@ def run_as(uid: int, denied: str, sources: list[str]) -> tuple[int, int, list[tu
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # ends a hang
     )
     if "unshare: Operation not permitted" in done.stderr:
         pytest.skip("the interpreter lies where only root can read it, and root may not mount here")

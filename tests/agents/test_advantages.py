@@ -88,7 +88,7 @@ def closed_form(rewards: np.ndarray, mask: np.ndarray, discount: float) -> np.nd
     return returns
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(FINITE, st.booleans()), min_size=1, max_size=12), st.sampled_from([0.0, 0.3, 0.99, 1.0]))
 def test_returns_to_go_equal_the_closed_form(steps: list[tuple[float, bool]], discount: float) -> None:
     rewards = np.array([reward for reward, _ in steps])
@@ -186,7 +186,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ROWS)
 def test_group_functions_equal_a_numpy_reference(rows: list[tuple[float, int, bool]]) -> None:
     valid = np.array([row[2] for row in rows])
@@ -444,7 +444,7 @@ def test_leave_one_out_by_hand() -> None:
     assert found == pytest.approx([1, -20, -1 / 3, 20, -1 / 3, -1 / 3], abs=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ROWS)
 def test_leave_one_out_subtracts_the_mean_of_the_others(rows: list[tuple[float, int, bool]]) -> None:
     valid = np.array([row[2] for row in rows])
@@ -611,7 +611,7 @@ def test_binary_pass_at_k_has_a_closed_form(size: int, correct: int, k: int) -> 
     torch.testing.assert_close(found[correct:], torch.full_like(found[correct:], k * wrong), rtol=1e-11, atol=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(FINITE | st.sampled_from([0.0, 1.0]), min_size=2, max_size=20))
 def test_pass_at_1_is_leave_one_out(values: list[float]) -> None:
     scores = f64(*values)
@@ -620,7 +620,7 @@ def test_pass_at_1_is_leave_one_out(values: list[float]) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(FINITE, min_size=3, max_size=8), st.data())
 def test_a_better_completion_never_gets_less(values: list[float], data: st.DataObject) -> None:
     scores = f64(*sorted(values))
@@ -763,7 +763,7 @@ def run(
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(token_rows(), DISCOUNTS, st.sampled_from([0.0, 0.6, 0.95, 1.0]))
 def test_gae_is_the_sum_of_discounted_td_errors(
     row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, trace_decay: float
@@ -777,7 +777,7 @@ def test_gae_is_the_sum_of_discounted_td_errors(
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-11)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(token_rows(), DISCOUNTS, st.integers(1, 12))
 def test_n_step_is_n_rewards_and_then_the_value(
     row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, n: int
@@ -791,7 +791,7 @@ def test_n_step_is_n_rewards_and_then_the_value(
     np.testing.assert_allclose(run(n_step, row, n=n, discount=discount).numpy(), expected, rtol=0, atol=1e-11)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(token_rows(), DISCOUNTS)
 def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float) -> None:
     rewards, values, mask, bootstrap = row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import sys
@@ -95,6 +96,7 @@ def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_th
     assert LAB.completions[LAB.greedy].tokens.tolist() == tokens
 
 
+@functools.cache  # several tests look at the same figures
 def found(name: str, batches: int = 400, **changes: Any) -> Finding:
     estimator = BY_NAME[name]
     lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB

@@ -132,7 +132,7 @@ def test_weights_do_not_depend_on_padding_or_order(correction: Correction) -> No
     assert torch.equal(turned.flip(0), weights)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=8),
     st.sampled_from(list(Correction)),

@@ -24,7 +24,7 @@ from verifiers import InvalidArgumentError
 
 TOLERANCE = 1e-10
 SEEDS = range(8)
-thorough = settings(max_examples=60, deadline=None)
+thorough = settings(max_examples=60)
 
 
 def tensor(value: object) -> object:

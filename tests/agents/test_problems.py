@@ -21,7 +21,7 @@ from tests.envs.helpers import PROBLEMS, vector_env
 SIZES = st.integers(1, 30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SIZES, st.integers(1, 12), st.integers(0, 2**64))
 def test_every_problem_comes_once_in_each_epoch(size: int, per_step: int, seed: int) -> None:
     steps = -(-3 * size // per_step)
@@ -30,7 +30,7 @@ def test_every_problem_comes_once_in_each_epoch(size: int, per_step: int, seed: 
         assert sorted(drawn[epoch * size : (epoch + 1) * size]) == list(range(size))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SIZES, st.integers(1, 12), st.randoms(use_true_random=False))
 def test_a_step_does_not_depend_on_what_was_asked_before(size: int, per_step: int, random: Any) -> None:
     steps = list(range(10))
@@ -71,7 +71,7 @@ def test_all_orders_are_equally_likely() -> None:
 # Seeds
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(-(2**63), 2**64), st.integers(0, 2**63 + 5))
 def test_episode_seeds_equal_integer_arithmetic(seed: int, stream: int) -> None:
     base = splitmix(splitmix(seed % WORD) ^ (stream % WORD))

@@ -72,14 +72,14 @@ def test_splitmix64_gives_its_known_sequence() -> None:
     assert mix(u64(0)).tolist() == [0xE220A8397B1DCDAF]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(WORDS)
 def test_mix_equals_integer_arithmetic_and_can_be_inverted(word: int) -> None:
     assert mix(u64(word)).tolist() == [splitmix(word)]
     assert unmix(splitmix(word)) == word
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(WORDS, st.integers(0, 2**40))
 def test_uniforms_equal_integer_arithmetic(seed: int, position: int) -> None:
     word = splitmix((splitmix(seed) + position * GOLDEN) % WORD)

@@ -187,7 +187,7 @@ def test_every_agent_has_a_lesson(world: str) -> None:
     assert TASKS[world].lessons.keys() == AGENTS.keys()
 
 
-@pytest.mark.parametrize("world", TASKS)
+@pytest.mark.parametrize("world", ["maze", pytest.param("grid", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_reaches_95_percent_of_the_optimal_return(world: str, name: str) -> None:
     """From random weights, which walk about; what counts is the return that the worlds pay by default."""

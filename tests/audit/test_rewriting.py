@@ -125,7 +125,7 @@ _VALUES = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_VALUES)
 def test_what_is_written_reads_back(terms: list[tuple[Fraction, int, str]]) -> None:
     total = Expression.constant(0)
@@ -136,7 +136,7 @@ def test_what_is_written_reads_back(terms: list[tuple[Fraction, int, str]]) -> N
         assert read_expression(write(total, backwards=backwards)) == total
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(-(10**12), 10**12))
 def test_labels_of_integers_against_independent_arithmetic(number: int) -> None:
     gold = recognise(str(number))
@@ -148,7 +148,7 @@ def test_labels_of_integers_against_independent_arithmetic(number: int) -> None:
             )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.fractions(-50, 50, max_denominator=60).filter(lambda value: value.denominator > 1))
 def test_labels_of_fractions_against_independent_arithmetic(number: Fraction) -> None:
     sign = "-" if number < 0 else ""

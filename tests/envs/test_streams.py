@@ -147,7 +147,7 @@ RULES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     rules=RULES,
     seeds=st.lists(st.integers(0, 9), min_size=3, max_size=3),

@@ -1,6 +1,6 @@
 """Properties that hold for every answer, and a fuzz of random and mutated strings.
 
-`RLVR_FUZZ=1000000 pytest tests/math/test_math_properties.py -k fuzz` runs the long mode.
+`RLVR_FUZZ=1000000 make test-long` puts a million random strings instead of a hundred thousand.
 """
 
 import os
@@ -45,7 +45,7 @@ SPELLINGS = [
 
 
 @given(fractions, fractions, st.sampled_from(SPELLINGS), st.sampled_from(SPELLINGS[:4]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_fractions_are_equal_exactly_when_their_values_are(one, two, spell_answer, spell_gold):
     assert correct(spell_gold(one), spell_answer(one))
     hundredth = max(abs(one), abs(two)) >= 1 and 100 * min(abs(one), abs(two)) == max(abs(one), abs(two))
@@ -72,7 +72,6 @@ def test_a_decimal_is_its_fraction(digits, places):
 
 
 @given(st.integers(2, 10**6), st.integers(1, 10**6))
-@settings(deadline=None)
 def test_surds_are_told_apart_exactly(radicand, factor):
     gold = f"{factor}\\sqrt{{{radicand}}}"
     assert correct(gold, f"\\sqrt{{{factor**2 * radicand}}}")
@@ -81,7 +80,6 @@ def test_surds_are_told_apart_exactly(radicand, factor):
 
 
 @given(st.lists(small, min_size=2, max_size=5), st.randoms())
-@settings(deadline=None)
 def test_polynomials_are_equal_up_to_algebra(roots, shuffler):
     factors = [f"(x-({root}))" for root in roots]
     shuffled = shuffler.sample(factors, len(factors))
@@ -165,7 +163,7 @@ ALPHABET = st.sampled_from(
 
 
 @given(st.lists(ALPHABET, max_size=30).map("".join), st.sampled_from(sorted({pair.gold for pair in PAIRS})))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_text_is_judged(text, gold):
     for completion in (text, f"\\boxed{{{text}}}"):
         verdict = verifier(completion, Problem("", text, gold))
@@ -237,19 +235,22 @@ def mutated(text, generator):
     return "".join(pieces)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_fuzz(seed):
+FUZZ = int(os.environ.get("RLVR_FUZZ", "100000"))
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 1000), pytest.param(1, FUZZ, marks=pytest.mark.long)])
+def test_fuzz(seed, count):
     generator = random.Random(seed)
     golds = sorted({pair.gold for pair in PAIRS})
-    for _ in range(int(os.environ.get("RLVR_FUZZ", "10000")) // 2):
+    for _ in range(count):
         if generator.random() < 0.7:
             answer = mutated(generator.choice(PAIRS).answer, generator)
         else:
             answer = "".join(generator.choices(PIECES, k=generator.randint(1, 25)))
         gold = generator.choice(golds)
-        started = time.monotonic()
+        started = time.process_time()
         finding = verifier.compare(answer, gold)
-        # The deadline is processor time; on a loaded machine ten times as much may pass, and the start of the worker.
-        assert time.monotonic() - started < 45, (answer, gold)
+        # Computer algebra has a process and a deadline of its own.
+        assert time.process_time() - started < 5, (answer, gold)
         allowed = (Outcome.CORRECT, Outcome.INCORRECT, Outcome.TIMEOUT)
         assert finding.outcome in allowed, (answer, gold, finding)

@@ -23,7 +23,7 @@ RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
@@ -185,7 +185,7 @@ verifier({program!r}, problem)
         assert parent.stdout is not None
         server = int(parent.stdout.readline())
         children = Path(f"/proc/{server}/task/{server}/children")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while len(pids := children.read_text().split()) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -227,7 +227,7 @@ def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
         "verdict = UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
         "print(verdict.score, verdict.detail['isolation'])"
     )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=True)
     refusal, verdict = done.stdout.strip().split("\n")
     assert refusal.startswith("SandboxUnavailableError this system gives neither landlock nor namespaces")
     assert "landlock: " in refusal
@@ -263,7 +263,7 @@ verifier.close()
 )
 def test_a_path_out_of_bounds_is_forbidden_by_every_layer(denied: str, isolation: str) -> None:
     deny = f"deny({denied!r})\n" if denied else ""
-    done = subprocess.run([sys.executable, "-c", DENY + deny + PATHS], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", DENY + deny + PATHS], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == isolation
 
@@ -295,7 +295,7 @@ from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 UnitTestVerifier(isolation="none", timeout_s=300)({program!r}, Problem("p", "", CallTests("f", (CallCase((3,), 9),))))
 """
     with subprocess.Popen([sys.executable, "-c", source]) as parent:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not stray.exists():
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -304,7 +304,7 @@ UnitTestVerifier(isolation="none", timeout_s=300)({program!r}, Problem("p", "", 
 
 
 def run_in_a_new_process(source: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=True)
     return done.stdout.strip().split("\n")
 
 

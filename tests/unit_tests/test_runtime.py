@@ -162,7 +162,7 @@ print(before, pinned, faults_of_a_child(), sum(len(run) for run in hotpages_pinn
 
 
 def test_a_child_meets_no_faults_where_the_fork_has_copied() -> None:
-    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=600, check=True)
     before, pinned, after, pages = done.stdout.split()
     assert int(before) >= 390
     if pinned == "False":

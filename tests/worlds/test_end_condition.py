@@ -82,7 +82,7 @@ def test_problems_decide_it() -> None:
     assert (terminated.tolist(), info["consumed"].tolist()) == ([False, True], [0, 1])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     budget=st.integers(1, 6),
     stop=st.sampled_from([(), ("ab",), (C,)]),

@@ -159,7 +159,7 @@ def test_monte_carlo_returns_agree_within_their_error(env_id: str) -> None:
 # Properties
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32), discount=st.sampled_from([0.0, 0.5, 0.97, 1.0]), horizon=st.sampled_from([None, 1, 5])
 )
@@ -182,7 +182,7 @@ def test_bellmans_equations_hold(seed: int, discount: float, horizon: int | None
     np.testing.assert_allclose(greedy.state, optimal.state, atol=1e-8)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.5, 1.0]))
 def test_a_long_horizon_is_none(seed: int, discount: float) -> None:
     rng = np.random.default_rng(seed)
@@ -197,7 +197,7 @@ def test_a_long_horizon_is_none(seed: int, discount: float) -> None:
     np.testing.assert_allclose(visited, exact.visits(mdp, policy, discount=discount), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 6]))
 def test_the_return_is_the_visits_times_the_rewards(seed: int, discount: float, horizon: int | None) -> None:
     rng = np.random.default_rng(seed)
@@ -208,7 +208,7 @@ def test_the_return_is_the_visits_times_the_rewards(seed: int, discount: float, 
     assert visited @ (policy * mdp.reward).sum(axis=1) == pytest.approx(exact.expected_return(mdp, values), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 1, 6]))
 def test_the_gradient_is_that_of_finite_differences(seed: int, discount: float, horizon: int | None) -> None:
     rng = np.random.default_rng(seed)
