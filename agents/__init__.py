@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agents.dapo import DAPO, DAPOConfig
     from agents.dr_grpo import DrGRPO, DrGRPOConfig
     from agents.evaluation import Evaluation, evaluate
+    from agents.evaluation_record import EvaluationRecord
     from agents.gdpo import GDPO, GDPOConfig
     from agents.grpo import GRPO, GRPOConfig
     from agents.gspo import GSPO, GSPOConfig
@@ -76,6 +77,7 @@ _HOMES = {
     "DrGRPOConfig": "dr_grpo",
     "Episode": "rollouts",
     "Evaluation": "evaluation",
+    "EvaluationRecord": "evaluation_record",
     "GDPO": "gdpo",
     "GDPOConfig": "gdpo",
     "GRPO": "grpo",
@@ -160,6 +162,7 @@ __all__ = [
     "DrGRPOConfig",
     "Episode",
     "Evaluation",
+    "EvaluationRecord",
     "GDPOConfig",
     "GRPOConfig",
     "GSPOConfig",

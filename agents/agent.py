@@ -22,6 +22,7 @@ from agents.checks import require_equal_groups
 from agents.config import AgentConfig
 from agents.critic import make_critic
 from agents.evaluation import Evaluation, evaluate
+from agents.evaluation_record import EvaluationRecord
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
@@ -434,12 +435,18 @@ class Agent(abc.ABC):
     # Scoring and keeping
 
     def evaluate(
-        self, env: VectorEnv[Any, Any, Any], *, problems: int | None = None, samples: int = 1, greedy: bool = False
+        self,
+        env: VectorEnv[Any, Any, Any],
+        *,
+        problems: int | None = None,
+        samples: int = 1,
+        greedy: bool = False,
+        record: EvaluationRecord | None = None,
     ) -> Evaluation:
         """Score the policy on the first problems of an environment's data; see `evaluate`."""
         policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
         with self.sampler.sampling():
-            return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed)
+            return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed, record=record)
 
     def save(self, folder: str | Path) -> None:
         """Write all that the agent is to a folder, as a whole or not at all; a checkpoint that is there is replaced.

@@ -7,7 +7,6 @@ the same number of seconds with supervised learning.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from agents.evaluation import Evaluation, evaluate
 from agents.grpo import GRPO, GRPOConfig
 from agents.learner import LearnerConfig
 from agents.models import load_policy, save_model, tiny_model
+from agents.outputs import check_folder, free_folder, whole_folder
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.run import Run
@@ -63,10 +63,8 @@ def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None
     policy = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
     with progress("Supervised warm start", config.steps) as advance:
         train_supervised(policy, env.streams, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    save_model(partial, policy.model, tokenizer)
-    partial.rename(folder)
+    with whole_folder(folder) as partial:
+        save_model(partial, policy.model, tokenizer)
 
 
 def make_env(split: str, num_envs: int = 256) -> Any:
@@ -76,6 +74,7 @@ def make_env(split: str, num_envs: int = 256) -> Any:
 
 def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
     """Run the demonstration, print its results and give them by name."""
+    check_folder(config.folder)
     started = time.perf_counter()
     # For so small a model a second thread gains little, and loses much where something else uses the machine.
     torch.set_num_threads(1)
@@ -92,7 +91,7 @@ def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
     policy, _ = load_policy(warm_start)
     score("start", policy)
     console.print(f"start: sampled reward {results['start, sampled']}, greedy accuracy {results['start, greedy']}")
-    folder = _new_folder(config.folder)
+    folder = free_folder(config.folder, "grpo")
     seconds = _train(policy, config, folder)
     score("GRPO", policy)
     control, _ = load_policy(warm_start)
@@ -101,13 +100,6 @@ def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
     _report(console, results, f"{config.steps} steps, {seconds:.0f} s", f"{control_steps} more steps, {seconds:.0f} s")
     console.print(f"{time.perf_counter() - started:.0f} s in all. The GRPO run is in {folder}")
     return results
-
-
-def _new_folder(parent: Path) -> Path:
-    number = 1
-    while (parent / f"grpo-{number}").exists():
-        number += 1
-    return parent / f"grpo-{number}"
 
 
 def _train(policy: CausalLMPolicy, config: DemoConfig, folder: Path) -> float:

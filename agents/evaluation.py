@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents.adapter import num_problems
-from agents.problems import env_seeds, episode_seeds
-from agents.rollouts import Episode, rollout
-from agents.training.verifier_errors import error_cause, shown
+from agents.evaluation_record import EvaluationRecord, Sample, sample_line
+from agents.problems import env_seeds, sample_seeds
+from agents.rollouts import Episode, play
+from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
-from verifiers import InvalidArgumentError, Outcome
+from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError, Outcome, Problem
 
 _Z = 1.959964
 """The normal distribution's quantile of a two-sided 95 % interval."""
@@ -41,7 +44,10 @@ class Evaluation:
     verifier_errors: int
     error_causes: dict[str, int]
     """How many verifier errors had each cause, the most common first."""
-    trajectories: tuple[Trajectory, ...]
+    rows: tuple[Sample, ...]
+    """Every sample, ordered by problem and sample; those that a resumed record held already are among them."""
+    trajectories: tuple[Trajectory, ...] = ()
+    """The episodes that were played, in the same order; what a resumed record held already was not played again."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -51,6 +57,15 @@ class Evaluation:
             broken += f", {count} of them: {shown(cause)}"
         return f"{self.score:.3f} [{low:.3f}, {high:.3f}] ({self.problems} problems x {self.samples}{broken})"
 
+    def summary(self) -> dict[str, Any]:
+        """Plain data without the samples; a score or the end of an interval that is not finite is None."""
+        names = ("problems", "samples", "outcomes", "truncated", "verifier_errors")
+        return {
+            "score": _finite(self.score),
+            "interval": [_finite(end) for end in self.interval],
+            **{name: getattr(self, name) for name in names},
+        }
+
 
 def evaluate(
     env: VectorEnv[Any, Any, Any],
@@ -59,12 +74,17 @@ def evaluate(
     problems: int | None = None,
     samples: int = 1,
     seed: int = 0,
-    on_episode: Callable[[Trajectory], None] | None = None,
+    record: EvaluationRecord | None = None,
+    on_sample: Callable[[Sample], None] | None = None,
 ) -> Evaluation:
     """Let a policy answer the first problems of an environment's data set.
 
     An environment that does not say its `num_problems` draws each problem itself, from a seed of its own: the same ones in
     each evaluation with one `seed`, and the same for all samples of a problem.
+
+    The seed of each sample follows from `seed`, its problem and its number alone. So a sample has the same tokens whichever
+    others are played beside it, apart from rounding: a model's numbers depend on the shape of the batch in their last digits,
+    which decides a token where it stands on the edge between two.
 
     Args:
         env: See `rollout`.
@@ -72,20 +92,71 @@ def evaluate(
         problems: How many problems; None for all, where the environment says how many there are.
         samples: Completions for each problem.
         seed: Decides the sampling.
-        on_episode: Called as each episode ends.
+        record: Where each sample is written as its episode ends; one that is resumed holds samples that are not made again.
+        on_sample: Called with each sample: those that the record holds first, then each as its episode ends.
 
     Raises:
-        InvalidArgumentError: If the environment has fewer problems, or neither it nor `problems` says how many.
+        InvalidArgumentError: If the environment has fewer problems, or neither it nor `problems` says how many, or a record
+            that is resumed is of another evaluation.
+        OSError: If the record can't be written; it then holds all samples before.
     """
     available = num_problems(env)
     count = _number_of_problems(available, problems, samples)
-    seeds = episode_seeds(seed, _EVALUATION, count * samples)
+    if samples > 1 and getattr(policy, "temperature", None) == 0:
+        warnings.warn(
+            f"all {samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample",
+            stacklevel=2,
+        )
+    settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
+    rows = {} if record is None else record.begin(settings)
+    keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
+    missing = [key for key in keys if key not in rows or rows[key].errored]
+    if on_sample is not None:
+        for key in keys:
+            if key in rows and not rows[key].errored:
+                on_sample(rows[key])
+    seeds = sample_seeds(seed, _EVALUATION, count, samples)
     starts = env_seeds(env, seed, _EVALUATION, count)
     episodes = [
-        Episode(-1 if available is None else number, number, int(seeds[index]), starts[number])
-        for index, number in enumerate(np.repeat(np.arange(count), samples).tolist())
+        Episode(-1 if available is None else problem, problem, int(seeds[problem, sample]), starts[problem])
+        for problem, sample in missing
     ]
-    return summarize_evaluation(rollout(env, policy, episodes, on_episode=on_episode), count, samples)
+    trajectories: dict[int, Trajectory] = {}
+    for index, trajectory in play(env, policy, episodes) if episodes else ():
+        problem, number = missing[index]
+        sample = Sample.of(trajectory, problem=problem, sample=number, seed=episodes[index].seed)
+        if record is not None:
+            record.add(sample_line(sample, trajectory, _problem(env, problem)))
+        rows[sample.key], trajectories[index] = sample, trajectory
+        if on_sample is not None:
+            on_sample(sample)
+    played = [trajectories[index] for index in range(len(episodes))]
+    result = summarize_evaluation([rows[key] for key in keys], count, samples, played)
+    if record is not None:
+        record.finish(result.summary())
+    return result
+
+
+def _settings(env: VectorEnv[Any, Any, Any], policy: Policy) -> dict[str, Any]:
+    """What decides the samples, as far as environment and policy say it."""
+    names = ("temperature", "top_k", "top_p", "min_p", "precision")
+    settings = {name: getattr(policy, name) for name in names if hasattr(policy, name)}
+    model = getattr(policy, "model", None)
+    if model is not None:
+        from agents.models import weights_fingerprint
+
+        settings["weights"] = weights_fingerprint(model)
+    world = env.unwrapped
+    settings["environment"] = getattr(world, "manifest", {})
+    if isinstance(world, TokenVectorEnv):
+        settings["example_prompt"] = world.streams.rules.render_prompt(world.streams.dataset[0])
+    return settings
+
+
+def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
+    """A problem of an environment, None of one that keeps them to itself."""
+    world = env.unwrapped
+    return world.streams.dataset[index] if isinstance(world, TokenVectorEnv) else None
 
 
 def _number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
@@ -100,26 +171,33 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
     return count
 
 
-def summarize_evaluation(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
-    """Work out the score of `samples` trajectories for each of `problems`."""
+def summarize_evaluation(
+    rows: Sequence[Sample], problems: int, samples: int, trajectories: Sequence[Trajectory] = ()
+) -> Evaluation:
+    """Work out the score of `samples` samples for each of `problems`."""
     by_problem: dict[int, list[float]] = {}
-    for trajectory in trajectories:
-        if not trajectory.broken:
-            by_problem.setdefault(trajectory.group, []).append(trajectory.score)
+    for row in rows:
+        if row.score is not None:
+            by_problem.setdefault(row.problem, []).append(row.score)
     means = np.array([np.mean(scores) for scores in by_problem.values()])
-    outcomes = Counter(str(t.verdict.outcome) for t in trajectories if t.verdict is not None)
-    causes = Counter(error_cause(t.verdict.detail) for t in trajectories if t.verdict is not None and t.broken)
+    outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
+    causes = Counter(row.error for row in rows if row.error is not None)
     return Evaluation(
         problems=problems,
         samples=samples,
         score=float(means.mean()) if len(means) else math.nan,
         interval=_interval(means),
         outcomes=dict(sorted(outcomes.items())),
-        truncated=sum(trajectory.truncated for trajectory in trajectories),
+        truncated=sum(row.truncated for row in rows),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
         error_causes=dict(causes.most_common()),
+        rows=tuple(rows),
         trajectories=tuple(trajectories),
     )
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _interval(means: np.ndarray) -> tuple[float, float]:

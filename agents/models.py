@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from agents.json_files import write_json
 from agents.policy import CausalLMPolicy
 from agents.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
@@ -82,11 +84,21 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
     model.save_pretrained(folder)
     path = Path(folder) / _TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
-        path.write_text(json.dumps({"type": "char", "alphabet": tokenizer.alphabet}) + "\n", encoding="utf-8")
+        write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
     elif isinstance(tokenizer, ByteTokenizer):
-        path.write_text(json.dumps({"type": "byte"}) + "\n", encoding="utf-8")
+        write_json(path, {"type": "byte"})
     elif isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.inner.save_pretrained(folder)
+
+
+def weights_fingerprint(model: torch.nn.Module) -> str:
+    """Hexadecimal sha256 over the names, dtypes, shapes and bytes of a model's weights."""
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        data = weight.detach().cpu().contiguous()
+        digest.update(f"{name} {data.dtype} {tuple(data.shape)}\n".encode())
+        digest.update(data.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def model_folder(name: str | Path) -> str | Path:

@@ -76,6 +76,11 @@ def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int)
     return found
 
 
+def sample_seeds(seed: int, stream: int, problems: int, samples: int) -> NDArray[np.uint64]:
+    """Sampling seeds u64[p s] of each sample of each problem; no number of problems or samples changes another's seed."""
+    return mix(episode_seeds(seed, stream, problems)[:, None] ^ mix(np.arange(samples, dtype=np.uint64)))
+
+
 def episode_seeds(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
     """Sampling seeds u64[count] of one step."""
     origin = mix(np.array([seed % 2**64], dtype=np.uint64))

@@ -78,11 +78,19 @@ def rollout(
         InvalidArgumentError: If the environment can't be played (see `with_token_info`), or begins differently when it is
             reset with the same seed.
     """
-    recorder = _Recorder(with_token_info(env), policy, episodes)
-    for trajectory in recorder.play():
+    done: dict[int, Trajectory] = {}
+    for index, trajectory in play(env, policy, episodes):
+        done[index] = trajectory
         if on_episode is not None:
             on_episode(trajectory)
-    return [recorder.done[index] for index in range(len(episodes))]
+    return [done[index] for index in range(len(episodes))]
+
+
+def play(
+    env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
+) -> Iterator[tuple[int, Trajectory]]:
+    """Play episodes as `rollout` does, and give each trajectory as it ends, with its index in `episodes`."""
+    return _Recorder(with_token_info(env), policy, episodes).play()
 
 
 class _Recorder:
@@ -92,7 +100,6 @@ class _Recorder:
         self.env = env
         self.policy = policy
         self.episodes = episodes
-        self.done: dict[int, Trajectory] = {}
         self.next = 0
         rows = env.num_envs
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
@@ -109,7 +116,7 @@ class _Recorder:
         self.action_masks: NDArray[np.uint8] | None = None
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
 
-    def play(self) -> Iterator[Trajectory]:
+    def play(self) -> Iterator[tuple[int, Trajectory]]:
         observation, mask = self._refill(np.ones(self.env.num_envs, dtype=bool))
         while (self.playing >= 0).any():
             acting = (self.playing >= 0) & ~self.waiting
@@ -255,12 +262,15 @@ class _Recorder:
 
     def _finish(
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
-    ) -> Trajectory:
+    ) -> tuple[int, Trajectory]:
+        """The index of the episode in a row, which is free then, and its trajectory."""
         length = int(self.length[row])
         masks = None if self.action_masks is None else self.action_masks[row, :length].copy()
+        index = int(self.playing[row])
+        self.playing[row] = -1
         trajectory = Trajectory(
             problem_id=info["problem_id"][row],
-            group=self.episodes[self.playing[row]].group,
+            group=self.episodes[index].group,
             prompt_length=int(self.prompt_length[row]),
             terminated=terminated,
             truncated=truncated,
@@ -273,6 +283,4 @@ class _Recorder:
             policy_version=self.versions[row, :length].copy(),
             action_masks=masks,
         )
-        self.done[int(self.playing[row])] = trajectory
-        self.playing[row] = -1
-        return trajectory
+        return index, trajectory

@@ -14,7 +14,6 @@ runs/<name>/
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -24,8 +23,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from agents.json_files import to_json, write_json
+from agents.outputs import locked
 from agents.training.integrity import check_checksums
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -78,7 +79,7 @@ class Run:
             read_config(self.folder)
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
-            opened.enter_context(_locked(self.folder))
+            opened.enter_context(locked(self.folder))
             if not resume and (step_checkpoints(self.folder) or self._has_metrics()):
                 raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
             self._clean_up()
@@ -96,7 +97,7 @@ class Run:
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append one step's metrics; numbers that are not finite are written as null."""
         row = {"step": step} | {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        self._file.write(json.dumps(row) + "\n")
+        self._file.write(to_json(row) + "\n")
         self._file.flush()
         self._rewards[step] = row.get("reward")
         if self._board is not None:
@@ -111,7 +112,7 @@ class Run:
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
         """Append plain data on why a verifier broke."""
         with self.verifier_errors.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(to_json(line) + "\n")
 
     def checkpoint_folder(self, step: int) -> Path:
         """The folder of a step's checkpoint."""
@@ -195,10 +196,7 @@ class Run:
         return None
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
-        record = {**config, "versions": {package: _version(package) for package in _PACKAGES}}
-        partial = self.folder / ".config.json.partial"
-        partial.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
-        os.replace(partial, self.folder / "config.json")
+        write_json(self.folder / "config.json", {**config, "versions": package_versions()})
 
     def _keep_until(self, step: int) -> dict[int, float | None]:
         """Cut the metrics off after a step, lines that can't be read included, and give the reward of each step before."""
@@ -267,31 +265,9 @@ def _row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
 
 
-def _locked(folder: Path) -> IO[str]:
-    """Lock a folder until the file that is given is closed; the kernel does that for a process that dies.
-
-    Raises:
-        InvalidArgumentError: If another has locked it.
-    """
-    file = (folder / ".lock").open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        holder = file.read().strip()
-        file.close()
-        raise InvalidArgumentError(
-            f"{folder} is in use by {holder or 'another process'}: wait for it to end, stop it, or choose another folder"
-        ) from None
-    except OSError as error:
-        # Some network file systems have no locks; a run is still possible there.
-        warnings.warn(
-            f"{folder} can't be locked ({error.strerror}): see to it that nothing else writes there", stacklevel=3
-        )
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
-    file.flush()
-    return file
+def package_versions() -> dict[str, str | None]:
+    """The installed versions of the packages that decide a run's numbers; None for one that is not installed."""
+    return {package: _version(package) for package in _PACKAGES}
 
 
 def _version(package: str) -> str | None:

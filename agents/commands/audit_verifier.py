@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,8 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import env_arguments, env_id
+from agents.json_files import write_json
+from agents.outputs import check_new_file
 from agents.progress import progress
 from rlvr_envs import environment_class
 
@@ -42,9 +43,13 @@ class AuditVerifier:
     """Seconds that one verdict may take."""
     json: Path | None = None
     """A file for everything that was found."""
+    overwrite: bool = False
+    """Replace that file if it is there."""
 
     def run(self, console: Console) -> int:
         """Print the report card; 0 if nothing was found, 1 if something was."""
+        if self.json is not None:
+            check_new_file(self.json, overwrite=self.overwrite)
         task = environment_class(env_id(self.dataset)).task
         dataset = task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))
         with progress(f"audit of {self.name}", 1.0) as advance:
@@ -60,6 +65,6 @@ class AuditVerifier:
                 progress=lambda done, total: advance(done / total, f"{done} of {total} cases"),
             )
         if self.json is not None:
-            self.json.write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
+            write_json(self.json, report.to_dict())
         console.print(str(report), markup=False, highlight=False, soft_wrap=True)
         return 0 if report.clean else 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium
+from rich.console import Console
 
 from rlvr_envs import ENVIRONMENTS, TokenVectorEnv
 from verifiers import InvalidArgumentError, unknown_name
@@ -55,3 +58,19 @@ def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVector
     env = gymnasium.make_vec(env_id(name), num_envs=num_envs, copy=False, **arguments)
     assert isinstance(env, TokenVectorEnv)
     return env
+
+
+@contextlib.contextmanager
+def shown_warnings() -> Iterator[None]:
+    """While the block runs, show a warning to the user by its text alone, on standard error."""
+    plainly = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category is UserWarning:
+            Console(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+        else:
+            plainly(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, env_id, make_vec
+from agents.commands.common import env_arguments, env_id, make_vec, shown_warnings
 from agents.evaluation import Evaluation, evaluate
+from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.models import load_policy
+from agents.outputs import free_folder
 from agents.progress import progress
-from agents.types import Trajectory
+from agents.run import package_versions
+from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -38,65 +40,82 @@ class Evaluate:
     """Decides the sampling."""
     num_envs: int = 64
     """Episodes that are played at once."""
-    out: Path = Path("runs/eval.jsonl")
-    """The file for the results: a line for each completion, after one with the summary."""
+    out: Path | None = None
+    """The folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
+    resume: bool = False
+    """Go on with the evaluation in the folder --out, whose other options have to be the same; there may be more problems and
+    samples. Samples whose verifier broke are made again."""
+    overwrite: bool = False
+    """Replace the evaluation in the folder --out."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
 
     def run(self, console: Console) -> int:
-        """Evaluate, write the results and print the score."""
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)
-        arguments = {"split": self.split, "tokenizer": tokenizer, **env_arguments(self.env_args)}
-        env = make_vec(env_id(self.env), self.num_envs, arguments)
-        count = env.num_problems if self.problems is None else self.problems
-        done = 0
-        with progress(f"{self.env} {self.split}", count * self.samples) as advance:
-
-            def show(trajectory: Trajectory) -> None:
-                nonlocal done
-                done += 1
-                advance(done)
-
-            result = evaluate(env, policy, problems=count, samples=self.samples, seed=self.seed, on_episode=show)
-        write_results(self.out, result, {"model": self.model, "temperature": self.temperature, **env.manifest})
-        console.print(f"score {result}", markup=False)
-        console.print(f"outcomes {result.outcomes}, truncated {result.truncated}; written to {self.out}", markup=False)
+        """Evaluate, write the samples as they come, and print the score."""
+        name = env_id(self.env)
+        if self.resume and self.out is None:
+            raise InvalidArgumentError("--resume needs --out, the folder of the evaluation that is to go on")
+        out = self.out or free_folder(Path("runs/eval"), f"{_short(self.model)}-{name.removeprefix('rlvr/')}")
+        settings = {"env": name, "split": self.split, "model": self.model}
+        with (
+            shown_warnings(),
+            EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
+        ):
+            policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)
+            arguments = {"split": self.split, "tokenizer": tokenizer, **env_arguments(self.env_args)}
+            env = make_vec(name, self.num_envs, arguments)
+            try:
+                result = self._evaluate(env, policy, record)
+            except BaseException:
+                if record.started:
+                    Console(stderr=True).print(
+                        f"the samples so far are in {out}; go on with the same command and --out {out} --resume",
+                        markup=False,
+                        soft_wrap=True,
+                    )
+                raise
+        self._report(console, name, out, result)
         return 0
 
+    def _evaluate(self, env: TokenVectorEnv, policy: Any, record: EvaluationRecord) -> Evaluation:
+        count = env.num_problems if self.problems is None else self.problems
+        done, scored, total = 0, 0, 0.0
+        with progress(f"{self.env} {self.split}", count * self.samples) as advance:
 
-def write_results(path: Path, result: Evaluation, settings: dict[str, Any]) -> None:
-    """Write an evaluation as JSON Lines: the summary, then one line for each completion. The file appears as a whole."""
-    summary = {
-        "score": _finite(result.score),
-        "interval": [_finite(end) for end in result.interval],
-        "problems": result.problems,
-        "samples": result.samples,
-        "outcomes": result.outcomes,
-        "truncated": result.truncated,
-        "verifier_errors": result.verifier_errors,
-        "error_causes": result.error_causes,
-        "settings": settings,
-    }
-    lines = [summary, *(_line(trajectory) for trajectory in result.trajectories)]
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text("".join(json.dumps(line, default=str, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    os.replace(partial, path)
+            def show(sample: Sample) -> None:
+                nonlocal done, scored, total
+                done += 1
+                if sample.score is not None:
+                    scored, total = scored + 1, total + sample.score
+                advance(done, f"score {total / scored:.3f} so far" if scored else "")
+
+            return evaluate(
+                env,
+                policy,
+                problems=count,
+                samples=self.samples,
+                seed=self.seed,
+                record=record,
+                on_sample=show,
+            )
+
+    def _report(self, console: Console, name: str, out: Path, result: Evaluation) -> None:
+        versions = ", ".join(f"{package} {version}" for package, version in package_versions().items() if version)
+        lines = [
+            f"{name} {self.split}, model {self.model}, temperature {self.temperature:g}, seed {self.seed}",
+            versions,
+            f"score {result}",
+            f"outcomes {result.outcomes}, truncated {result.truncated}; written to {out}",
+        ]
+        if result.verifier_errors:
+            lines.append(
+                f"the verifier broke on {result.verifier_errors} samples, for the reasons in {out / SAMPLES}; the same command "
+                f"with --out {out} --resume makes them again"
+            )
+        for line in lines:
+            console.print(line, markup=False, soft_wrap=True)
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _line(trajectory: Trajectory) -> dict[str, Any]:
-    verdict = trajectory.verdict
-    return {
-        "problem_id": trajectory.problem_id,
-        "completion": trajectory.completion,
-        "score": None if trajectory.broken else trajectory.score,
-        "outcome": None if verdict is None else str(verdict.outcome),
-        "answer": None if verdict is None else verdict.answer,
-        "detail": None if verdict is None else dict(verdict.detail),
-        "truncated": trajectory.truncated,
-        "tokens": int(trajectory.policy_mask.sum()),
-    }
+def _short(model: str) -> str:
+    """The last part of a model's name or folder, as part of a folder's name."""
+    return re.sub(r"[^\w.-]+", "-", Path(model).resolve().name) or "model"

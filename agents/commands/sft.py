@@ -10,9 +10,9 @@ from rich.console import Console
 from agents.commands.common import env_arguments, env_id
 from agents.commands.policies import policy_for
 from agents.models import save_model
+from agents.outputs import check_new_folder, whole_folder
 from agents.progress import progress
 from agents.supervised import SupervisedConfig, train_supervised
-from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class SFT:
 
     def run(self, console: Console) -> int:
         """Train, save the model and print where it is."""
-        if self.out.exists() and any(self.out.iterdir()):
-            raise InvalidArgumentError(f"{self.out} is not empty: choose another folder for the model")
+        check_new_folder(self.out)
         arguments = {"split": self.split, **env_arguments(self.env_args)}
         policy, env = policy_for(self.model, env_id(self.env), num_envs=1, arguments=arguments, settings={})
         last = 0.0
@@ -47,6 +46,7 @@ class SFT:
                 advance(step, f"loss {loss:.3f}")
 
             steps = train_supervised(policy, env.streams, self.config, on_step=show)
-        save_model(self.out, policy.model, env.streams.rules.tokenizer)
+        with whole_folder(self.out) as folder:
+            save_model(folder, policy.model, env.streams.rules.tokenizer)
         console.print(f"{steps} steps, last loss {last:.3f} nats per token; the model is in {self.out}", markup=False)
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +18,10 @@ from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
 from agents.interrupts import sigterm_interrupts
+from agents.json_files import plain
 from agents.lora import add_lora
 from agents.memory import Checkpointing
+from agents.outputs import check_folder
 from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
@@ -111,6 +112,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
         raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
     name = env_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
+    check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
     record = {"agent": kind.name, **_plain(options), "environment": env.manifest}
     if options.resume:
@@ -175,8 +177,8 @@ def _learn(agent: Agent, env: TokenVectorEnv, options: TrainOptions, run: Run) -
 
 def _plain(options: TrainOptions) -> dict[str, Any]:
     """The options as they come back from JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(options), default=str))
-    return plain
+    settings: dict[str, Any] = plain(dataclasses.asdict(options))
+    return settings
 
 
 def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
@@ -187,7 +189,7 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
         InvalidArgumentError: If settings differ; the message names them.
     """
     started = read_config(folder)
-    now = json.loads(json.dumps(record, default=str))
+    now = plain(record)
     for name in now.keys() - _FREE_TO_CHANGE:
         if started.get(name) != now[name]:
             raise InvalidArgumentError(

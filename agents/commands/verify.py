@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import env_arguments
+from agents.json_files import to_json
 from verifiers import InvalidArgumentError, Outcome, Problem
 
 
@@ -38,7 +38,7 @@ class Verify:
         verdict = verifier(self.completion, Problem("", "", self.reference))
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
-        console.print(json.dumps(dict(verdict.detail), indent=2, default=str, ensure_ascii=False), markup=False)
+        console.print(to_json(verdict.detail, indent=2), markup=False)
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1

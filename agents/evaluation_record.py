@@ -1,0 +1,285 @@
+"""`EvaluationRecord`: the folder that an evaluation leaves behind, from which it also goes on.
+
+```
+runs/eval/<name>/
+  manifest.json    what decides the samples, the versions that made them, and in the end the summary
+  samples.jsonl    a line for each completion, appended as its episode ends
+```
+
+A sample's line holds
+
+| name | meaning |
+|---|---|
+| `problem`, `problem_id` | the problem's index in the data set, and its id |
+| `sample` | which of the problem's completions it is, from 0 |
+| `seed` | what decided its sampling, together with the model |
+| `prompt` | the problem's own: text, or messages with `role` and `content`; the manifest holds a whole prompt as an example |
+| `reference` | what the verifier compares with |
+| `completion` | the policy's text |
+| `outcome`, `score`, `answer`, `detail` | of the verdict; the score is null where the verifier broke |
+| `tokens` | how many tokens the policy wrote |
+| `truncated` | whether its budget ran out, or the verifier broke |
+
+Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
+place of an earlier one. How values that JSON does not have are written is told by `agents.json_files`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import typing
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from agents.json_files import JsonLines, differences, plain, read_json, write_json
+from agents.outputs import check_folder, missing_folders, remove_empty
+from agents.run import package_versions
+from agents.types import Trajectory
+from verifiers import CheckpointError, DataError, InvalidArgumentError, Outcome, Problem
+
+MANIFEST = "manifest.json"
+SAMPLES = "samples.jsonl"
+FORMAT = 1
+"""Counts the changes of a record that make it another one to its readers."""
+_MAY_GROW = ("problems", "samples")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What counts of one completion in a summary; its text is in the record."""
+
+    problem: int
+    problem_id: str
+    sample: int
+    seed: int
+    outcome: str | None
+    """None where the environment has no verifier."""
+    score: float | None
+    """None where the verifier broke."""
+    answer: str | None
+    tokens: int
+    truncated: bool
+
+    @classmethod
+    def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
+        """The sample that an episode is."""
+        verdict = trajectory.verdict
+        return cls(
+            problem=problem,
+            problem_id=plain(trajectory.problem_id),
+            sample=sample,
+            seed=seed,
+            outcome=None if verdict is None else str(verdict.outcome),
+            score=None if trajectory.broken else trajectory.score,
+            answer=None if verdict is None else plain(verdict.answer),
+            tokens=int(trajectory.policy_mask.sum()),
+            truncated=trajectory.truncated,
+        )
+
+    @classmethod
+    def read(cls, line: object) -> Sample:
+        """The sample that a line of a record holds.
+
+        Raises:
+            DataError: If the line is of another form.
+        """
+        named = line if isinstance(line, dict) else {}
+        wrong = [name for name, kind in _KINDS.items() if name not in named or not isinstance(named[name], kind)]
+        if wrong:
+            raise DataError(f"it is no sample with {wrong[0]} as {_KINDS[wrong[0]]}")
+        return cls(**{name: named[name] for name in _KINDS})
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Problem and sample."""
+        return self.problem, self.sample
+
+    @property
+    def errored(self) -> bool:
+        """Whether the verifier broke."""
+        return self.outcome == Outcome.VERIFIER_ERROR
+
+
+_KINDS: dict[str, Any] = typing.get_type_hints(Sample)
+
+
+def sample_line(sample: Sample, trajectory: Trajectory, problem: Problem | None) -> dict[str, Any]:
+    """A sample's line, of an episode of a problem; None where the environment keeps its problems to itself."""
+    verdict = trajectory.verdict
+    return {
+        "problem": sample.problem,
+        "problem_id": sample.problem_id,
+        "sample": sample.sample,
+        "seed": sample.seed,
+        "prompt": None if problem is None else problem.prompt,
+        "reference": None if problem is None else problem.reference,
+        "completion": trajectory.completion,
+        "outcome": sample.outcome,
+        "score": sample.score,
+        "answer": sample.answer,
+        "detail": None if verdict is None else verdict.detail,
+        "tokens": sample.tokens,
+        "truncated": sample.truncated,
+    }
+
+
+class EvaluationRecord:
+    """Writes an evaluation down as it goes: `evaluate(env, policy, record=EvaluationRecord(folder))`.
+
+    Samples are written as their episodes end, so an evaluation that ends early, by whatever cause, goes on from there with
+    `resume=True`. It then has the samples that it would have had, apart from rounding, since each has a seed of its own; those
+    whose verifier broke are made again.
+
+    Args:
+        folder: Made if it is not there.
+        settings: What is to be said in the manifest beside what `evaluate` says, such as the model's name; plain data. A
+            record is resumed under equal settings only.
+        resume: Go on with the evaluation in the folder, or begin it where it had not begun.
+        overwrite: Replace the evaluation in the folder, as soon as the new one begins.
+
+    Raises:
+        InvalidArgumentError: If the folder holds something already and neither is asked for, if it can't be written into, or if
+            another process writes this record.
+        CheckpointError: If there is no folder to resume.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        self.folder = Path(folder)
+        self.started = False
+        """Whether the evaluation has begun."""
+        self._settings = dict(settings or {})
+        self._resume = resume
+        if resume and overwrite:
+            raise InvalidArgumentError("an evaluation is resumed or overwritten: choose one")
+        if resume and not self.folder.is_dir():
+            raise CheckpointError(f"no evaluation to resume at {self.folder}: expected its folder")
+        check_folder(self.folder)
+        self._made = missing_folders(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._check_content(free=resume or overwrite)
+        self._lines = JsonLines(self.folder / SAMPLES)
+        self._manifest: dict[str, Any] = {}
+
+    def _check_content(self, *, free: bool) -> None:
+        if (self.folder / MANIFEST).exists():
+            if not free:
+                raise InvalidArgumentError(
+                    f"{self.folder} holds an evaluation: go on with it (--resume, resume=True), replace it "
+                    "(--overwrite, overwrite=True), or choose another folder"
+                )
+            return
+        # What is left of an evaluation that was killed before it began.
+        early = [f".{MANIFEST}.partial", *([SAMPLES] if _is_empty(self.folder / SAMPLES) else [])]
+        others = [each.name for each in self.folder.iterdir() if each.name not in early]
+        if others:
+            raise InvalidArgumentError(f"{self.folder} holds {min(others)} and no evaluation: choose another folder")
+
+    def begin(self, settings: Mapping[str, Any]) -> dict[tuple[int, int], Sample]:
+        """Write the manifest, and give the samples that are here already by problem and sample; called by `evaluate`.
+
+        Args:
+            settings: What decides the samples, among it the numbers of `problems` and `samples`, which may have grown.
+
+        Raises:
+            InvalidArgumentError: If the record is of other settings; the message names one.
+            DataError: If the record is damaged.
+        """
+        path = self.folder / MANIFEST
+        wanted = plain({**self._settings, **settings})
+        versions = package_versions()
+        samples: dict[tuple[int, int], Sample] = {}
+        self._manifest = {
+            "format": FORMAT,
+            "settings": wanted,
+            "versions": versions,
+            "started": _now(),
+            "finished": None,
+        }
+        if self._resume and path.exists():
+            before = _read_manifest(path)
+            _check_settings(self.folder, before["settings"], wanted)
+            _warn_of_versions(self.folder, before["versions"], versions)
+            samples = {sample.key: sample for sample in self._lines.read(Sample.read)}
+            self._manifest |= {"versions": before["versions"], "started": before["started"]}
+        else:
+            self._lines.clear()
+        write_json(path, {**self._manifest, "summary": None})
+        self.started = True
+        return samples
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Append a sample's line.
+
+        Raises:
+            OSError: If it can't be written, as on a full disk; the record then holds all samples before it.
+        """
+        self._lines.write(line)
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Write the summary."""
+        write_json(self.folder / MANIFEST, {**self._manifest, "finished": _now(), "summary": summary})
+
+    def close(self) -> None:
+        """Close the files; a folder in which nothing has begun is removed if it was made here."""
+        self._lines.close()
+        if not self.started and self._made:
+            (self.folder / SAMPLES).unlink()
+            remove_empty(self._made)
+
+    def __enter__(self) -> EvaluationRecord:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_size
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    content = read_json(path)
+    manifest: dict[str, Any] = content if isinstance(content, dict) else {}
+    form = manifest.get("format")
+    if form != FORMAT:
+        raise DataError(f"{path} is of format {form!r}, and this version writes {FORMAT}: evaluate into another folder")
+    for name, kind in {"settings": dict, "versions": dict, "started": str}.items():
+        if not isinstance(manifest.get(name), kind):
+            raise DataError(f"{path} has no {name}: it is no manifest of an evaluation, or is damaged")
+    return manifest
+
+
+def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    for name, old, new in differences(before, now):
+        if name in _MAY_GROW and isinstance(old, int) and old <= new:
+            continue
+        raise InvalidArgumentError(
+            f"the evaluation at {folder} was started with {name}={old!r}, and is to go on with {new!r}: give the same "
+            "setting, or evaluate into another folder"
+        )
+
+
+def _warn_of_versions(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    changed = [f"{name} {old} and now {new}" for name, old, new in differences(before, now)]
+    if changed:
+        warnings.warn(
+            f"the evaluation at {folder} was started with {', '.join(changed)}: its further samples may differ by that",
+            stacklevel=4,
+        )

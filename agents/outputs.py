@@ -1,0 +1,122 @@
+"""Where results go: found out before any work is done, and never overwritten unasked."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from verifiers import InvalidArgumentError
+
+
+def check_folder(folder: Path) -> None:
+    """Find out whether files can be written into a folder, also one that is not there yet; nothing is left behind.
+
+    Raises:
+        InvalidArgumentError: If they can't.
+    """
+    missing = missing_folders(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\n")
+            file.flush()
+    except OSError as error:
+        said = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+        raise InvalidArgumentError(f"can't write to the folder {folder}: {said}; choose another") from error
+    finally:
+        remove_empty(missing)
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """A folder and those above it that are not there, the innermost first."""
+    return [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders, the innermost first, except where one was not made or somebody else has put something there."""
+    for each in folders:
+        with contextlib.suppress(OSError):
+            each.rmdir()
+
+
+def check_new_folder(folder: Path) -> None:
+    """Find out whether a folder can be filled: it is not there or empty, and files can be written into it.
+
+    Raises:
+        InvalidArgumentError: If not.
+    """
+    check_folder(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidArgumentError(f"{folder} is not empty: choose another folder")
+
+
+def check_new_file(file: Path, *, overwrite: bool) -> None:
+    """Find out whether a file can be written.
+
+    Raises:
+        InvalidArgumentError: If it can't, or is there and not to be overwritten.
+    """
+    if file.is_dir():
+        raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
+    if os.path.lexists(file) and not overwrite:
+        raise InvalidArgumentError(f"{file} is there already: choose another path, or replace it with --overwrite")
+    check_folder(file.parent)
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """The first of `parent/name-1`, `parent/name-2`, ... that is not there."""
+    number = 1
+    while os.path.lexists(parent / f"{name}-{number}"):
+        number += 1
+    return parent / f"{name}-{number}"
+
+
+def locked(folder: Path) -> IO[str]:
+    """Lock a folder until the file that is given is closed; the kernel does that for a process that dies.
+
+    Raises:
+        InvalidArgumentError: If another has locked it.
+    """
+    file = (folder / ".lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        raise InvalidArgumentError(
+            f"{folder} is in use by {holder or 'another process'}: wait for it to end, stop it, or choose another folder"
+        ) from None
+    except OSError as error:
+        # Some network file systems have no locks; a run is still possible there.
+        warnings.warn(
+            f"{folder} can't be locked ({error.strerror}): see to it that nothing else writes there", stacklevel=3
+        )
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+    file.flush()
+    return file
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to write into that becomes `folder` in the end, so that it appears as a whole or not at all.
+
+    Raises:
+        OSError: If `folder` is there by then and not empty.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        os.replace(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
