@@ -25,6 +25,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, output.out, " ".join(output.err.split())
 
 
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "samples.jsonl").read_bytes().splitlines()]
+
+
 @pytest.fixture
 def model_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
@@ -106,18 +110,30 @@ def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, capsys: pytes
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
-def test_eval_runs_a_model_folder_and_writes_its_results(
+def test_eval_runs_a_model_folder_and_records_every_sample(
     model_folder: Path, local_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "results" / "eval.jsonl"
+    out = tmp_path / "results" / "run"
     arguments = ("eval", "--env", "GSM8K", "--model", str(model_folder), "--out", str(out), "--samples", "2")
     code, output, _ = run(capsys, *arguments, "--temperature", "1", "--env-args", "max_new_tokens=8")
     assert code == 0
     assert "score 0.000" in output
-    summary, *rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert f"rlvr/GSM8K-v0 test, model {model_folder}, temperature 1, seed 0" in output
+    assert "rlvr-envs 0.1.0, gymnasium" in output
+    manifest = json.loads((out / "manifest.json").read_text())
+    settings, summary = manifest["settings"], manifest["summary"]
     assert (summary["problems"], summary["samples"], summary["score"]) == (2, 2, 0.0)
-    assert summary["settings"]["prompt"]["name"] == "gsm8k_cot_8shot"
+    told = {name: settings[name] for name in ("env", "split", "model", "seed", "samples", "temperature")}
+    named = {"env": "rlvr/GSM8K-v0", "split": "test", "model": str(model_folder)}
+    assert told == {**named, "seed": 0, "samples": 2, "temperature": 1.0}
+    assert settings["environment"]["prompt"]["name"] == "gsm8k_cot_8shot"
+    assert settings["example_prompt"].endswith("Q: Ada has 3 pens and buys 4 more. How many has she?\nA:")
+    assert set(manifest["versions"]) >= {"torch", "transformers", "rlvr-envs"}
+    rows = sorted(lines_of(out), key=lambda row: (row["problem"], row["sample"]))
     assert [row["problem_id"] for row in rows] == ["gsm8k/test/0"] * 2 + ["gsm8k/test/1"] * 2
+    assert [row["sample"] for row in rows] == [0, 1, 0, 1]
+    assert (rows[0]["prompt"], rows[0]["reference"]) == ("Ada has 3 pens and buys 4 more. How many has she?", "7")
+    assert len({row["seed"] for row in rows}) == 4
     assert all(row["tokens"] <= 8 and row["outcome"] for row in rows)
 
 
@@ -137,7 +153,7 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-000001", "step-000002"]
     assert list((folder / "tensorboard").iterdir())
     for trained in (folder, folder / "checkpoints" / "step-000001"):
-        out = tmp_path / "eval.jsonl"
+        out = tmp_path / f"eval-{trained.name}"
         evaluated = ("eval", "--env", "Reverse", "--model", str(trained), "--problems", "3", "--out", str(out))
         code, output, _ = run(capsys, *evaluated)
         assert code == 0
@@ -299,7 +315,7 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: p
     options = ("--env", "Reverse", "--model", str(model), "--steps", "1", "--run-folder", str(folder))
     code, _, errors = run(capsys, "train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
     assert code == 0, errors
-    scored = ("--env", "Reverse", "--model", str(folder), "--problems", "2", "--out", str(tmp_path / "eval.jsonl"))
+    scored = ("--env", "Reverse", "--model", str(folder), "--problems", "2", "--out", str(tmp_path / "eval"))
     code, output, errors = run(capsys, "eval", *scored)
     assert code == 0, errors
     assert "2 problems x 1" in output

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Evaluation, Reinforce, ReinforceConfig, Trajectory, evaluate
+from agents import CausalLMPolicy, Evaluation, Reinforce, ReinforceConfig, Trajectory, evaluate, tiny_model
 from agents.evaluation import summarize_evaluation, wilson_interval
+from agents.evaluation_record import Sample
 from agents.types import Action
-from rlvr_envs import Observation
+from rlvr_envs import ByteTokenizer, Observation
 from tests.agents.test_adapter import DrawnPrompt, foreign
 from tests.agents.trajectories import scored, tiny_policy, trajectory
 from tests.envs.helpers import PROBLEMS, vector_env
@@ -72,6 +73,11 @@ def test_wilson_covers_the_truth_about_as_often_as_it_says() -> None:
 # Summaries
 
 
+def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
+    rows = [Sample.of(each, problem=each.group, sample=index, seed=0) for index, each in enumerate(trajectories)]
+    return summarize_evaluation(rows, problems, samples, trajectories)
+
+
 def judged(outcome: Outcome, group: int, **fields: Any) -> Trajectory:
     verdict = Verdict.of(outcome)
     return trajectory([0, 1], rewards=[0, verdict.score], verdict=verdict, group=group, **fields)
@@ -82,7 +88,7 @@ def test_right_or_wrong_gets_wilsons_interval() -> None:
     trajectories = [
         judged(outcome, index, truncated=outcome is Outcome.NO_ANSWER) for index, outcome in enumerate(outcomes)
     ]
-    found = summarize_evaluation(trajectories, 10, 1)
+    found = summary(trajectories, 10, 1)
     assert found.score == 0.3
     assert found.interval == wilson_interval(3, 10)
     assert found.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
@@ -93,7 +99,7 @@ def test_right_or_wrong_gets_wilsons_interval() -> None:
 
 def test_broken_verifiers_are_counted_and_left_out() -> None:
     outcomes = [Outcome.CORRECT, Outcome.VERIFIER_ERROR, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.CORRECT]
-    found = summarize_evaluation([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
+    found = summary([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
     assert found.score == pytest.approx(2 / 3)
     assert found.interval == wilson_interval(2, 3)
     assert found.verifier_errors == 2
@@ -104,7 +110,7 @@ def test_broken_verifiers_are_counted_and_left_out() -> None:
 def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
     scores = {0: [1.0, 0.0, 1.0, math.nan], 1: [0.0, math.nan, math.nan, math.nan], 2: [0.5, 0.5, 0.5, 0.5]}
     trajectories = [scored(score, group=group) for group, members in scores.items() for score in members]
-    found = summarize_evaluation(trajectories, 3, 4)
+    found = summary(trajectories, 3, 4)
     means = np.array([2 / 3, 0, 0.5])
     assert found.score == pytest.approx(means.mean(), abs=1e-15)
     half = Z * means.std(ddof=1) / math.sqrt(3)
@@ -114,26 +120,26 @@ def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
 
 def test_partial_credit_gets_the_normal_interval() -> None:
     scores = np.array([0.0, 1.0, 0.25, 2.0])
-    found = summarize_evaluation([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
+    found = summary([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
     half = Z * scores.std(ddof=1) / 2
     assert found.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
 
 
 def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
-    found = summarize_evaluation([scored(1.0), scored(0.0)], 1, 2)
+    found = summary([scored(1.0), scored(0.0)], 1, 2)
     assert found.score == 0.5
     assert found.interval == (0.0, 1.0)
 
 
 def test_problems_without_spread_are_no_certainty() -> None:
-    found = summarize_evaluation([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
+    found = summary([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
     low, high = found.interval
     assert low < 0.9  # three problems can't tell 0.9 from 1
     assert high == pytest.approx(1)
 
 
 def test_nothing_was_verified() -> None:
-    found = summarize_evaluation([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
+    found = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
     assert math.isnan(found.score)
     assert all(math.isnan(end) for end in found.interval)
     assert found.verifier_errors == 3
@@ -141,7 +147,7 @@ def test_nothing_was_verified() -> None:
 
 def test_the_order_of_trajectories_does_not_matter() -> None:
     trajectories = [scored(score, group=group) for group, score in [(0, 1.0), (1, 0.0), (0, 0.0), (2, 1.0), (1, 1.0)]]
-    forth, back = summarize_evaluation(trajectories, 3, 2), summarize_evaluation(trajectories[::-1], 3, 2)
+    forth, back = summary(trajectories, 3, 2), summary(trajectories[::-1], 3, 2)
     assert forth.score == back.score == pytest.approx(2 / 3)
     assert forth.interval == pytest.approx(back.interval, abs=1e-15)
 
@@ -201,6 +207,31 @@ def test_without_any_number_of_problems_the_error_says_what_to_do() -> None:
         evaluate(foreign(2), tiny_policy())
     with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems x 1: at least 1 of each"):
         evaluate(foreign(2), tiny_policy(), problems=0)
+
+
+def test_a_samples_tokens_depend_on_no_other_sample() -> None:
+    """Neither on how many problems and samples there are, nor on how many are played at once."""
+
+    def tokens(rows: int, **counts: int) -> dict[tuple[int, int], list[int]]:
+        played = evaluate(vector_env(rows), policy, seed=3, **counts)
+        keys = [row.key for row in played.rows]
+        return dict(zip(keys, (each.tokens.tolist() for each in played.trajectories), strict=True))
+
+    policy = CausalLMPolicy(tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2))
+    whole = tokens(7, problems=5, samples=4)
+    assert len({tuple(each) for each in whole.values()}) == 20
+    part = tokens(2, problems=3, samples=2)
+    assert part == {key: whole[key] for key in part}
+    assert len(part) == 6
+
+
+def test_samples_that_are_all_the_same_are_warned_of() -> None:
+    policy = CausalLMPolicy(tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2), temperature=0)
+    with pytest.warns(
+        UserWarning, match="all 3 samples of a problem are the same at temperature 0: choose a higher one"
+    ):
+        evaluate(vector_env(2), policy, problems=2, samples=3)
+    evaluate(vector_env(2), policy, problems=2)  # a warning would be an error
 
 
 def test_what_cannot_be_evaluated_is_named() -> None:

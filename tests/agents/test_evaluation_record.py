@@ -1,0 +1,424 @@
+"""What an evaluation leaves behind: each sample as it comes, the same after any interruption, and nothing overwritten."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import CausalLMPolicy, EvaluationRecord, Reinforce, evaluate, save_model, tiny_model
+from agents.cli import main
+from agents.evaluation_record import MANIFEST, SAMPLES
+from agents.json_files import JsonLines
+from rlvr_envs import ByteTokenizer, TokenVectorEnv
+from tests.agents.test_adapter import DrawnPrompt, foreign
+from tests.agents.trajectories import tiny_policy
+from tests.envs.helpers import PROBLEMS, vector_env
+from verifiers import CheckpointError, DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict
+
+SIZE: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+VOCAB = ByteTokenizer().vocab_size
+Rows = dict[tuple[int, int], dict[str, Any]]
+
+
+def policy(seed: int = 0) -> CausalLMPolicy:
+    return CausalLMPolicy(tiny_model(VOCAB, max_tokens=64, seed=seed, **SIZE))
+
+
+def rows_of(folder: Path) -> Rows:
+    """The lines by problem and sample; a later one takes the place of an earlier one."""
+    lines = (folder / SAMPLES).read_bytes()
+    assert lines.endswith(b"\n")
+    rows = [json.loads(line) for line in lines.split(b"\n")[:-1]]
+    return {(row["problem"], row["sample"]): row for row in rows}
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return content
+
+
+def record_in(
+    folder: Path, env: TokenVectorEnv | None = None, *, stop: Callable[[int], None] | None = None, **how: Any
+) -> Any:
+    """Evaluate 5 problems x 3, with a call after each sample that may stop it by an exception."""
+    count = 0
+
+    def ended(_: object) -> None:
+        nonlocal count
+        count += 1
+        if stop is not None:
+            stop(count)
+
+    settings = {"problems": 5, "samples": 3, "seed": 1}
+    settings |= {name: how.pop(name) for name in settings if name in how}
+    played = how.pop("policy", None) or policy()
+    with EvaluationRecord(folder, **how) as record:
+        return evaluate(env or vector_env(4), played, record=record, on_sample=ended, **settings)
+
+
+def test_a_record_holds_all_of_every_sample(tmp_path: Path) -> None:
+    found = record_in(tmp_path / "a", settings={"model": "mine"})
+    rows = rows_of(tmp_path / "a")
+    assert sorted(rows) == [(problem, sample) for problem in range(5) for sample in range(3)]
+    for sample, trajectory in zip(found.rows, found.trajectories, strict=True):
+        row = rows[sample.key]
+        problem = PROBLEMS[sample.problem]
+        assert (row["problem_id"], row["prompt"], row["reference"]) == (problem.id, problem.prompt, problem.reference)
+        assert row["completion"] == row["answer"] == trajectory.completion
+        assert (row["outcome"], row["score"]) == ("scored", trajectory.score)
+        assert (row["tokens"], row["truncated"]) == (trajectory.policy_mask.sum(), trajectory.truncated)
+        assert row["seed"] == sample.seed
+        assert row["detail"] == {}
+    manifest = manifest_of(tmp_path / "a")
+    settings = manifest["settings"]
+    assert (settings["model"], settings["problems"], settings["samples"], settings["seed"]) == ("mine", 5, 3, 1)
+    assert (settings["temperature"], settings["example_prompt"]) == (1.0, "Q")
+    assert manifest["summary"]["score"] == found.score
+    assert manifest["summary"] == json.loads(json.dumps(found.summary()))
+    assert manifest["finished"] >= manifest["started"]
+
+
+HOSTILE: dict[str, Any] = {
+    "tuple": {("a", 1): "key"},
+    "surrogate": "\ud800",
+    "nan": [math.nan, math.inf],
+    "set": {3, 1},
+    "bytes": b"\xff",
+    "numpy": np.float32(0.5),
+    "object": object,
+}
+
+
+def test_no_verdict_id_or_answer_costs_a_sample(tmp_path: Path) -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+
+    def hostile(completion: str, problem: Problem) -> Verdict:
+        if problem.id == "raises":
+            raise ValueError("\ud800")
+        return Verdict(0.5, Outcome.SCORED, "answer \udfff", {**HOSTILE, "circle": circle})
+
+    chat = (Message("user", "hi \ud800"),)
+    problems = [Problem("id\ud800", "Q", {1: ("x",)}), Problem("raises", "Q", None), Problem("chat", chat, b"\x00")]
+    env = vector_env(2, problems=problems, verifier=hostile, render_prompt=lambda problem: "Q")
+    found = record_in(tmp_path / "a", env, problems=3, samples=1)
+    assert (found.score, found.verifier_errors) == (0.5, 1)
+    first, raised, chatted = (rows_of(tmp_path / "a")[index, 0] for index in range(3))
+    assert (first["problem_id"], first["answer"], first["reference"]) == ("id\\ud800", "answer \\udfff", {"1": ["x"]})
+    detail = first["detail"]
+    assert (detail["tuple"], detail["surrogate"], detail["nan"]) == (
+        {'["a", 1]': "key"},
+        "\\ud800",
+        ["NaN", "Infinity"],
+    )
+    assert (detail["set"], detail["bytes"], detail["numpy"]) == ([1, 3], "\\xff", 0.5)
+    assert (raised["outcome"], raised["score"]) == ("verifier_error", None)
+    assert raised["detail"]["error"] == "ValueError: \\ud800"
+    assert chatted["prompt"] == [{"role": "user", "content": "hi \\ud800"}]
+
+
+class Stop(BaseException):
+    """Ends an evaluation anywhere."""
+
+
+@pytest.mark.parametrize("after", range(1, 16))
+def test_an_interrupted_evaluation_goes_on_to_the_same_rows(after: int, tmp_path: Path) -> None:
+    whole = record_in(tmp_path / "whole")
+
+    def stop(count: int) -> None:
+        if count == after:
+            raise Stop
+
+    with pytest.raises(Stop):
+        record_in(tmp_path / "part", stop=stop)
+    assert len(rows_of(tmp_path / "part")) == after
+    assert manifest_of(tmp_path / "part")["summary"] is None
+    path = tmp_path / "part" / SAMPLES
+    path.write_bytes(path.read_bytes()[:-7])  # and killed in the middle of the last line
+    resumed = record_in(tmp_path / "part", resume=True)
+    assert rows_of(tmp_path / "part") == rows_of(tmp_path / "whole")
+    assert resumed.rows == whole.rows
+    assert len(resumed.trajectories) == 16 - after
+    assert manifest_of(tmp_path / "part")["summary"] == manifest_of(tmp_path / "whole")["summary"]
+
+
+def test_samples_whose_verifier_broke_are_made_again(tmp_path: Path) -> None:
+    broken = True
+
+    def sometimes(completion: str, problem: Problem) -> Verdict:
+        if broken and problem.id in ("p1", "p4"):
+            raise ConnectionError("refused")
+        return Verdict(float(len(problem.id)), Outcome.SCORED, completion)
+
+    folder = tmp_path / "a"
+    first = record_in(folder, vector_env(3, verifier=sometimes))
+    assert first.verifier_errors == 6
+    assert rows_of(folder)[1, 2]["detail"]["error"] == "ConnectionError: refused"
+    broken = False
+    second = record_in(folder, vector_env(3, verifier=sometimes), resume=True)
+    assert (second.verifier_errors, len(second.trajectories)) == (0, 6)
+    whole = record_in(tmp_path / "whole", vector_env(3, verifier=sometimes))
+    assert second.rows == whole.rows
+    assert rows_of(folder) == rows_of(tmp_path / "whole")
+    assert len((folder / SAMPLES).read_bytes().splitlines()) == 15 + 6  # what was written stays
+
+
+def test_more_problems_and_samples_add_to_what_is_there(tmp_path: Path) -> None:
+    record_in(tmp_path / "a", problems=3, samples=1)
+    grown = record_in(tmp_path / "a", resume=True)
+    assert len(grown.trajectories) == 12
+    whole = record_in(tmp_path / "b")
+    assert grown.rows == whole.rows
+    with pytest.raises(InvalidArgumentError, match="started with problems=5, and is to go on with 4"):
+        record_in(tmp_path / "a", resume=True, problems=4)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"seed": 2}, "started with seed=1, and is to go on with 2"),
+        ({"policy": policy(seed=1)}, "started with weights='"),
+        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q', and is to go on with 'R'"),
+        ({"settings": {"model": "b"}}, "started with model='a', and is to go on with 'b'"),
+    ],
+)
+def test_another_evaluation_is_not_resumed(how: dict[str, Any], message: str, tmp_path: Path) -> None:
+    record_in(tmp_path / "a", settings={"model": "a"})
+    before = (tmp_path / "a" / SAMPLES).read_bytes(), manifest_of(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match=message):
+        record_in(tmp_path / "a", resume=True, **{"settings": {"model": "a"}, **how})
+    assert ((tmp_path / "a" / SAMPLES).read_bytes(), manifest_of(tmp_path / "a")) == before
+
+
+def test_other_versions_are_warned_of(tmp_path: Path) -> None:
+    record_in(tmp_path / "a", samples=1)
+    path = tmp_path / "a" / MANIFEST
+    manifest = manifest_of(tmp_path / "a")
+    version = manifest["versions"]["torch"]
+    manifest["versions"]["torch"] = "1.0"
+    path.write_text(json.dumps(manifest))
+    with pytest.warns(UserWarning, match=f"started with torch 1.0 and now {version}".replace("+", r"\+")):
+        record_in(tmp_path / "a", resume=True)
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    record_in(folder, samples=1)
+    before = rows_of(folder)
+    with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: go on with it \(--resume, .*--overwrite"):
+        record_in(folder)
+    with pytest.raises(InvalidArgumentError, match="resumed or overwritten: choose one"):
+        EvaluationRecord(folder, resume=True, overwrite=True)
+    EvaluationRecord(folder, overwrite=True).close()  # nothing has begun, nothing is lost
+    assert rows_of(folder) == before
+    record_in(folder, samples=1, seed=2, overwrite=True)
+    assert rows_of(folder).keys() == before.keys()
+    assert rows_of(folder) != before
+    other = tmp_path / "b"
+    other.mkdir()
+    (other / "thesis.tex").touch()
+    for how in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(InvalidArgumentError, match=r"holds thesis\.tex and no evaluation"):
+            EvaluationRecord(other, **how)
+    assert [each.name for each in other.iterdir()] == ["thesis.tex"]
+
+
+def test_what_never_began_leaves_no_folder_and_begins_with_resume_too(tmp_path: Path) -> None:
+    EvaluationRecord(tmp_path / "a" / "b").close()
+    assert not list(tmp_path.iterdir())
+    killed = tmp_path / "killed"  # as a process leaves it that is killed before the manifest is there
+    killed.mkdir()
+    (killed / SAMPLES).touch()
+    (killed / f".{MANIFEST}.partial").write_text("{")
+    assert len(record_in(killed, resume=True).trajectories) == 15
+    with pytest.raises(CheckpointError, match=r"no evaluation to resume at .*typo"):
+        EvaluationRecord(tmp_path / "typo", resume=True)
+
+
+def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    record_in(folder, samples=1)
+    samples, manifest = (folder / SAMPLES).read_bytes(), (folder / MANIFEST).read_bytes()
+    for content, message in {
+        b"{}\n" + samples: "line 1 is damaged .*no sample with problem",
+        samples + b"\x00\x00\n": "line 6 is damaged",
+        samples.replace(b'"tokens": ', b'"tokens": "x'): r"line 1 is damaged",
+    }.items():
+        (folder / SAMPLES).write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            record_in(folder, resume=True, samples=1)
+        assert (folder / SAMPLES).read_bytes() == content
+    (folder / SAMPLES).write_bytes(samples)
+    for content, message in {
+        b"": "holds no JSON",
+        b"[]": "is of format None",
+        manifest.replace(b'"format": 1', b'"format": 2'): "is of format 2, and this version writes 1",
+        b'{"format": 1}': "has no settings",
+    }.items():
+        (folder / MANIFEST).write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            record_in(folder, resume=True, samples=1)
+        assert (folder / MANIFEST).read_bytes() == content
+
+
+def test_an_environment_of_other_makers_is_recorded_too(tmp_path: Path) -> None:
+    """It names neither problems nor prompts; what it draws is the same when it is resumed."""
+
+    def play(folder: str, problems: int, **how: Any) -> Any:
+        with EvaluationRecord(tmp_path / folder, **how) as record:
+            return evaluate(foreign(3, DrawnPrompt), tiny_policy(), problems=problems, samples=2, record=record)
+
+    whole = play("whole", 6)
+    play("part", 2)
+    assert play("part", 6, resume=True).rows == whole.rows
+    assert rows_of(tmp_path / "part") == rows_of(tmp_path / "whole")
+    assert rows_of(tmp_path / "part")[0, 0]["prompt"] is None
+
+
+def test_an_agents_own_evaluation_is_recorded(tmp_path: Path) -> None:
+    with EvaluationRecord(tmp_path / "a") as record:
+        found = Reinforce(policy()).evaluate(vector_env(2), samples=2, record=record)
+    assert manifest_of(tmp_path / "a")["summary"]["score"] == found.score
+    assert len(rows_of(tmp_path / "a")) == 10
+
+
+# The command
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    folder = tmp_path / "model"
+    save_model(folder, tiny_model(VOCAB, max_tokens=256, **SIZE), ByteTokenizer())
+    return str(folder)
+
+
+def command(model: str, folder: Path | None, *more: str) -> list[str]:
+    out = [] if folder is None else ["--out", str(folder)]
+    sizes = ["--problems", "12", "--samples", "3", "--temperature", "1", "--num-envs", "5", *out, *more]
+    return ["eval", "--env", "Addition", "--model", model, *sizes, "--env-args", "max_new_tokens=6"]
+
+
+def run(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> tuple[Any, str, str]:
+    with pytest.raises(SystemExit) as exit_info:
+        main(arguments)
+    output = capsys.readouterr()
+    return exit_info.value.code, output.out, " ".join(output.err.split())
+
+
+def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a"
+    count = 0
+    write = JsonLines.write
+
+    def full(self: JsonLines, value: object) -> None:
+        nonlocal count
+        count += 1
+        if count > 17:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        write(self, value)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonLines, "write", full)
+        code, _, error = run(capsys, command(model, folder))
+    assert code == 1
+    assert "No space left on device" in error
+    assert f"the samples so far are in {folder}; go on with the same command and --out {folder} --resume" in error
+    assert "Traceback" not in error
+    assert len(rows_of(folder)) == 17
+    assert run(capsys, command(model, folder, "--resume"))[0] == 0
+    assert run(capsys, command(model, tmp_path / "whole"))[0] == 0
+    assert rows_of(folder) == rows_of(tmp_path / "whole")
+
+
+def test_every_run_has_a_folder_of_its_own(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        code, output, _ = run(capsys, command(model, None))
+        assert code == 0
+        assert f"written to runs/eval/model-Addition-v0-{number}" in output
+    code, _, error = run(capsys, command(model, None, "--resume"))
+    assert (code, "--resume needs --out" in error) == (1, True)
+    code, _, error = run(capsys, command("nowhere/at-all", tmp_path / "new"))
+    assert code == 1
+    assert not (tmp_path / "new").exists()  # nothing began
+
+
+@pytest.mark.filterwarnings("default")
+def test_equal_samples_are_warned_of(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = run(capsys, [*command(model, tmp_path / "a"), "--temperature", "0"])
+    assert code == 0
+    assert "warning: all 3 samples of a problem are the same at temperature 0" in error
+
+
+SLOW = """
+import time
+from verifiers import Outcome, Verdict
+
+class Slow:
+    def __call__(self, completion, problem):
+        time.sleep(0.05)
+        return Verdict(float(len(completion)), Outcome.SCORED, completion)
+"""
+
+
+def test_a_command_that_is_killed_at_any_moment_goes_on_to_the_same_rows(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_verifier.py").write_text(SLOW, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+
+    def arguments(folder: Path, *more: str) -> list[str]:
+        return [*command(model, folder, *more), "verifier=slow_verifier:Slow"]
+
+    folder = tmp_path / "killed"
+    start = "import sys; from agents.cli import main; main(sys.argv[1:])"
+    moments = random.Random()
+    written: list[int] = []
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        there = count_of(folder)
+        more = ["--resume"] if folder.exists() else []
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, *arguments(folder, *more)],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while process.poll() is None and count_of(folder) < there + 4:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.2))
+        process.send_signal(number)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode != 0, "it was over before it was killed"
+        assert "Traceback" not in error
+        written.append(count_of(folder))
+    assert 4 <= written[0] < written[1] < written[2] < 36
+    assert "--resume" in error  # said after Ctrl-C
+    assert run(capsys, arguments(folder, "--resume"))[0] == 0
+    assert run(capsys, arguments(tmp_path / "whole"))[0] == 0
+    assert rows_of(folder) == rows_of(tmp_path / "whole"), moments
+    assert len((folder / SAMPLES).read_bytes().splitlines()) == 36
+    assert manifest_of(folder)["summary"] == manifest_of(tmp_path / "whole")["summary"]
+
+
+def count_of(folder: Path) -> int:
+    path = folder / SAMPLES
+    return path.read_bytes().count(b"\n") if path.exists() else 0

@@ -1,0 +1,119 @@
+"""Where results go is found out first, and what is there stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.cli import main
+from agents.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
+from verifiers import InvalidArgumentError
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Path:
+    """A path where nothing can be, also not by a superuser: below a file."""
+    (tmp_path / "file").write_text("mine")
+    return tmp_path / "file" / "folder"
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_folder(tmp_path / "a" / "b")
+    check_new_folder(tmp_path / "c")
+    check_new_file(tmp_path / "d" / "report.json", overwrite=False)
+    assert not list(tmp_path.iterdir())
+    check_folder(tmp_path)
+    assert tmp_path.exists()
+
+
+def test_what_cannot_be_written_is_named(blocked: Path) -> None:
+    for check in (check_folder, check_new_folder):
+        with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file/folder: Not a directory"):
+            check(blocked)
+        with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file: it is no folder"):
+            check(blocked.parent)
+    with pytest.raises(InvalidArgumentError, match="can't write to the folder /proc/1: "):
+        check_folder(Path("/proc/1"))
+    with pytest.raises(InvalidArgumentError, match="is a folder: expected the path of a file"):
+        check_new_file(blocked.parent.parent, overwrite=True)
+
+
+def test_what_is_there_stays(blocked: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="is not empty: choose another folder"):
+        check_new_folder(blocked.parent.parent)
+    with pytest.raises(InvalidArgumentError, match=r"is there already: choose another path, or .*--overwrite"):
+        check_new_file(blocked.parent, overwrite=False)
+    check_new_file(blocked.parent, overwrite=True)
+    assert blocked.parent.read_text() == "mine"
+
+
+def test_the_next_free_folder(tmp_path: Path) -> None:
+    assert free_folder(tmp_path / "new", "a") == tmp_path / "new" / "a-1"
+    (tmp_path / "a-1").mkdir()
+    (tmp_path / "a-2").symlink_to("nowhere")
+    assert free_folder(tmp_path, "a").name == "a-3"
+
+
+def test_a_folder_appears_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    def fill(folder: Path, *, fail: bool) -> None:
+        with whole_folder(folder) as partial:
+            (partial / "a").touch()
+            assert not (folder / "a").exists()
+            if fail:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "x", fail=True)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "x").mkdir()
+    fill(tmp_path / "x", fail=False)
+    with pytest.raises(OSError, match="not empty"):
+        fill(tmp_path / "x", fail=False)
+    assert [each.name for each in tmp_path.rglob("*")] == ["x", "a"]
+
+
+COMMANDS = {
+    "eval": ("eval", "--env", "Addition", "--model", "nowhere", "--out"),
+    "sft": ("sft", "--env", "Addition", "--out"),
+    "train": ("train", "grpo", "--env", "Addition", "--run-folder"),
+    "audit-verifier": ("audit-verifier", "numeric", "--dataset", "Addition", "--json"),
+    "demo": ("demo", "--folder"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_find_out_before_they_work(
+    name: str, blocked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: Any, **__: Any) -> Any:
+        raise AssertionError("work was begun")
+
+    for place in (
+        "agents.commands.evaluate.load_policy",
+        "agents.commands.sft.policy_for",
+        "agents.commands.train.policy_for",
+        "verifiers.audit_verifier",
+        "agents.demo.make_warm_start",
+    ):
+        monkeypatch.setattr(place, work, raising=False)
+    with pytest.raises(SystemExit) as exit_info:
+        main([*COMMANDS[name], str(blocked)])
+    assert exit_info.value.code == 1
+    assert "can't write to the folder" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_audits_file_is_replaced_only_when_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("mine")
+    arguments = ("audit-verifier", "numeric", "--dataset", "Addition", "--limit", "2", "--json", str(path))
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert "is there already" in " ".join(capsys.readouterr().err.split())
+    assert path.read_text() == "mine"
+    with pytest.raises(SystemExit):
+        main([*arguments, "--overwrite"])
+    assert path.read_text().startswith("{\n")
