@@ -12,7 +12,7 @@ import pytest
 import rlvr_envs
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # How long an example takes depends on the machine's load; the environments of tests/vllm and tests/trl have no hypothesis.
 with contextlib.suppress(ImportError):

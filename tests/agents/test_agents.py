@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +62,7 @@ from tests.agents.agent_cases import (
     sort_env,
     timeless,
 )
+from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import scored, tiny_policy
 from verifiers import CheckpointError, InvalidArgumentError, Outcome, UnknownNameError, Verdict
 
@@ -72,20 +72,9 @@ ONE_STEP = ("reinforce", "rloo", "remax", "actor-critic", "a2c", "trpo", "npg", 
 EVERY_AGENT = pytest.mark.parametrize("name", AGENTS)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sums split over threads round differently; one thread also suits models this small."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def assert_close(found: Tensor, expected: Tensor) -> None:
-    """Equal but for float32 rounding, relative to the largest entry."""
-    scale = float(expected.abs().max())
-    assert scale > 1e-4, "nothing was learned, so nothing was compared"
-    assert float((found - expected).abs().max()) < 3e-6 * max(scale, 1.0)
+    assert float(expected.abs().max()) > 1e-4, "nothing was learned, so nothing was compared"
+    assert_equal(found, expected)
 
 
 # Broken verifiers
@@ -124,6 +113,7 @@ def test_a_batch_in_which_every_verifier_broke_changes_nothing(case: str) -> Non
 # What a gradient must not depend on
 
 
+@FLOAT64
 @EVERY_CASE
 def test_the_gradient_does_not_depend_on_order_micro_batches_or_padding(case: str) -> None:
     agent = make_agent(case)
@@ -149,6 +139,7 @@ def widened(batch: Batch, columns: int) -> Batch:
     )
 
 
+@FLOAT64
 @EVERY_CASE
 def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(case: str) -> None:
     """The last token is 0, as padding is: lengths decide what is padding, so a stop token that is 0 is learned from."""
@@ -203,15 +194,17 @@ def test_a_stop_token_that_is_also_padding_is_learned_from_and_padding_is_not() 
     assert agent.update(trajectories)["tokens"] == int(batch.loss_mask.sum())
 
 
+@FLOAT64
 @EVERY_CASE
 def test_on_its_own_samples_every_ratio_is_1(case: str) -> None:
     agent = make_agent(case)
     metrics = agent.update(some_batch(agent.policy))
     for name in ("ratio/min", "ratio/mean", "ratio/max"):
-        assert metrics[name] == pytest.approx(1, abs=1e-5)
-    assert metrics["sampling/sampling_logp_difference/max"] < 1e-5
+        assert_equal_stored(metrics[name], 1)
+    assert_equal_stored(metrics["sampling/sampling_logp_difference/max"], 0)
 
 
+@FLOAT64
 @pytest.mark.parametrize("case", ["reinforce", "rloo", "grpo", "dr-grpo", "dapo", "gspo", "cispo", "maxrl", "remax"])
 def test_leaving_out_completions_of_advantage_0_changes_no_gradient(case: str) -> None:
     found = []
@@ -223,7 +216,9 @@ def test_leaving_out_completions_of_advantage_0_changes_no_gradient(case: str) -
     assert_close(found[0][0], found[1][0])
     # Adam's first step is the gradient's sign: compare where it is more than rounding.
     clear = found[1][0].abs() > 1e-4
-    assert torch.allclose(found[0][1][clear], found[1][1][clear], atol=1e-5)
+    assert clear.sum() > 100
+    # A gradient of 1e-4 that is off by the rounding of numbers of up to 100 moves a step by that share of the rate.
+    assert_equal(found[0][1][clear], found[1][1][clear], size=1e-2 * 100 / 1e-4)
 
 
 def with_a_flat_group(rows: list[Trajectory], *, baseline: bool) -> list[Trajectory]:
@@ -328,6 +323,7 @@ def gpt2() -> CausalLMPolicy:
 # The whole loop
 
 
+@FLOAT64
 @EVERY_AGENT
 def test_legal_actions_are_the_same_distribution_in_sampling_and_in_learning(name: str) -> None:
     """Moves on a grid are 4 tokens of 13: without the masks, the ratios would be far from 1."""
@@ -337,8 +333,8 @@ def test_legal_actions_are_the_same_distribution_in_sampling_and_in_learning(nam
     agent = make_agent(name, playing_policy(env))
     found: list[dict[str, Any]] = []
     agent.learn(env, steps=1, callbacks=[lambda _, metrics: found.append(dict(metrics))])
-    assert found[0]["sampling/sampling_logp_difference/max"] < 1e-5
-    assert found[0]["ratio/max"] == pytest.approx(1, abs=1e-5)
+    assert_equal_stored(found[0]["sampling/sampling_logp_difference/max"], 0)
+    assert_equal_stored(found[0]["ratio/max"], 1)
     assert 0 < found[0]["entropy"] < math.log(4)
 
 
@@ -551,13 +547,14 @@ class Penalised(BestOfGroup):
         return logprobs
 
 
+@FLOAT64
 def test_an_agent_whose_loss_needs_no_advantage_learns_from_every_row() -> None:
     rows = some_batch(tiny_policy())
     found = []
     for skip in (True, False):
         config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9, skip_zero_advantages=skip))
         found.append(Penalised(tiny_policy(), config).update(rows)["grad_norm"])
-    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    assert_equal(found[0], found[1])
     vanishing = type("Vanishing", (Penalised,), {"vanishes_without_advantage": True})
     config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9))
     assert vanishing(tiny_policy(), config).update(rows)["grad_norm"] < 0.9 * found[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,12 @@ from agents.critic import make_critic
 from agents.metrics import explained_variance
 from agents.passes import state_values
 from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch
+from tests.agents.rounding import FLOAT64, tolerance
 from tests.agents.test_trust_region import gpt2
 from tests.agents.trajectories import random_trajectory, tiny_policy, trajectory
 from verifiers import InvalidArgumentError
 
 KINDS = ["head", "separate"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small are slower on several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def opinionated(policy: CausalLMPolicy, kind: Any) -> Critic:
@@ -54,6 +45,7 @@ def values_of_prefixes(policy: CausalLMPolicy, critic: Critic, tokens: np.ndarra
     return found
 
 
+@FLOAT64
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", ["qwen2", "gpt2"])
 @pytest.mark.parametrize("size", [1, 2, 64])
@@ -72,8 +64,8 @@ def test_a_value_belongs_to_the_prefix_before_its_token_and_the_last_to_the_whol
         prefixes = values_of_prefixes(policy, critic, one.tokens)
         for t in range(values.shape[1]):
             expected = prefixes[t - 1] if t < len(one.tokens) and one.policy_mask[t] else 0.0
-            assert float(values[row, t]) == pytest.approx(expected, abs=2e-5)
-        assert float(last[row]) == pytest.approx(prefixes[-1], abs=2e-5)
+            assert float(values[row, t]) == pytest.approx(expected, abs=tolerance(100))
+        assert float(last[row]) == pytest.approx(prefixes[-1], abs=tolerance(100))
 
 
 def test_values_begin_at_0() -> None:
@@ -138,6 +130,7 @@ def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
     torch.testing.assert_close(advantages[:, 1:], (batch.value_targets - batch.values)[:, 1:])
 
 
+@FLOAT64
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
@@ -158,8 +151,8 @@ def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
         new = old + 0.2
         kept = new if clip is None else min(max(new, old - clip), old + clip)
         errors.append(0.5 * max((new - goal) ** 2, (kept - goal) ** 2))
-    assert metrics["loss/value"] == pytest.approx(np.mean(errors), rel=1e-4)
-    assert metrics["loss"] == pytest.approx(metrics["loss/policy"] + 0.7 * metrics["loss/value"], rel=1e-5, abs=1e-7)
+    assert metrics["loss/value"] == pytest.approx(np.mean(errors), rel=tolerance(10))
+    assert metrics["loss"] == pytest.approx(metrics["loss/policy"] + 0.7 * metrics["loss/value"], abs=tolerance(10))
 
 
 @pytest.mark.parametrize(("kind", "rate"), [("head", 0.05), ("separate", 0.01)])
@@ -213,6 +206,7 @@ def test_explained_variance_by_hand() -> None:
 # What its gradient reaches
 
 
+@FLOAT64
 def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> None:
     def policy_part(critic: CriticConfig) -> Tensor:
         agent = make_agent("ppo", critic=critic)
@@ -224,7 +218,7 @@ def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> 
         small, large = (policy_part(CriticConfig(kind, value_coefficient=c)) for c in (1e-9, 1.0))
         return float((small - large).abs().max())
 
-    assert difference("separate") < 1e-6
+    assert difference("separate") < tolerance(100)
     assert difference("head") > 1e-2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from agents import (
     rollout,
 )
 from agents import policy as policy_module
+from agents.fisher import flat_gradient
 from agents.learner import Learner
 from agents.losses import Aggregation
 from agents.memory import cache_bytes_per_token
@@ -48,6 +48,7 @@ from agents.model_parts import costs_of, logit_transform
 from agents.passes import state_values
 from agents.sampling import sample
 from rlvr_envs import TokenVectorEnv
+from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.envs.helpers import vector_env
@@ -79,15 +80,6 @@ MODELS: dict[str, Any] = {
     "divided": lambda vocab: GraniteForCausalLM(GraniteConfig(vocab_size=vocab, **SIZES, logits_scaling=3.0)),
 }
 PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in range(4)]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sums split over threads round differently."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)
@@ -138,10 +130,11 @@ def agent_on(name: str, kind: str, fast: bool) -> Any:
     return agent
 
 
+@FLOAT64
 @pytest.mark.parametrize("kind", ["grpo", "a2c"])
 @pytest.mark.parametrize("name", ["qwen2", "llama", "gpt2", "windows", "capped"])
 def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are identical; losses and gradients equal up to the rounding of float32."""
+    """Tokens are identical; losses and gradients equal up to rounding."""
     monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 10 * BYTES)
     found = []
     for fast in (False, True):
@@ -152,18 +145,17 @@ def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkey
         assert cached is fast
         metrics = agent.update(trajectories)
         assert metrics["shared_prefix"] == float(fast and name in ("qwen2", "llama", "gpt2"))
-        found.append((trajectories, metrics, [each.grad for each in agent.policy.parameters()]))
+        found.append((trajectories, metrics, flat_gradient(agent.policy)))
     (slow, expected, gradient), (quick, metrics, other) = found
     for one, same in zip(slow, quick, strict=True):
         assert one.tokens.tolist() == same.tokens.tolist()
-        np.testing.assert_allclose(one.logprobs, same.logprobs, rtol=0, atol=2e-5)
+        assert_equal_stored(same.logprobs, one.logprobs)
     for key in ("loss", "entropy", "grad_norm"):
-        assert metrics[key] == pytest.approx(expected[key], rel=1e-4, abs=1e-5)
-    largest = max(float(each.abs().max()) for each in gradient)
-    for one, same in zip(gradient, other, strict=True):
-        assert float((one - same).abs().max()) < 1e-5 * largest
+        assert_equal_stored(metrics[key], expected[key])
+    assert_equal_stored(other, gradient)
 
 
+@FLOAT64
 def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary that is large enough for blocks."""
     observation = {"tokens": np.arange(24, dtype=np.int32).reshape(4, 6), "length": np.array([6, 4, 5, 3])}
@@ -177,7 +169,7 @@ def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: p
     quick, slow = (CausalLMPolicy(model("qwen2", 3000), fast=fast).act(observation) for fast in (True, False))
     assert used == [True, False]
     assert quick.tokens.tolist() == slow.tokens.tolist()
-    np.testing.assert_allclose(quick.logprobs, slow.logprobs, rtol=0, atol=1e-5)
+    assert_equal_stored(quick.logprobs, slow.logprobs)
 
 
 def test_the_flag_goes_to_greedy_policies_and_references() -> None:
@@ -261,6 +253,7 @@ def test_costs_are_those_of_the_layers_as_they_are() -> None:
 # A critic on the policy's states
 
 
+@FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "gpt2", "multiplied"])
 def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None:
     batch = make_batch(groups())
@@ -275,14 +268,15 @@ def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None
     assert expected.states is not None
     own = mask[:, first:]
     before, after = found.states[:, :-1][own], expected.states[:, :-1][own]
-    torch.testing.assert_close(before, after, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found.logprobs[own], expected.logprobs[own], rtol=0, atol=1e-5)
+    assert_equal(before, after)
+    assert_equal(found.logprobs[own], expected.logprobs[own])
     rows = torch.arange(len(batch))
     ends = batch.lengths - first
-    torch.testing.assert_close(found.states[rows, ends], expected.states[rows, ends], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(shared.read_states(batch), found.states, rtol=1e-5, atol=1e-6)
+    assert_equal(found.states[rows, ends], expected.states[rows, ends])
+    assert_equal(shared.read_states(batch), found.states)
 
 
+@FLOAT64
 def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The head's input is caught where a trial says that the body's states are not all there is to logits."""
     batch = make_batch(groups())
@@ -291,10 +285,11 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
     policy = CausalLMPolicy(model("qwen2", VOCAB))
     outputs = policy.read(batch, with_states=True)
     assert outputs.shared
-    torch.testing.assert_close(outputs.states, known, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(policy.read_states(batch), known, rtol=1e-5, atol=1e-6)
+    assert_equal(outputs.states, known)
+    assert_equal(policy.read_states(batch), known)
 
 
+@FLOAT64
 def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
     batch = make_batch(groups())
     found = []
@@ -309,12 +304,13 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
         found.append((values, last, gradient))
         assert metrics["shared_prefix"] == shared
     for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * float(one.abs().max()))
+        assert_equal(other, one)
 
 
 # Logits
 
 
+@FLOAT64
 @pytest.mark.parametrize("name", ["capped", "multiplied", "divided"])
 def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = make_batch(groups())
@@ -330,7 +326,7 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
     assert max(sizes) == 5 * VOCAB
     mask = batch.loss_mask[:, batch.first :]
     for one, other in ((expected.logprobs, found.logprobs), (expected.entropy, found.entropy)):
-        torch.testing.assert_close(one[mask], other[mask], rtol=1e-4, atol=2e-5)
+        assert_equal(other[mask], one[mask])
 
 
 def test_a_transform_by_hand() -> None:
@@ -344,6 +340,7 @@ def test_a_transform_by_hand() -> None:
 # Memory
 
 
+@FLOAT64
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
     temperature: float, monkeypatch: pytest.MonkeyPatch
@@ -383,6 +380,7 @@ def most_cached(policy: CausalLMPolicy) -> list[int]:
     return seen
 
 
+@FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "windows"])
 @pytest.mark.parametrize("verification", ["sync", "deferred"])
 def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, verification: str) -> None:
@@ -394,9 +392,10 @@ def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, ver
     for one, other in zip(expected, found, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert one.rewards.tolist() == other.rewards.tolist()
-        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
+        assert_equal_stored(other.logprobs, one.logprobs)
 
 
+@FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "windows"])
 def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
     name: str, caplog: pytest.LogCaptureFixture

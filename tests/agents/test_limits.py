@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,12 @@ from agents import CausalLMPolicy, CriticConfig, make_batch
 from agents.advantages import group_centered
 from agents.fisher import flat_gradient
 from tests.agents.agent_cases import GROUP, MAX_TOKENS, gradient, make_agent, prepared, some_batch
+from tests.agents.rounding import assert_equal, assert_equal_stored
 from tests.agents.trajectories import tiny_policy, trajectory
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 SUM = "sequence-mean-token-sum"
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small are slower on several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def policy_gradient_of(case: str, *, shift: float = 0.0, **settings: Any) -> Tensor:
@@ -42,7 +35,7 @@ def policy_gradient_of(case: str, *, shift: float = 0.0, **settings: Any) -> Ten
 
 def assert_same(found: Tensor, expected: Tensor) -> None:
     assert float(expected.abs().max()) > 1e-3
-    assert float((found - expected).abs().max()) < 5e-6 * max(1.0, float(expected.abs().max()))
+    assert_equal_stored(found, expected)
 
 
 SEPARATE = {"critic": CriticConfig("separate")}
@@ -124,7 +117,7 @@ def test_reinforce_plus_plus_with_a_baseline_is_unscaled_grpo_whitened_over_toke
     mean = (centred * tokens).sum() / tokens.sum()
     variance = ((centred - mean) ** 2 * tokens).sum() / (tokens.sum() - 1)
     expected = torch.where(batch.loss_mask, ((centred - mean) / (variance + 1e-8).sqrt())[:, None], 0.0)
-    torch.testing.assert_close(agent.advantages(batch), expected, rtol=1e-12, atol=1e-12)
+    assert_equal(agent.advantages(batch), expected)
 
 
 def test_opo_with_completions_of_one_length_is_unscaled_grpo() -> None:
@@ -134,7 +127,7 @@ def test_opo_with_completions_of_one_length_is_unscaled_grpo() -> None:
     found, expected = (
         make_agent(case, **more).advantages(batch) for case, more in (("opo", {}), ("grpo", {"scale": "none"}))
     )
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    assert_equal(found, expected)
     assert float(expected.abs().max()) > 0.1
 
 
@@ -145,7 +138,7 @@ def test_gdpo_with_one_reward_is_grpo_normalised_over_the_batch() -> None:
     one = dataclasses.replace(batch, components=batch.scores[:, None], component_weights=torch.ones(1).double())
     scaled = make_agent("grpo").advantages(batch)[:, 0]
     expected = (scaled - scaled.mean()) / (scaled.std() + 1e-4)
-    torch.testing.assert_close(agent.advantages(one)[:, 0], expected, rtol=1e-12, atol=1e-12)
+    assert_equal(agent.advantages(one)[:, 0], expected)
 
 
 def test_maxrl_is_unscaled_grpo_divided_by_the_groups_mean() -> None:
@@ -153,7 +146,7 @@ def test_maxrl_is_unscaled_grpo_divided_by_the_groups_mean() -> None:
     batch = make_batch(some_batch(agent.policy))
     centred = make_agent("grpo", scale="none").advantages(batch)[:, 0]
     means = [float(batch.scores[batch.groups == group].mean()) for group in batch.groups]
-    torch.testing.assert_close(agent.advantages(batch)[:, 0], centred / torch.tensor(means), rtol=1e-6, atol=1e-9)
+    assert_equal(agent.advantages(batch)[:, 0], centred / torch.tensor(means, dtype=torch.float64))
 
 
 # Unbiased, by enumeration: one token, every one of them in the batch as often as it is drawn
@@ -189,7 +182,7 @@ def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() 
     assert scale > 0.05
     for correction in ("token-truncate", "sequence-truncate", "token-mask", "geometric-mask"):
         corrected = found(importance_correction=correction, importance_cap=1e6)
-        assert float((corrected - exact).abs().max()) < 1e-5 * scale
+        assert_equal_stored(corrected, exact)
     assert float((found() - exact).abs().max()) > 0.1 * scale
     # A bound on the weights trades that for variance: somewhere in between.
     bounded = found(importance_correction="token-truncate", importance_cap=1.5)
@@ -203,4 +196,4 @@ def test_ppo_from_stale_samples_has_the_on_policy_gradient_within_its_clip_range
     )
     rows, exact = drawn_from_counts(agent.policy)
     gradient(agent, make_batch(rows))
-    assert float((flat_gradient(agent.policy) - exact).abs().max()) < 1e-5 * float(exact.abs().max())
+    assert_equal_stored(flat_gradient(agent.policy), exact)

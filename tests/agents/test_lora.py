@@ -26,6 +26,7 @@ from agents import (
 from agents.lora import merged
 from agents.passes import token_logprobs
 from rlvr_envs import CharTokenizer
+from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import foreign
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, random_trajectory, tiny_policy
 from verifiers import CheckpointError, InvalidArgumentError
@@ -126,6 +127,7 @@ def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(
     assert other.steps == 0
 
 
+@FLOAT64
 def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
     policy = trained(adapted()).policy
     before = {name: weight.detach().clone() for name, weight in policy.model.named_parameters()}
@@ -134,11 +136,12 @@ def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
     assert not any("lora_" in name for name, _ in copied.named_parameters())
     tokens = torch.arange(8)[None]
     with torch.no_grad():
-        torch.testing.assert_close(copied(tokens).logits, merged(policy.model)(tokens).logits, rtol=0, atol=0)
-        torch.testing.assert_close(copied(tokens).logits, policy.model(tokens).logits, rtol=0, atol=1e-5)
+        assert_equal(copied(tokens).logits, merged(policy.model)(tokens).logits)
+        assert_equal(copied(tokens).logits, policy.model(tokens).logits)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.model.named_parameters())
 
 
+@FLOAT64
 def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
     agent = trained(adapted())
     agent.tokenizer = CharTokenizer("abcdefghijklmn")
@@ -146,7 +149,7 @@ def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
     alone, _ = load_policy(tmp_path / "saved")
     batch = make_batch(some_batch(agent.policy))
     found = token_logprobs(CausalLMPolicy(alone.model), batch, 64)
-    torch.testing.assert_close(found, token_logprobs(agent.policy, batch, 64), rtol=0, atol=1e-5)
+    assert_equal(found, token_logprobs(agent.policy, batch, 64))
 
 
 def test_bad_settings_are_named() -> None:
@@ -156,6 +159,7 @@ def test_bad_settings_are_named() -> None:
         add_lora(adapted().model)
 
 
+@FLOAT64
 def test_prompts_of_different_lengths_are_sampled_right_where_positions_are_learned() -> None:
     """GPT-2 has to be told where the tokens of a padded prompt stand, behind an adapter too."""
     config = GPT2Config(
@@ -170,4 +174,4 @@ def test_prompts_of_different_lengths_are_sampled_right_where_positions_are_lear
     batch = make_batch(played)
     found = token_logprobs(policy, batch, 64)
     assert len({int(one.policy_mask.sum()) for one in played}) > 1
-    torch.testing.assert_close(found, batch.logprobs, rtol=0, atol=1e-4)
+    assert_equal_stored(found, batch.logprobs)

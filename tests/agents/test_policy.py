@@ -29,6 +29,7 @@ from agents.batch import make_batch
 from agents.kv_cache import CacheKind
 from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation
+from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
 
@@ -113,6 +114,7 @@ def qwen2() -> Any:
     return tiny_model(VOCAB, **SMALL)
 
 
+@FLOAT64
 @pytest.mark.parametrize("make", [qwen2, gpt2, llama, qwen3, mistral, hybrid, parallel, without_cache])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
@@ -122,9 +124,10 @@ def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: 
         expected = fresh_logprobs(acting.model, trajectory.tokens, temperature)
         mask = trajectory.policy_mask[1:]
         assert mask.sum() >= 1
-        np.testing.assert_allclose(trajectory.logprobs[1:][mask], expected[mask], atol=1e-5, rtol=0)
+        assert_equal_stored(trajectory.logprobs[1:][mask], expected[mask])
 
 
+@FLOAT64
 def test_a_state_beside_keys_and_values_is_not_lost() -> None:
     """Rows of one prompt, of which a cache would repeat the keys and values alone."""
     episodes = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(8)]
@@ -136,9 +139,10 @@ def test_a_state_beside_keys_and_values_is_not_lost() -> None:
         found.append(play(acting, 8, episodes))
     for quick, slow in zip(*found, strict=True):
         assert quick.tokens.tolist() == slow.tokens.tolist()
-        np.testing.assert_allclose(quick.logprobs, slow.logprobs, rtol=0, atol=1e-5)
+        assert_equal_stored(quick.logprobs, slow.logprobs)
 
 
+@FLOAT64
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_the_learners_padded_forward_gives_the_stored_logprobs(temperature: float) -> None:
     acting = policy(temperature)
@@ -146,12 +150,12 @@ def test_the_learners_padded_forward_gives_the_stored_logprobs(temperature: floa
     outputs = acting.forward(batch.tokens, batch.first)
     logprobs, entropy = outputs.logprobs, outputs.entropy
     mask = batch.loss_mask[:, batch.first :]
-    difference = (logprobs - batch.logprobs[:, batch.first :])[mask]
-    assert difference.abs().max() < 1e-5
+    assert_equal_stored(logprobs[mask], batch.logprobs[:, batch.first :][mask])
     assert (entropy[mask] > 0).all()
-    assert (entropy[mask] < np.log(VOCAB) + 1e-5).all()
+    assert (entropy[mask] < np.log(VOCAB) + tolerance(np.log(VOCAB))).all()
 
 
+@FLOAT64
 def test_sampling_does_not_depend_on_the_batch_the_order_or_refills() -> None:
     alone = [play(policy(), 1, [episode])[0] for episode in EPISODES]
     together = play(policy(), 12, EPISODES)
@@ -160,7 +164,7 @@ def test_sampling_does_not_depend_on_the_batch_the_order_or_refills() -> None:
     for group in (together, refilled, backwards):
         for one, other in zip(alone, group, strict=True):
             assert one.tokens.tolist() == other.tokens.tolist()
-            np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+            assert_equal_stored(other.logprobs, one.logprobs)
 
 
 def test_equal_seeds_give_equal_episodes_and_others_differ() -> None:
@@ -170,6 +174,7 @@ def test_equal_seeds_give_equal_episodes_and_others_differ() -> None:
     assert first.tokens.tolist() != third.tokens.tolist()
 
 
+@FLOAT64
 def test_a_plain_act_loop_is_right_without_begin() -> None:
     acting, checking = policy(seed=1), policy(seed=1)
     env = vector_env(3)
@@ -178,7 +183,7 @@ def test_a_plain_act_loop_is_right_without_begin() -> None:
         action = acting.act(observation)
         expected = [fresh_next(checking.model, observation, row) for row in range(3)]
         chosen = [expected[row][action.tokens[row, 0]] for row in range(3)]
-        np.testing.assert_allclose(action.logprobs[:, 0], chosen, atol=1e-5)
+        assert_equal_stored(action.logprobs[:, 0], chosen)
         again = acting.act(observation)
         assert again.tokens.tolist() == action.tokens.tolist()
         observation, *_ = env.step(action.tokens[:, 0])
@@ -190,6 +195,7 @@ def fresh_next(model: Any, observation: Any, row: int) -> np.ndarray:
         return model(input_ids=ids).logits[0, -1].float().log_softmax(-1).numpy()
 
 
+@FLOAT64
 def test_restored_and_forked_rows_are_read_anew() -> None:
     acting = policy()
     env = vector_env(3, max_new_tokens=8)
@@ -203,9 +209,10 @@ def test_restored_and_forked_rows_are_read_anew() -> None:
     action = acting.act(observation)
     for row in range(3):
         expected = fresh_next(acting.model, observation, row)[action.tokens[row, 0]]
-        assert abs(action.logprobs[row, 0] - expected) < 1e-5
+        assert_equal_stored(action.logprobs[row, 0], expected)
 
 
+@FLOAT64
 def test_new_weights_are_used_at_once() -> None:
     acting = policy()
     observation, _ = vector_env(2).reset(seed=0)
@@ -215,7 +222,7 @@ def test_new_weights_are_used_at_once() -> None:
     acting.weights_changed()
     action = acting.act(observation)
     expected = [fresh_next(acting.model, observation, row)[action.tokens[row, 0]] for row in range(2)]
-    np.testing.assert_allclose(action.logprobs[:, 0], expected, atol=1e-5)
+    assert_equal_stored(action.logprobs[:, 0], expected)
     assert acting.version == 1
 
 
@@ -245,6 +252,7 @@ def three_letters(tokens: np.ndarray, prompt_length: int) -> np.ndarray:
     return mask
 
 
+@FLOAT64
 def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
     acting = policy()
     trajectories = play(acting, 4, EPISODES, legal_actions=three_letters)
@@ -256,8 +264,8 @@ def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
     outputs = acting.forward(batch.tokens, batch.first, legal)
     logprobs, entropy = outputs.logprobs, outputs.entropy
     mask = batch.loss_mask[:, batch.first :]
-    assert (logprobs - batch.logprobs[:, batch.first :])[mask].abs().max() < 1e-5
-    assert (entropy[mask] <= np.log(3) + 1e-5).all()
+    assert_equal_stored(logprobs[mask], batch.logprobs[:, batch.first :][mask])
+    assert (entropy[mask] <= np.log(3) + tolerance(np.log(3))).all()
 
 
 def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +306,7 @@ def test_leaving_rows_out_only_saves_work() -> None:
     assert again.logprobs.tolist() == first.logprobs.tolist()
 
 
+@FLOAT64
 def test_observations_of_fewer_rows_may_come_in_between() -> None:
     acting = policy()
     many, few = vector_env(4).reset(seed=0)[0], vector_env(2).reset(seed=1)[0]
@@ -305,7 +314,7 @@ def test_observations_of_fewer_rows_may_come_in_between() -> None:
     acting.act(few)
     action = acting.act(many)
     for row in range(4):
-        assert abs(action.logprobs[row, 0] - fresh_next(acting.model, many, row)[action.tokens[row, 0]]) < 1e-5
+        assert_equal_stored(action.logprobs[row, 0], fresh_next(acting.model, many, row)[action.tokens[row, 0]])
 
 
 def test_an_announcement_holds_for_one_episode() -> None:
@@ -406,6 +415,7 @@ def changed_and_told(acting: CausalLMPolicy) -> None:
 EPISODE_SEEDS = (np.arange(2), np.array([7, 8], dtype=np.uint64))
 
 
+@FLOAT64
 @pytest.mark.parametrize("change", [learned, changed_in_place, loaded, changed_and_told])
 def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> None:
     """Of what they have read before, neither keys and values nor choices are used again."""
@@ -425,10 +435,11 @@ def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> N
             slow.begin(*EPISODE_SEEDS)
             expected = slow.act(seen)
             assert found.tokens.tolist() == expected.tokens.tolist()
-            np.testing.assert_allclose(found.logprobs, expected.logprobs, rtol=0, atol=1e-5)
+            assert_equal_stored(found.logprobs, expected.logprobs)
     assert hot.version == version
 
 
+@FLOAT64
 def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts and micro-batches that are too large for one pass are read in several."""
     from agents import passes
@@ -442,7 +453,7 @@ def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     split = play(policy(), 12, episodes)
     for one, other in zip(split, whole, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
-        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
+        assert_equal_stored(one.logprobs, other.logprobs)
     batch = make_batch(whole)
     parts = list(passes.micro_batches(batch, 64))
     assert [row for part in parts for row in part.tolist()] == expected[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,18 +33,12 @@ from agents.fisher import (
     set_flat_parameters,
 )
 from tests.agents.agent_cases import all_weights, gradient, make_agent, on_policy, prepared, some_batch
+from tests.agents.rounding import assert_equal, assert_equal_stored
 from tests.agents.trajectories import trajectory
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 VOCAB = 8
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small are slower on several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def qwen2() -> Any:
@@ -153,25 +146,25 @@ def test_the_product_is_that_of_the_mean_outer_product_of_scores(kind: str, limi
     assert float(expected.abs().max()) > 1e-3
     for size in (64, 1):
         found = fisher_vector_product(policy, batch, vector, size)
-        assert float((found - expected).abs().max()) < 2e-5 * float(expected.abs().max())
+        assert_equal(found, expected)
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_product_is_that_of_the_hessian_of_the_divergence(kind: str) -> None:
-    """Central differences of the gradient of KL(old || now) at old; the models' norms are float32 even in float64."""
+    """Central differences of the gradient of KL(old || now) at old, whose error is of the order of the step squared, 1e-8."""
     policy = some_policy(kind)
     batch = some_rows(policy)
     vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(2))
     reference = Reference(policy, batch)
     old = [logprobs.detach() for _, _, logprobs in reference.distributions()]
-    step = 1e-2 / float(vector.norm())
+    step = 1e-4 / float(vector.norm())
     slopes = []
     for way in (step, -2 * step):
         reference.move(way * vector.double())
         slopes.append(reference.flat(reference.divergence(old)))
     expected = (slopes[0] - slopes[1]) / (2 * step)
     found = fisher_vector_product(policy, batch, vector, 64)
-    assert float((found - expected).abs().max()) < 5e-4 * float(expected.abs().max())
+    assert float((found - expected).abs().max()) < 1e-6 * float(expected.abs().max())
 
 
 def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +183,8 @@ def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypa
     for rows in (1, 2):
         made.clear()
         monkeypatch.setattr("agents.fisher.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
-        torch.testing.assert_close(fisher_vector_product(policy, batch, vector, 64), expected[0], rtol=1e-4, atol=1e-6)
-        assert mean_kl(policy, batch, vector, 64) == pytest.approx(expected[1], rel=1e-5)
+        assert_equal(fisher_vector_product(policy, batch, vector, 64), expected[0])
+        assert_equal(mean_kl(policy, batch, vector, 64), expected[1])
         assert max(count for count, _ in made) == rows
 
 
@@ -214,7 +207,7 @@ def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
     expected = float(Reference(policy, batch).divergence(before).detach())
     assert expected > 0.01
     for size in (1, 64):
-        assert mean_kl(policy, batch, old, size) == pytest.approx(expected, rel=1e-5)
+        assert_equal(mean_kl(policy, batch, old, size), expected)
     assert torch.equal(flat_parameters(policy), moved)
     assert mean_kl(policy, batch, moved, 64) == 0
 
@@ -222,7 +215,7 @@ def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
 def test_flat_vectors_go_back_to_where_they_came_from() -> None:
     policy = some_policy()
     vector = flat_parameters(policy)
-    set_flat_parameters(policy, torch.arange(len(vector), dtype=torch.float32))
+    set_flat_parameters(policy, torch.arange(len(vector), dtype=vector.dtype))
     assert flat_parameters(policy).tolist() == list(range(len(vector)))
     policy.parameters()[1].grad = torch.ones_like(policy.parameters()[1])
     found = flat_gradient(policy)
@@ -300,7 +293,8 @@ def test_npg_steps_along_the_inverse_fisher_times_the_gradient() -> None:
     agent = natural(policy=policy, cg_iterations=60, damping=0.1, max_kl=0.01)
     agent.optimize(batch, advantages)
     moved = (flat_parameters(policy) - before).double()
-    assert float((moved - expected).norm() / expected.norm()) < 2e-3
+    # Conjugate gradients stop at a residual of 1e-5 of the target, if not at rounding.
+    assert float((moved - expected).norm() / expected.norm()) < 1e-4
 
 
 @pytest.mark.parametrize("max_kl", [1e-3, 1e-4])
@@ -311,7 +305,7 @@ def test_a_small_natural_step_has_the_divergence_that_was_asked_for(max_kl: floa
     batch = some_rows(policy)
     ready, advantages = prepared(agent, batch)
     metrics = agent.optimize(ready, advantages)
-    assert metrics["kl_step"] == pytest.approx(mean_kl(policy, batch, old, 64), rel=1e-6)
+    assert_equal(metrics["kl_step"], mean_kl(policy, batch, old, 64))
     assert metrics["kl_step"] == pytest.approx(max_kl, rel=0.25)
 
 
@@ -326,11 +320,11 @@ def test_trpo_improves_the_surrogate_within_its_bound(max_kl: float) -> None:
     metrics = agent.optimize(ready, advantages)
     assert metrics["skipped"] == 0
     assert 0 < mean_kl(policy, batch, old, 64) <= max_kl
-    assert metrics["kl_step"] == pytest.approx(mean_kl(policy, batch, old, 64), rel=1e-6)
+    assert_equal(metrics["kl_step"], mean_kl(policy, batch, old, 64))
     after = surrogate(policy, ready, advantages)
     assert after < before
-    assert metrics["improvement"] == pytest.approx(before - after, rel=1e-3)
-    assert metrics["loss"] == pytest.approx(before, rel=1e-5, abs=1e-6)
+    assert_equal_stored(metrics["improvement"], before - after)
+    assert_equal_stored(metrics["loss"], before)
 
 
 def surrogate(policy: CausalLMPolicy, batch: Batch, advantages: Tensor) -> float:
@@ -385,7 +379,7 @@ def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages()
     )
     expected = flat_gradient(a2c.policy)
     assert float(expected.abs().max()) > 1e-3
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    assert_equal_stored(found, expected)
 
 
 def test_trpo_reports_what_every_agent_does() -> None:
