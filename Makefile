@@ -15,7 +15,9 @@ PARALLEL := -n 2 --dist worksteal
 demo: setup
 	$(BIN)/rlvr demo
 
-test: lint types tests
+# Types beside the tests: mypy takes one core.
+test: setup
+	$(MAKE) --jobs 2 lint types tests
 
 setup: .venv/.installed
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import rlvr_envs
 from agents import AGENTS
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_run(tmp_path: Path) -> None:
@@ -43,13 +44,20 @@ def test_every_agent_is_listed() -> None:
     assert set(re.findall(r"`([^`]+)`", " ".join(first_cells))) == set(AGENTS)
 
 
+def test_the_table_of_checks_lists_the_targets_of_the_makefile() -> None:
+    (declared,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    (table,) = re.findall(r"## Checks\n\n(.*?)\n\n", README, re.DOTALL)
+    listed = re.findall(r"^\| `make ([\w-]+)` ", table, re.MULTILINE)
+    assert set(listed) == {target for target in declared.split() if re.fullmatch(r"test(-\w+)?", target)}
+    assert set(re.findall(r"make ([a-z][\w-]+)(?=`|  )", README)) <= set(declared.split())
+
+
 def test_every_file_of_the_tree_exists() -> None:
-    root = Path(__file__).parent.parent
     (tree,) = re.findall(r"## The files\n\n```\n(.*?)```", README, re.DOTALL)
     package = ""
     for line in tree.splitlines():
         if not line.startswith(" "):
             package = line.split()[0]
-            assert (root / package).is_dir()
+            assert (ROOT / package).is_dir()
         for name in re.findall(r"(?<![\w.])([\w]+(?:\.py|/))(?=\s|;|,|$)", line):
-            assert (root / name).exists() or (root / package / name).exists(), name
+            assert (ROOT / name).exists() or (ROOT / package / name).exists(), name
