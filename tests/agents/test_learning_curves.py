@@ -17,7 +17,7 @@ from verifiers import InvalidArgumentError
 SEEDS = (0, 1)
 TOKENS = 24_000
 TASK = benchmark.TASKS["gridworld"]
-FAMILIES = ("reinforce", "a2c", "ppo", "grpo")
+FAMILIES = ("grpo", *(pytest.param(name, marks=pytest.mark.long) for name in ("reinforce", "a2c", "ppo")))
 """Without and with a critic, one step on a batch and several, alone and in groups; the benchmark itself runs them all."""
 
 

@@ -143,7 +143,7 @@ def test_a_loop_of_calls_costs_in_proportion(verifier: UnitTestVerifier, body: s
         assert verdict.outcome is Outcome.CORRECT, verdict.detail
         return verdict.cost["cpu_seconds"]
 
-    assert cost(10_000) < 20 * cost(1_000) + 0.5
+    assert cost(5_000) < 20 * cost(500) + 0.25
 
 
 def test_a_container_that_is_only_compared_never_crosses(verifier: UnitTestVerifier) -> None:
