@@ -18,6 +18,7 @@ ROWS = {name: parts for name, *parts in AGENT_ROW.findall(DOCS)}
 
 
 def test_the_examples_run(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     examples = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
     assert len(examples) == 2
     agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", examples[0], re.DOTALL)
@@ -47,6 +48,7 @@ def test_every_agent_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_says_what_the_code_does(name: str) -> None:
+    pytest.importorskip("torch")
     from agents import advantages, agent_classes, losses
 
     advantage, loss, aggregation, knobs = ROWS[name]

@@ -7,6 +7,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("torch")
+
 DOCS = (Path(__file__).parent.parent / "docs" / "speed.md").read_text(encoding="utf-8")
 
 

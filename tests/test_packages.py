@@ -49,6 +49,8 @@ def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_the_public_names_exist_and_are_sorted(package: str) -> None:
+    if package == "agents":
+        pytest.importorskip("torch")
     module = __import__(package)
     assert module.__distribution__ == "rlvr-envs"
     assert len(set(module.__all__)) == len(module.__all__)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rlvr_envs
 from agents import AGENTS
 
@@ -15,6 +17,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_run(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     example, own_agent = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in example.splitlines() if line.strip()]) <= 22
     example += own_agent + "print('steps', agent.steps)\n"

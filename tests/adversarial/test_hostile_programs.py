@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,8 +125,16 @@ def test_hostile_program_fails_and_leaves_nothing(number: int, verifier: UnitTes
     assert verifier(HONEST, kind).outcome is Outcome.CORRECT
 
 
+def skip_what_this_python_cannot(name: str) -> None:
+    if name in ("lrurec", "deep lru") and sys.version_info[:2] in ((3, 12), (3, 13)):
+        pytest.skip(
+            "Python 3.12 and 3.13 limit recursion through C, as that of lru_cache, whatever setrecursionlimit says"
+        )
+
+
 @pytest.mark.parametrize("name", honest.FUNCTIONS)
 def test_honest_program_passes(name: str, patient: UnitTestVerifier) -> None:
+    skip_what_this_python_cannot(name)
     for problem in KINDS:
         verdict = patient(honest.FUNCTIONS[name], problem)
         assert verdict.outcome is Outcome.CORRECT, (problem.id, verdict.detail)
@@ -133,6 +142,7 @@ def test_honest_program_passes(name: str, patient: UnitTestVerifier) -> None:
 
 @pytest.mark.parametrize("name", honest.SCRIPTS)
 def test_honest_script_passes(name: str, patient: UnitTestVerifier) -> None:
+    skip_what_this_python_cannot(name)
     verdict = patient(honest.SCRIPTS[name], STDIO)
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 

@@ -312,6 +312,7 @@ ELSEWHERE = """
 import sys
 for name in ("resource", "fcntl", "termios"): sys.modules[name] = None
 import ctypes, os
+import importlib.metadata  # before the platform changes: from Python 3.12 on, shutil imports what only Windows has on win32
 def missing(*_, **__): raise TypeError("bad argument type for built-in operation")
 ctypes.PyDLL = missing
 for name in {removed!r}: vars(os).pop(name, None)

@@ -30,12 +30,16 @@ Wire = Any
 
 _ATOMS = frozenset({type(None), bool, float, str})
 _BIG = 1 << 1024
-_BY_TEXT = frozenset(
-    {"uuid.UUID"}
-    | {f"pathlib.{name}" for name in ("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath")}
-    | {f"ipaddress.IPv{version}{kind}" for version in (4, 6) for kind in ("Address", "Network", "Interface")}
+_MAX_DEPTH = 1000
+"""Levels of nesting that cross. How deep Python's own JSON goes differs between its versions, and verdicts must not: the least
+is 1500 (3.12)."""
+_BY_TEXT = (
+    {"UUID": "uuid"}
+    | dict.fromkeys(("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
+    | {f"IPv{version}{kind}": "ipaddress" for version in (4, 6) for kind in ("Address", "Network", "Interface")}
 )
-"""Classes of values, in modules that few programs import, that make an equal value of a value's text."""
+"""Classes of values, in modules that few programs import, that make an equal value of a value's text; and the public module of
+each. Their `__module__` is no guide to it: it names a private module in some versions of Python."""
 BUILTIN_TYPES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -78,12 +82,14 @@ class Encoder:
         self._objects: list[object] = []
         self._opaque = opaque
         self._numbers: dict[int, int] = {}
+        self._depth = 0
 
     def encode(self, value: object) -> Wire:
         """Encode one value.
 
         Raises:
             NotPlainError: If the value is no plain data and `opaque` refuses it.
+            RecursionError: If it nests too deeply.
         """
         kind = type(value)
         if kind in _ATOMS:
@@ -110,7 +116,13 @@ class Encoder:
 
     def items(self, values: Iterable[object]) -> list[Wire]:
         """Encode each value."""
-        return [self.encode(value) for value in values]
+        if self._depth == _MAX_DEPTH:
+            raise RecursionError(f"data that nest more than {_MAX_DEPTH} levels deep do not cross")
+        self._depth += 1
+        try:
+            return [self.encode(value) for value in values]
+        finally:
+            self._depth -= 1
 
     def _encode_other(self, value: object) -> Wire:
         if issubclass(type(value), type):
@@ -141,16 +153,15 @@ def wire_of_view(view: memoryview) -> Wire:
 
 def _name_by_text(kind: type) -> str | None:
     """The name of a class whose values cross as text, None if it is none."""
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    known = name in _BY_TEXT and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    name = kind.__qualname__
+    known = type(name) is str and name in _BY_TEXT and getattr(sys.modules.get(_BY_TEXT[name]), name, None) is kind
     return name if known else None
 
 
 def _from_text(name: str, text: str) -> object:
     if name not in _BY_TEXT:
         raise ValueError(f"no class of values: {name!r}")
-    module, _, kind = name.partition(".")
-    return getattr(importlib.import_module(module), kind)(text)
+    return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 
 def _has_field_names(value: tuple[object, ...]) -> bool:
