@@ -1781,6 +1781,11 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\sum^n_{k=1} k", (r"\sum_{k=1}^n k", r"\frac{n(n+1)}2"), (r"\sum_{k=2}^n k",)),
         (r"\int^1_0 x\,dx", (r"\frac12", r"\int_0^1 x\,dx"), (r"\int_1^0 x\,dx",)),
         (r"\int\frac{dx}{x}", (r"\int\frac1x\,dx",), (r"\int\frac{dx}{x^2}",)),
+        (
+            r"2\mathbf u_1",
+            (r"\mathbf{u}_1+\mathbf u_1", r"2\mathbf{u_1}"),
+            (r"\mathbf{u}_2+\mathbf u_1", r"2\mathbf u"),
+        ),
         (r"\bar{x}_1+1", (r"1+\bar{x}_1", r"\overline{x}_1+1"), (r"\bar{x}_2+1", "x_1+1")),
     ],
     "names of a value": [

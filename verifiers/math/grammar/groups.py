@@ -5,7 +5,7 @@ from __future__ import annotations
 from verifiers.math.assemble import bracketed, expanded_determinant, set_by_condition
 from verifiers.math.grammar.cursor import Cursor
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Apply, Bracketed, ListOf, Matrix, NamedSet, Node, Relation, SetOf
+from verifiers.math.tree import Apply, Bracketed, ListOf, Matrix, NamedSet, Node, Relation, SetOf, Symbol
 
 _CLOSING = {"(": (")", "]"), "[": ("]", ")")}
 
@@ -39,6 +39,8 @@ class Groups(Cursor):
         if self.accept("choose"):
             inside = Apply("binomial", (inside, self.relation()))
         self.expect("}")
+        if isinstance(inside, Symbol) and self.at("_"):
+            return Symbol(inside.name + self.subscript())
         return SetOf(inside.items) if isinstance(inside, ListOf) else inside
 
     def set_braces(self) -> Node:
