@@ -7,10 +7,11 @@ BIN := .venv/bin
 OLDER := .cache/transformers-for-vllm
 VLLM := .cache/vllm
 TRL := .cache/trl
+LIBRARIES := .cache/libraries
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-older test-trl test-vllm bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-older test-trl test-libraries test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -63,6 +64,17 @@ $(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
 	$(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
 		torch==2.13.0 trl -e '.[train]' pytest
+	touch $@
+
+# The environments in Stable-Baselines3 and torchrl, in an environment of its own. torch is named, as above.
+test-libraries: $(LIBRARIES)/.installed
+	$(LIBRARIES)/bin/pytest tests/libraries
+
+$(LIBRARIES)/.installed: pyproject.toml constraints.txt constraints-libraries.txt
+	rm -rf $(LIBRARIES)
+	$(PYTHON) -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
+		torch==2.13.0 stable-baselines3 torchrl -e . pytest
 	touch $@
 
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is

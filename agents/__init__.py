@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from agents.npg import NPG, NPGConfig
     from agents.opo import OPO, OPOConfig
     from agents.pass_at_k import PassAtK, PassAtKConfig
+    from agents.policies.check import check_policy
+    from agents.policies.torch_policy import TorchPolicy
+    from agents.policies.trainable import TrainablePolicy
     from agents.policies.vllm import VLLMConfig, VLLMPolicy
     from agents.policy import CausalLMPolicy, TokenOutputs
     from agents.ppo import PPO, PPOConfig
@@ -114,6 +117,8 @@ _HOMES = {
     "TRPO": "trpo",
     "TRPOConfig": "trpo",
     "TokenOutputs": "policy",
+    "TorchPolicy": "policies.torch_policy",
+    "TrainablePolicy": "policies.trainable",
     "Trajectory": "types",
     "Truncation": "truncation",
     "VLLMConfig": "policies.vllm",
@@ -121,6 +126,7 @@ _HOMES = {
     "AGENTS": "registry",
     "add_lora": "lora",
     "agent_classes": "registry",
+    "check_policy": "policies.check",
     "evaluate": "evaluation",
     "load_model": "models",
     "load_policy": "models",
@@ -191,12 +197,15 @@ __all__ = [
     "SupervisedConfig",
     "TRPOConfig",
     "TokenOutputs",
+    "TorchPolicy",
+    "TrainablePolicy",
     "Trajectory",
     "Truncation",
     "VLLMConfig",
     "VLLMPolicy",
     "add_lora",
     "agent_classes",
+    "check_policy",
     "evaluate",
     "load_model",
     "load_policy",

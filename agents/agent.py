@@ -30,7 +30,8 @@ from agents.learner import Learner
 from agents.lora import has_adapter
 from agents.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
 from agents.passes import state_values, token_logprobs
-from agents.policy import CausalLMPolicy, TokenOutputs
+from agents.policies.trainable import TrainablePolicy
+from agents.policy import TokenOutputs
 from agents.problems import episodes_of_step
 from agents.random_state import random_state, set_random_state
 from agents.reference import ReferencePolicy
@@ -65,7 +66,7 @@ class Agent(abc.ABC):
     vanishes_without_advantage: bool = True
     """Whether `loss` has gradient 0 where the advantage is 0, so that completions without any need no pass."""
 
-    def __init__(self, policy: CausalLMPolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
+    def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         self.policy = policy
         self.sampler: Sampler = sampler or policy
         self.config = config
@@ -89,7 +90,7 @@ class Agent(abc.ABC):
         self.tokenizer: Tokenizer | None = None
         """What the tokens mean, as the environment says; saved with the model."""
 
-    def _check_use(self, policy: CausalLMPolicy, config: AgentConfig) -> None:
+    def _check_use(self, policy: TrainablePolicy, config: AgentConfig) -> None:
         """Refuse another agent's settings, and what would have no effect."""
         wanted = get_type_hints(type(self)).get("config", AgentConfig)
         if not isinstance(config, wanted):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from agents.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
-from agents.models import save_model
+from agents.models import is_pretrained, save_model, saved_weights
 from agents.training.integrity import check_checksums, write_checksums
 from rlvr_envs import Tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
@@ -90,7 +90,7 @@ def load_checkpoint(
             _check_adapted(folder, state["adapted"], adapted_model(model) or {})
             set_adapter_weights(model, state["adapter"])
         else:
-            saved = type(model).from_pretrained(folder / _MODEL, dtype=model.dtype).state_dict()
+            saved = saved_weights(folder / _MODEL, model)
             _check_weights(folder, saved, model.state_dict())
             model.load_state_dict(saved)
     except RuntimeError as error:
@@ -144,6 +144,8 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 def _check_kind(folder: Path, model: Any) -> None:
     """A class of `transformers` reads the weights of another as far as names agree, and invents the others."""
+    if not is_pretrained(model):
+        return
     kind = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
     if kind != model.config.model_type:
         raise CheckpointError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from agents.lora import merged
 from agents.memory import checkpointed
+from agents.policies.trainable import TrainablePolicy
 from agents.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, unknown_name
 
@@ -106,7 +107,7 @@ class ValueModel(Critic):
     reads_policy = False
 
     def __init__(self, policy: CausalLMPolicy) -> None:
-        super().__init__(_hidden_size(policy.model), policy.model.device)
+        super().__init__(policy.state_size, policy.device)
         self.body = copy.deepcopy(merged(policy.model).base_model).requires_grad_(True)
         # The body computes as the policy does: in its precision, and again in the backward pass where memory is short.
         self._precision = policy.autocast
@@ -120,12 +121,16 @@ class ValueModel(Critic):
         return self._read(states[:, first - 1 :])
 
 
-def make_critic(policy: CausalLMPolicy, config: CriticConfig) -> Critic:
-    """Build the kind of critic that a config names."""
+def make_critic(policy: TrainablePolicy, config: CriticConfig) -> Critic:
+    """Build the kind of critic that a config names.
+
+    Raises:
+        InvalidArgumentError: If a critic is to be a copy of a model that is not one of `transformers`.
+    """
     if config.critic == "head":
-        return ValueHead(_hidden_size(policy.model), policy.model.device)
+        return ValueHead(policy.state_size, policy.device)
+    if not isinstance(policy, CausalLMPolicy):
+        raise InvalidArgumentError(
+            f"critic='separate' copies a transformers model, and the policy is a {type(policy).__name__}: set critic='head'"
+        )
     return ValueModel(policy)
-
-
-def _hidden_size(model: Any) -> int:
-    return int(model.get_output_embeddings().weight.shape[1])

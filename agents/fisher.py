@@ -23,24 +23,24 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agents.batch import Batch
 from agents.passes import micro_batches
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 
 LOGITS_AT_ONCE = 2**24
 """64 MiB in float32."""
 
 
-def flat_parameters(policy: CausalLMPolicy) -> Float[Tensor, " p"]:
+def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
     """The trainable weights, copied into one vector."""
     return torch.cat([parameter.detach().reshape(-1) for parameter in policy.parameters()])
 
 
-def flat_gradient(policy: CausalLMPolicy) -> Float[Tensor, " p"]:
+def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
     """The gradient that a backward pass has left, 0 where it has reached no weight."""
     found = [torch.zeros_like(each) if each.grad is None else each.grad for each in policy.parameters()]
     return torch.cat([gradient.reshape(-1) for gradient in found])
 
 
-def set_flat_parameters(policy: CausalLMPolicy, vector: Float[Tensor, " p"]) -> None:
+def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) -> None:
     """Put a vector back into the trainable weights."""
     start = 0
     with torch.no_grad():
@@ -50,7 +50,7 @@ def set_flat_parameters(policy: CausalLMPolicy, vector: Float[Tensor, " p"]) -> 
 
 
 def fisher_vector_product(
-    policy: CausalLMPolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
+    policy: TrainablePolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
 ) -> Float[Tensor, " p"]:
     """F v, with F the mean over the tokens of the loss mask of the Fisher matrices of their distributions.
 
@@ -69,15 +69,15 @@ def fisher_vector_product(
     return total
 
 
-def _parts(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
+def _parts(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
     """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
     width = batch.tokens.shape[1] - batch.first + 1
     fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
     for rows in micro_batches(batch, min(micro_batch_size, fitting)):
-        yield batch.rows(rows).to(policy.model.device)
+        yield batch.rows(rows).to(policy.device)
 
 
-def _part_product(policy: CausalLMPolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
+def _part_product(policy: TrainablePolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
     first = part.first
     legal = part.legal_tokens(first, policy.vocab_size)
     weights = {name: parameter.detach().requires_grad_(True) for name, parameter in _trainable(policy).items()}
@@ -101,7 +101,7 @@ def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
 
 
 def _distributions_at(
-    policy: CausalLMPolicy, part: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
+    policy: TrainablePolicy, part: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
 ) -> Tensor:
     """The policy's distributions with other weights in its model's place."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
@@ -112,7 +112,7 @@ def _distributions_at(
 class _Module(torch.nn.Module):
     """The policy as a module, as `functional_call` wants it."""
 
-    def __init__(self, policy: CausalLMPolicy) -> None:
+    def __init__(self, policy: TrainablePolicy) -> None:
         super().__init__()
         self.model = policy.model
         self._policy = policy
@@ -121,11 +121,11 @@ class _Module(torch.nn.Module):
         return self._policy.distributions(tokens, first, legal)
 
 
-def _trainable(policy: CausalLMPolicy) -> dict[str, Tensor]:
+def _trainable(policy: TrainablePolicy) -> dict[str, Tensor]:
     return {name: parameter for name, parameter in policy.model.named_parameters() if parameter.requires_grad}
 
 
-def _unflatten(policy: CausalLMPolicy, vector: Tensor) -> list[Tensor]:
+def _unflatten(policy: TrainablePolicy, vector: Tensor) -> list[Tensor]:
     parameters = policy.parameters()
     parts = vector.split([parameter.numel() for parameter in parameters])
     return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
@@ -161,7 +161,7 @@ def conjugate_gradient(
 
 
 @torch.no_grad()
-def mean_kl(policy: CausalLMPolicy, batch: Batch, old: Float[Tensor, " p"], micro_batch_size: int) -> float:
+def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], micro_batch_size: int) -> float:
     """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
 
     Args:

@@ -15,7 +15,7 @@ from agents.advantages import multi_reward
 from agents.batch import Batch
 from agents.checks import require_plain_scores
 from agents.groups import ClippedGroupAgent, ClippedGroupConfig
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 from agents.types import Sampler, Trajectory
 from verifiers import InvalidArgumentError
 
@@ -41,7 +41,7 @@ class GDPO(ClippedGroupAgent):
     name = "gdpo"
     config: GDPOConfig
 
-    def __init__(self, policy: CausalLMPolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
+    def __init__(self, policy: TrainablePolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
         super().__init__(policy, config, sampler=sampler)
         self._weights: dict[str, float] | None = None  # of each part, as the first verdict said
 

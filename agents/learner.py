@@ -18,7 +18,8 @@ from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.metrics import pass_metrics, pass_sums
 from agents.passes import micro_batches
-from agents.policy import CausalLMPolicy, TokenOutputs
+from agents.policies.trainable import TrainablePolicy
+from agents.policy import TokenOutputs
 from agents.schedules import Schedule, Shape
 from verifiers import InvalidArgumentError
 
@@ -89,7 +90,7 @@ class Learner:
 
     def __init__(
         self,
-        policy: CausalLMPolicy,
+        policy: TrainablePolicy,
         config: LearnerConfig,
         critic: Critic | None = None,
         critic_config: CriticConfig | None = None,
@@ -111,7 +112,7 @@ class Learner:
             betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
             # One pass over the weights where `torch` by itself makes one for each operation, on a CPU.
-            fused=True if policy.fast and policy.model.device.type == "cpu" else None,
+            fused=True if policy.fast and policy.device.type == "cpu" else None,
         )
 
     def step(
@@ -200,7 +201,7 @@ class Learner:
         loss: TokenLoss,
         clipped: ClippedTokens | None,
     ) -> dict[str, float]:
-        part = part.to(self.policy.model.device)
+        part = part.to(self.policy.device)
         first = part.first
         reads = self.critic is not None and self.critic.reads_policy
         outputs = self.policy.read(part, with_states=reads)
@@ -253,7 +254,7 @@ class Learner:
         total = 0.0
         with self._no_gradient_after_errors():
             for rows in micro_batches(batch, self.config.micro_batch_size):
-                part = batch.rows(rows).to(self.policy.model.device)
+                part = batch.rows(rows).to(self.policy.device)
                 first = part.first
                 states = None
                 if self.critic.reads_policy:

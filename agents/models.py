@@ -14,9 +14,11 @@ from agents.json_files import write_json
 from agents.policy import CausalLMPolicy
 from agents.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
-from verifiers import InvalidArgumentError
+from verifiers import CheckpointError, InvalidArgumentError
 
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
+_WEIGHTS = "weights.pt"
+"""Of a torch module that is no `transformers` model."""
 
 
 def tiny_model(
@@ -80,8 +82,15 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
 
 
 def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
-    """Save a model, and its tokenizer where it is a built-in or a Hugging Face one, so that `load_policy` finds both."""
-    model.save_pretrained(folder)
+    """Save a model, and its tokenizer where it is a built-in or a Hugging Face one, so that `load_policy` finds both.
+
+    Of a torch module that is no `transformers` model the weights alone are saved.
+    """
+    if is_pretrained(model):
+        model.save_pretrained(folder)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save(model.state_dict(), folder / _WEIGHTS)
     path = Path(folder) / _TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
@@ -99,6 +108,23 @@ def weights_fingerprint(model: torch.nn.Module) -> str:
         digest.update(f"{name} {data.dtype} {tuple(data.shape)}\n".encode())
         digest.update(data.reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def is_pretrained(model: Any) -> bool:
+    """Whether a model is saved and loaded by `transformers`, or a plain torch module."""
+    return hasattr(model, "save_pretrained")
+
+
+def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
+    """The weights that `save_model` wrote of a model of the same kind."""
+    weights: dict[str, Any]
+    if is_pretrained(model):
+        weights = type(model).from_pretrained(folder, dtype=model.dtype).state_dict()
+    elif (folder / _WEIGHTS).is_file():
+        weights = torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True)
+    else:
+        raise CheckpointError(f"the checkpoint at {folder.parent} is of another model: expected {folder / _WEIGHTS}")
+    return weights
 
 
 def model_folder(name: str | Path) -> str | Path:

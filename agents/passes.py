@@ -10,7 +10,7 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.critic import Critic
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 
 TOKENS_AT_ONCE = 2**17
 """Most tokens of one forward pass of the learner, padding included; a single row may have more."""
@@ -38,7 +38,7 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
 
 
 @torch.no_grad()
-def token_logprobs(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) -> Tensor:
+def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Tensor:
     """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 off the loss mask."""
 
     def read(part: Batch, first: int) -> Tensor:
@@ -49,7 +49,7 @@ def token_logprobs(policy: CausalLMPolicy, batch: Batch, micro_batch_size: int) 
 
 
 @torch.no_grad()
-def state_values(policy: CausalLMPolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
+def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
     """Values f64[b l] of the states before a batch's tokens, 0 off the loss mask, and f64[b] after the last of each row."""
 
     def read(part: Batch, first: int) -> Tensor:
@@ -60,7 +60,7 @@ def state_values(policy: CausalLMPolicy, critic: Critic, batch: Batch, micro_bat
     return torch.where(batch.loss_mask, found[:, :-1], 0.0), last
 
 
-def critic_values(policy: CausalLMPolicy, critic: Critic, part: Batch, first: int) -> Tensor:
+def critic_values(policy: TrainablePolicy, critic: Critic, part: Batch, first: int) -> Tensor:
     """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
     if not critic.reads_policy:
         return critic.values(part.tokens, first, None)
@@ -68,12 +68,12 @@ def critic_values(policy: CausalLMPolicy, critic: Critic, part: Batch, first: in
 
 
 def _fill(
-    policy: CausalLMPolicy, batch: Batch, size: int, read: Callable[[Batch, int], Tensor], extra: int = 0
+    policy: TrainablePolicy, batch: Batch, size: int, read: Callable[[Batch, int], Tensor], extra: int = 0
 ) -> Tensor:
     rows, length = batch.tokens.shape
     found = torch.zeros(rows, length + extra, dtype=torch.float32)
     for indices in micro_batches(batch, size):
-        part = batch.rows(indices).to(policy.model.device)
+        part = batch.rows(indices).to(policy.device)
         first = part.first
         found[indices, first : part.tokens.shape[1] + extra] = read(part, first).float().cpu()
     return found

@@ -712,6 +712,17 @@ class CausalLMPolicy:
         """Whether the model computes in half precision: what it says when sampling and when learning then differs visibly."""
         return bool(self.precision == "bfloat16" or self.model.dtype.itemsize == 2)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def state_size(self) -> int:
+        """The size d of what the output layer reads."""
+        return int(self.model.get_output_embeddings().weight.shape[1])
+
     def release_cache(self) -> None:
         """Let go of keys and values; rows that go on are read anew."""
         self._cache = self._new_cache()

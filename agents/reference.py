@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from agents.lora import has_adapter
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 
 
 class ReferencePolicy:
@@ -20,7 +20,7 @@ class ReferencePolicy:
             before the adapter.
     """
 
-    def __init__(self, policy: CausalLMPolicy) -> None:
+    def __init__(self, policy: TrainablePolicy) -> None:
         self._adapted = has_adapter(policy.model)
         model = policy.model if self._adapted else copy.deepcopy(policy.model).requires_grad_(False)
         self.policy = policy.with_model(model)
@@ -33,7 +33,7 @@ class ReferencePolicy:
         return context
 
     @torch.no_grad()
-    def sync(self, policy: CausalLMPolicy, mix: float) -> None:
+    def sync(self, policy: TrainablePolicy, mix: float) -> None:
         """Move towards the learner: reference <- mix * learner + (1 - mix) * reference (TR-DPO, arXiv:2404.09656).
 
         A reference that is the model without its adapter stays where it is.

@@ -30,7 +30,7 @@ from agents.checks import NO_RATIO, require_choice, require_defaults, require_on
 from agents.config import AgentConfig
 from agents.critic import CriticConfig
 from agents.losses import Aggregation, policy_gradient
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 
@@ -75,7 +75,7 @@ class Reinforce(Agent):
     name = "reinforce"
     config: ReinforceConfig
 
-    def __init__(self, policy: CausalLMPolicy, config: ReinforceConfig, *, sampler: Sampler | None = None) -> None:
+    def __init__(self, policy: TrainablePolicy, config: ReinforceConfig, *, sampler: Sampler | None = None) -> None:
         super().__init__(policy, config, sampler=sampler)
         self.average = config.constant
         """The moving average of the scores of earlier batches."""

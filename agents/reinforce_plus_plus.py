@@ -22,7 +22,7 @@ from agents.checks import require_clip, require_defaults, require_groups, requir
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
-from agents.policy import CausalLMPolicy
+from agents.policies.trainable import TrainablePolicy
 from agents.types import Sampler
 
 
@@ -58,7 +58,7 @@ class ReinforcePlusPlus(Agent):
     config: ReinforcePlusPlusConfig
 
     def __init__(
-        self, policy: CausalLMPolicy, config: ReinforcePlusPlusConfig, *, sampler: Sampler | None = None
+        self, policy: TrainablePolicy, config: ReinforcePlusPlusConfig, *, sampler: Sampler | None = None
     ) -> None:
         super().__init__(policy, config, sampler=sampler)
         self.compares_groups = config.group_baseline

@@ -3,6 +3,9 @@
 It uses `reset` and `step_many` of a vector environment with the observations, options and information of `TokenVectorEnv`,
 and `step` where the outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
 
+A verdict may say that parts of its score belong to earlier tokens (`Verdict.token_scores`). The environment pays the score as
+a whole, with the last token, since the steps before are over; a trajectory has each part at its token.
+
 What `step` returns is the reward, and `info["rewards"]` says only which tokens it came with: where they differ, since a
 wrapper changed the one and not the other, the difference belongs to the last token of the step.
 """
@@ -260,11 +263,19 @@ class _Recorder:
         rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
         self.rewards[rows, self.length[rows] - 1] += info["rewards"][rows, 0]
 
+    def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
+        """Move the parts of the last reward that belong to earlier tokens there; the return stays what it was."""
+        if "token_scores" in info and info["_token_scores"][row]:
+            for position, amount in info["token_scores"][row]:
+                self.rewards[row, position] += amount
+                self.rewards[row, length - 1] -= amount
+
     def _finish(
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
     ) -> tuple[int, Trajectory]:
         """The index of the episode in a row, which is free then, and its trajectory."""
         length = int(self.length[row])
+        self._credit(row, length, info)
         masks = None if self.action_masks is None else self.action_masks[row, :length].copy()
         index = int(self.playing[row])
         self.playing[row] = -1

@@ -9,10 +9,11 @@ require_own("verifiers")
 require_own("agents")
 
 from rlvr_envs import exact, worlds  # noqa: E402
-from rlvr_envs.envs import ENVIRONMENTS, environment_class, register_environments  # noqa: E402 - after the check above
+from rlvr_envs.envs import ENVIRONMENTS, environment_class, environment_id, find_environment, register_environments  # noqa: E402 - after the check above
 from rlvr_envs.envs.task import Settings, TaskEnv, TaskSpec  # noqa: E402
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.streams import Rules, StreamState, TokenStreams  # noqa: E402
+from rlvr_envs.text_actions import TextActions  # noqa: E402
 from rlvr_envs.token_env import TokenEnv  # noqa: E402
 from rlvr_envs.tokenizers import (  # noqa: E402
     ByteTokenizer,
@@ -60,6 +61,7 @@ __all__ = [
     "StreamState",
     "TaskEnv",
     "TaskSpec",
+    "TextActions",
     "TextPrompt",
     "TokenEnv",
     "TokenStreams",
@@ -67,7 +69,9 @@ __all__ = [
     "Tokenizer",
     "decode",
     "environment_class",
+    "environment_id",
     "exact",
+    "find_environment",
     "get_prompt",
     "get_tokenizer",
     "register_environments",

@@ -61,6 +61,30 @@ class BatchedLegalTokens(spaces.MultiDiscrete):
         return super().contains(x) and bool(self.mask[np.asarray(x)].all())
 
 
+class AnyText(spaces.Space[str]):
+    """Every text, where `spaces.Text` is those of a given set of characters."""
+
+    def __init__(self) -> None:
+        super().__init__(None, str)
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
+        """Draw up to 8 lower-case letters."""
+        return "".join(chr(97 + letter) for letter in self.np_random.integers(26, size=self.np_random.integers(9)))
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a text."""
+        return isinstance(x, str)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AnyText)
+
+    def __hash__(self) -> int:
+        return hash(AnyText)
+
+    def __repr__(self) -> str:
+        return "AnyText()"
+
+
 def action_space(streams: TokenStreams) -> spaces.Discrete[np.int64]:
     """The space of one stream's action; where fixed tokens alone are legal, those."""
     legal = streams.rules.legal_actions

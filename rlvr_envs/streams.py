@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import copy
 import dataclasses
 import time
@@ -486,11 +487,23 @@ class TokenStreams:
         last = np.maximum(transition.consumed[rows], 1) - 1
         for row, column, by_stop, end in zip(rows, last.tolist(), terminated, ended, strict=True):
             verdict = end.verdict
+            if verdict is not None and verdict.token_scores:
+                end = dataclasses.replace(end, token_scores=self._positions(row, verdict.token_scores))
             broken = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
             transition.rewards[row, column] += 0.0 if verdict is None else verdict.score
             transition.terminated[row] = by_stop and not broken
             transition.truncated[row] = not transition.terminated[row]
             transition.ended[row] = end
+
+    def _positions(self, row: int, pairs: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+        """The pairs (end, amount) of a verdict as pairs (position of the token that completes so many characters, amount)."""
+        start, length = int(self._turn_start[row]), int(self.length[row])
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        pieces = map(self.rules.tokenizer.token_bytes, self.tokens[row, start:length].tolist())
+        characters = np.cumsum([len(decoder.decode(piece)) for piece in pieces])
+        # What is left of a character at the end is one that only the end completes.
+        at = np.minimum(np.searchsorted(characters, [end for end, _ in pairs]), length - start - 1)
+        return tuple((start + int(position), float(amount)) for position, (_, amount) in zip(at, pairs, strict=True))
 
     # Deferred verification
 

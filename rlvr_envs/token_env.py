@@ -45,7 +45,9 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
-    `inserted` where the environment appended tokens, and at the end `problem_id`, `completion`, `verdict`. `action_mask`
+    `inserted` where the environment appended tokens, and at the end `problem_id`, `completion`, `verdict`, and
+    `token_scores` where the verdict has some: pairs (position in `tokens`, amount) that say to which tokens parts of the
+    reward belong, which a step pays as one number since earlier steps are over. `action_mask`
     (i8[v]) where the environment limits tokens. `pending` while a deferred verdict is awaited.
 
     Args:
@@ -179,6 +181,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         if 0 in transition.ended:
             ended = transition.ended[0]
             info |= {"problem_id": ended.problem_id, "completion": ended.completion, "verdict": ended.verdict}
+            if ended.token_scores:
+                info["token_scores"] = ended.token_scores
             self._verdict_text = f"\n[{ended.verdict.outcome}: {ended.verdict.score:g}]" if ended.verdict else ""
         flags = bool(transition.terminated[0]), bool(transition.truncated[0])
         return self._observation(), float(transition.reward[0]), *flags, self._with_mask(info)

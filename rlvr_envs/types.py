@@ -95,6 +95,8 @@ class Ended:
     """The policy's own text of its last turn, without the stop string and special tokens."""
     verdict: Verdict | None
     """None where the environment has no verifier."""
+    token_scores: tuple[tuple[int, float], ...] = ()
+    """What of the verdict's score belongs to earlier tokens: pairs (position in the row's buffer, amount)."""
 
 
 @dataclass(slots=True)
@@ -128,4 +130,6 @@ class Transition:
         """f64[b], the left-to-right sum of `rewards`."""
         if self.rewards.shape[1] == 1:
             return self.rewards[:, 0].copy()
+        if self.rewards.shape[1] == 0:  # a step without tokens
+            return np.zeros(len(self.rewards))
         return np.cumsum(self.rewards, axis=1)[:, -1]

@@ -226,13 +226,17 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         info: Info = {}
         rows = list(transition.ended)
         for key in ("problem_id", "completion", "verdict"):
-            values = np.full(self.num_envs, None, dtype=object)
-            for row in rows:
-                values[row] = getattr(transition.ended[row], key)
-            mask = np.zeros(self.num_envs, dtype=bool)
-            mask[rows] = True
-            info |= {key: values, f"_{key}": mask}
-        return info
+            info |= self._of_rows(key, {row: getattr(transition.ended[row], key) for row in rows})
+        scored = {row: ended.token_scores for row, ended in transition.ended.items() if ended.token_scores}
+        return info | self._of_rows("token_scores", scored) if scored else info
+
+    def _of_rows(self, key: str, found: Mapping[int, object]) -> Info:
+        """What some rows have, with Gymnasium's mask."""
+        values = np.full(self.num_envs, None, dtype=object)
+        mask = np.zeros(self.num_envs, dtype=bool)
+        for row, value in found.items():
+            values[row], mask[row] = value, True
+        return {key: values, f"_{key}": mask}
 
 
 def _generator(seed: np.random.SeedSequence) -> np.random.Generator:

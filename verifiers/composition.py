@@ -78,7 +78,17 @@ class WeightedSum(_Composition):
         broken = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
         outcome = Outcome.VERIFIER_ERROR if broken else Outcome.SCORED
         score = math.nan if broken else sum(self._weights[name] * verdicts[name].score for name in verdicts)
-        return Verdict(score, outcome, _answer(verdicts), {"parts": parts}, cost=_cost(verdicts))
+        paid = None if broken else self._token_scores(verdicts)
+        return Verdict(score, outcome, _answer(verdicts), {"parts": parts}, paid, cost=_cost(verdicts))
+
+    def _token_scores(self, verdicts: Mapping[str, Verdict]) -> tuple[tuple[int, float], ...] | None:
+        """What the parts pay before the end, weighted as their scores are."""
+        pairs = [
+            (end, self._weights[name] * amount)
+            for name, verdict in verdicts.items()
+            for end, amount in verdict.token_scores or ()
+        ]
+        return tuple(sorted(pairs)) or None
 
 
 def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[float] | None) -> dict[str, float]:

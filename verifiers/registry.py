@@ -213,6 +213,18 @@ def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Seque
     """
     if len(completions) != len(problems):
         raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+    verdicts = _verify_all(verifier, completions, problems)
+    for verdict, completion in zip(verdicts, completions, strict=True):
+        for end, _ in verdict.token_scores or ():
+            if end > len(completion):
+                raise VerifierContractError(
+                    f"{verifier!r} scores the first {end} characters of a completion of {len(completion)}: the ends of "
+                    "token_scores count characters of the completion"
+                )
+    return verdicts
+
+
+def _verify_all(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     if not isinstance(verifier, BatchVerifier):
         return [_verify_one(verifier, *pair) for pair in zip(completions, problems, strict=True)]
     try:

@@ -57,7 +57,7 @@ class Verdict:
 
     Raises:
         InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN
-            although it is.
+            although it is, or `token_scores` are not such pairs.
     """
 
     score: float
@@ -67,8 +67,10 @@ class Verdict:
     """The answer as it was extracted from the completion, None where there is none."""
     detail: Mapping[str, object] = field(default_factory=dict)
     """Why: deterministic plain data, so that equal questions have equal details."""
-    token_scores: tuple[float, ...] | None = None
-    """The score of each completion token, for scorers that give one."""
+    token_scores: tuple[tuple[int, float], ...] | None = None
+    """Of `score`, what is paid before the end: pairs (end, amount), such as the steps of a process reward model. An amount is
+    paid at the policy's token that completes the first `end` characters of the completion, from 1 to its length, and says
+    something of these characters alone. The rest of `score`, which is the sum of everything, is paid at the end."""
     cost: Mapping[str, float] = field(default_factory=dict, compare=False)
     """What it took (`seconds`, `bytes`): timed, so not part of equality and never in an environment's info."""
 
@@ -80,6 +82,17 @@ class Verdict:
             raise InvalidArgumentError(
                 f"a {self.outcome.name} verdict needs a finite score, got {self.score!r}; "
                 "a verifier that could not judge returns Outcome.VERIFIER_ERROR with score NaN"
+            )
+        if self.token_scores is not None:
+            self._check_token_scores(self.token_scores)
+
+    def _check_token_scores(self, pairs: object) -> None:
+        if self.outcome is Outcome.VERIFIER_ERROR:
+            raise InvalidArgumentError("a VERIFIER_ERROR pays nothing: leave its token_scores out")
+        if not isinstance(pairs, tuple) or not all(map(_is_payment, pairs)):
+            raise InvalidArgumentError(
+                "token_scores are pairs (end, amount): how many characters of the completion are scored, at least 1, and a "
+                f"finite number; got {pairs!r}. A verifier does not know the policy's tokens"
             )
 
     @classmethod
@@ -99,6 +112,14 @@ class Verdict:
         if outcome is Outcome.SCORED:
             raise InvalidArgumentError("a SCORED verdict needs its score: build it with Verdict(score, Outcome.SCORED)")
         return cls(_SCORES.get(outcome, 0.0), outcome, answer, detail or {}, cost=cost or {})
+
+
+def _is_payment(pair: object) -> bool:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        return False
+    end, amount = pair
+    counts = isinstance(end, int) and not isinstance(end, bool) and end >= 1
+    return counts and isinstance(amount, int | float) and math.isfinite(amount)
 
 
 _SCORES = {Outcome.CORRECT: 1.0, Outcome.VERIFIER_ERROR: math.nan}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -10,21 +10,26 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import env_arguments, env_id
+from agents.commands.common import env_arguments, verifier_spec
 from agents.json_files import write_json
 from agents.outputs import check_new_file
 from agents.progress import progress
 from rlvr_envs import environment_class
+from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
 class AuditVerifier:
     """Look for what is wrong with a verifier: rewritten golds, near misses, attacks, threads, deadlines."""
 
-    name: Annotated[str, tyro.conf.Positional]
-    """A verifier's name, or module:attribute."""
-    dataset: str
-    """The environment whose gold answers are used, such as GSM8K or rlvr/MATH500-v0."""
+    name: Annotated[str | None, tyro.conf.Positional] = None
+    """A verifier's name, or my_verifiers:function."""
+    dataset: str = field(kw_only=True)
+    """The environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv."""
+    verifier: str | None = None
+    """The verifier, where it is not the first argument."""
+    reward_model: str | None = None
+    """The folder or Hugging Face name of a reward model to look at, in place of a verifier's name."""
     split: str | None = None
     """One split; by default the last one, which is the test split where there is one."""
     limit: int | None = None
@@ -50,13 +55,19 @@ class AuditVerifier:
         """Print the report card; 0 if nothing was found, 1 if something was."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
-        task = environment_class(env_id(self.dataset)).task
+        if self.name is not None and self.verifier is not None:
+            raise InvalidArgumentError(f"two verifiers: {self.name!r} and {self.verifier!r}; give one of them")
+        spec = verifier_spec(self.name or self.verifier, self.args, self.reward_model)
+        if spec is None:
+            raise InvalidArgumentError("no verifier to look at: give its name, module:attribute, or --reward-model")
+        name, arguments = spec
+        task = environment_class(self.dataset).task
         dataset = task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))
-        with progress(f"audit of {self.name}", 1.0) as advance:
+        with progress(f"audit of {name}", 1.0) as advance:
             report = verifiers.audit_verifier(
-                self.name,
+                name,
                 dataset,
-                verifier_args=env_arguments(self.args),
+                verifier_args=arguments,
                 limit=self.limit,
                 seed=self.seed,
                 answer_format=self.answer_format,

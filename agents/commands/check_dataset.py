@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import env_arguments, env_id
+from agents.commands.common import env_arguments
 from agents.progress import progress
 from rlvr_envs import Dataset, environment_class
 from verifiers import InvalidArgumentError, MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
@@ -34,7 +34,7 @@ class CheckDataset:
 
     def run(self, console: Console) -> int:
         """Print what passes and each problem that does not; 0 if all pass."""
-        task = environment_class(env_id(self.name)).task
+        task = environment_class(self.name).task
         arguments = env_arguments(self.args)
         for each in arguments:
             if each not in task.data_options:

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from rich.console import Console
 
-from rlvr_envs import ENVIRONMENTS, TokenVectorEnv
-from verifiers import InvalidArgumentError, unknown_name
+from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
+from verifiers import InvalidArgumentError
 
-
-def env_id(name: str) -> str:
-    """Complete an environment's name: `GSM8K` or `rlvr/GSM8K-v0`.
-
-    Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-    """
-    full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
-    if full not in ENVIRONMENTS:
-        raise unknown_name("environment", full if "/" not in name else name, ENVIRONMENTS)
-    return full
+VerifierSpec = tuple[str, dict[str, Any]]
+"""What `verifiers.make` takes by name: a name or module:attribute, and arguments."""
 
 
 def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
@@ -50,14 +43,53 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     return arguments
 
 
+def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierSpec | None:
+    """The verifier that a command is given, None if it is given none.
+
+    Args:
+        verifier: A name, or module:attribute.
+        pairs: Its arguments, each as name=value.
+        reward_model: The folder or hub name of a reward model, which is then the verifier.
+
+    Raises:
+        InvalidArgumentError: If there are two verifiers, or arguments without a verifier.
+    """
+    if verifier is not None and reward_model is not None:
+        raise InvalidArgumentError(
+            f"two verifiers: {verifier!r} and the reward model {reward_model!r}; give one of them"
+        )
+    arguments = named_arguments(pairs, "a verifier")
+    if reward_model is not None:
+        return "reward_model", {"model": reward_model, **arguments}
+    if verifier is None and arguments:
+        raise InvalidArgumentError(f"arguments {sorted(arguments)} of a verifier were given, and no verifier")
+    return None if verifier is None else (verifier, arguments)
+
+
+def make_any_vec(
+    name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
+) -> VectorEnv[Any, Any, Any]:
+    """Build the native vector environment of a name, or, where it names another Gymnasium environment, so many of those.
+
+    Args:
+        name: As for `rlvr_envs.find_environment`.
+        num_envs: Episodes that are played at once.
+        arguments: Of the environment.
+        task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
+    """
+    found: Any = find_environment(name)
+    if isinstance(found, type) and issubclass(found, TaskEnv):
+        return make_vec(name, num_envs, {**task_arguments, **arguments})
+    one: Callable[[], gymnasium.Env[Any, Any]] = functools.partial(found, **arguments)
+    return SyncVectorEnv([one] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
+
+
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
-    """Build the native vector environment of an id, without copies of the observation buffers."""
+    """Build the native vector environment of a name, without copies of the observation buffers."""
     taken = arguments.keys() & {"num_envs", "copy"}
     if taken:
         raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")
-    env = gymnasium.make_vec(env_id(name), num_envs=num_envs, copy=False, **arguments)
-    assert isinstance(env, TokenVectorEnv)
-    return env
+    return environment_class(name).make_vec(num_envs, copy=False, **arguments)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from agents.commands.common import env_id
 from rlvr_envs import ENVIRONMENTS, environment_class
 
 
@@ -23,7 +22,7 @@ class Envs:
     def run(self, console: Console) -> int:
         """Print the list, or one description."""
         if self.name is not None:
-            console.print(environment_class(env_id(self.name)).__doc__, markup=False)
+            console.print(environment_class(self.name).__doc__, markup=False)
             return 0
         table = Table()
         table.add_column("id", no_wrap=True)

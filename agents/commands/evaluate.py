@@ -9,14 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, env_id, make_vec, shown_warnings
+from agents.commands.common import env_arguments, make_vec, shown_warnings, verifier_spec
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.models import load_policy
 from agents.outputs import free_folder
 from agents.progress import progress
 from agents.run import package_versions
-from rlvr_envs import TokenVectorEnv
+from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 
@@ -47,22 +47,32 @@ class Evaluate:
     samples. Samples whose verifier broke are made again."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
+    verifier: str | None = None
+    """What judges, in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of that verifier, each as name=value."""
+    reward_model: str | None = None
+    """The folder or Hugging Face name of a reward model that judges."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
 
     def run(self, console: Console) -> int:
         """Evaluate, write the samples as they come, and print the score."""
-        name = env_id(self.env)
+        name = environment_id(self.env)
+        spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
+        judged_by = {} if spec is None else {"verifier": spec}
         if self.resume and self.out is None:
             raise InvalidArgumentError("--resume needs --out, the folder of the evaluation that is to go on")
-        out = self.out or free_folder(Path("runs/eval"), f"{_short(self.model)}-{name.removeprefix('rlvr/')}")
+        out = self.out or free_folder(
+            Path("runs/eval"), f"{_short(self.model)}-{name.removeprefix('rlvr/').replace(':', '.')}"
+        )
         settings = {"env": name, "split": self.split, "model": self.model}
         with (
             shown_warnings(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
         ):
             policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)
-            arguments = {"split": self.split, "tokenizer": tokenizer, **env_arguments(self.env_args)}
+            arguments = {"split": self.split, "tokenizer": tokenizer, **judged_by, **env_arguments(self.env_args)}
             env = make_vec(name, self.num_envs, arguments)
             try:
                 result = self._evaluate(env, policy, record)

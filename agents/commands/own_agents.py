@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from pathlib import Path
+from typing import cast
 
 from agents.agent import Agent
 from agents.config import AgentConfig
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, import_attribute
 
 
 def own_agent(name: str) -> tuple[type[Agent], type[AgentConfig]]:
@@ -20,23 +19,16 @@ def own_agent(name: str) -> tuple[type[Agent], type[AgentConfig]]:
         name: module:Class, such as my_agents:MyAgent.
 
     Raises:
-        InvalidArgumentError: If the module can't be imported, or has no such agent.
+        UnknownNameError: If there is no such module or attribute.
+        InvalidArgumentError: If the module can't be imported, or the attribute is no agent.
     """
-    module_name, colon, kind_name = name.partition(":")
-    if not colon:
-        raise InvalidArgumentError(f"an agent of your own is module:Class, such as my_agents:MyAgent, got {name!r}")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InvalidArgumentError(f"can't import {module_name!r}, also not from {here}: {error}") from error
-    kind = getattr(module, kind_name, None)
+    kind = import_attribute(name, "agent")
     if not (isinstance(kind, type) and issubclass(kind, Agent)):
         raise InvalidArgumentError(f"{name!r} is no subclass of agents.Agent")
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidArgumentError(
             f"{name!r} has no name, by which its runs and checkpoints go: give the class name = '...'"
         )
-    return kind, getattr(module, f"{kind_name}Config", AgentConfig)
+    module_name, _, kind_name = name.partition(":")
+    config = getattr(sys.modules[module_name], f"{kind_name}Config", AgentConfig)
+    return kind, cast("type[AgentConfig]", config)

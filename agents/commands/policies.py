@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
+from gymnasium.vector import VectorEnv
 
-from agents.commands.common import make_vec, named_arguments
+from agents.adapter import with_token_info
+from agents.commands.common import make_any_vec, named_arguments
 from agents.models import load_policy, tiny_model
 from agents.policy import CausalLMPolicy
 from agents.types import Sampler
@@ -18,30 +20,38 @@ from verifiers import InvalidArgumentError
 
 
 def policy_for(
-    model: str, name: str, *, num_envs: int, arguments: dict[str, Any], settings: Mapping[str, Any]
-) -> tuple[CausalLMPolicy, TokenVectorEnv]:
+    model: str,
+    name: str,
+    *,
+    num_envs: int,
+    arguments: dict[str, Any],
+    task_arguments: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
     """A policy to be trained, and an environment of the same tokens.
 
     Args:
         model: A folder, a Hugging Face name, or "tiny" for random weights of a size for the environment; on the GPU where
             there is one.
-        name: The environment's id.
+        name: The environment's id, or one of the user's own; see `make_any_vec`.
         num_envs: Episodes that are played at once.
         arguments: Of the environment.
+        task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
         settings: Of the policy, by the names of `CausalLMPolicy`'s arguments.
     """
     if model != "tiny":
         policy, tokenizer = load_policy(model, dtype="float32", **settings)
-        return policy, make_vec(name, num_envs, {"tokenizer": tokenizer, **arguments})
-    env = make_vec(name, num_envs, arguments)
-    made = tiny_model(env.streams.vocab_size, max_tokens=env.streams.buffer_tokens)
+        return policy, make_any_vec(name, num_envs, arguments, {"tokenizer": tokenizer, **task_arguments})
+    env = with_token_info(make_any_vec(name, num_envs, arguments, task_arguments))
+    (buffer_tokens,) = env.single_observation_space["tokens"].shape  # type: ignore[index] # a Dict space
+    made = tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete
     if torch.cuda.is_available():
         made = made.to("cuda")
     return CausalLMPolicy(made, **settings), env
 
 
 def sampler_for(
-    policy: CausalLMPolicy, env: TokenVectorEnv, engine: Literal["torch", "vllm"], pairs: Sequence[str]
+    policy: CausalLMPolicy, env: VectorEnv[Any, Any, Any], engine: Literal["torch", "vllm"], pairs: Sequence[str]
 ) -> contextlib.AbstractContextManager[Sampler]:
     """What plays a policy's episodes, to be closed in the end.
 
@@ -52,7 +62,7 @@ def sampler_for(
         pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
 
     Raises:
-        InvalidArgumentError: If there are arguments for an engine that takes none.
+        InvalidArgumentError: If there are arguments for an engine that takes none, or the environment's rules are not known.
     """
     if engine == "torch":
         if pairs:
@@ -60,6 +70,11 @@ def sampler_for(
         return contextlib.nullcontext(policy)
     from agents.policies.vllm import VLLMConfig, VLLMPolicy
 
+    if not isinstance(env, TokenVectorEnv):
+        raise InvalidArgumentError(
+            f"vLLM is told the stop tokens and the budget of a TokenVectorEnv, and this is a {type(env).__name__}: set engine "
+            "to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
+        )
     arguments = named_arguments(pairs, "an engine")
     names = {each.name for each in dataclasses.fields(VLLMConfig)}
     own = {name: value for name, value in arguments.items() if name in names}

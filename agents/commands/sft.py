@@ -7,12 +7,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, env_id
+from agents.commands.common import env_arguments
 from agents.commands.policies import policy_for
 from agents.models import save_model
 from agents.outputs import check_new_folder, whole_folder
 from agents.progress import progress
 from agents.supervised import SupervisedConfig, train_supervised
+from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,18 @@ class SFT:
     def run(self, console: Console) -> int:
         """Train, save the model and print where it is."""
         check_new_folder(self.out)
-        arguments = {"split": self.split, **env_arguments(self.env_args)}
-        policy, env = policy_for(self.model, env_id(self.env), num_envs=1, arguments=arguments, settings={})
+        policy, env = policy_for(
+            self.model,
+            self.env,
+            num_envs=1,
+            arguments=env_arguments(self.env_args),
+            task_arguments={"split": self.split},
+            settings={},
+        )
+        if not isinstance(env, TokenVectorEnv):
+            raise InvalidArgumentError(
+                f"{self.env} has no data set of gold completions: expected a subclass of rlvr_envs.TaskEnv"
+            )
         last = 0.0
         with progress(f"supervised {self.env}", self.config.steps) as advance:
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 import tyro
+from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, env_id
+from agents.commands.common import env_arguments, verifier_spec
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
@@ -26,7 +27,7 @@ from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
 from agents.run import BEST_OVER, Run, read_config
-from rlvr_envs import TokenVectorEnv
+from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 _FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
@@ -40,7 +41,7 @@ class TrainOptions:
     """What every agent's training is told."""
 
     env: str
-    """An environment, such as Addition or rlvr/GSM8K-v0."""
+    """An environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     steps: int = 100
     """Number of the last training step."""
     model: str = "tiny"
@@ -75,6 +76,12 @@ class TrainOptions:
     """How many of the last checkpoints stay, beside the one with the best mean reward; None: all."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    verifier: str | None = None
+    """What judges, in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of that verifier, each as name=value."""
+    reward_model: str | None = None
+    """The folder or Hugging Face name of a reward model that judges."""
     engine: Literal["torch", "vllm"] = "torch"
     """What samples: the model that learns itself, or vLLM with its weights."""
     engine_args: tuple[str, ...] = ()
@@ -110,11 +117,12 @@ def train_command(arguments: Sequence[str]) -> Any:
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     if options.steps < 1:
         raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
-    name = env_id(options.env)
-    folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/')}"
+    name = environment_id(options.env)
+    folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
-    record = {"agent": kind.name, **_plain(options), "environment": env.manifest}
+    manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
+    record = {"agent": kind.name, **_plain(options), "environment": manifest}
     if options.resume:
         _check_same(folder, record)
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
@@ -124,7 +132,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
 def _train_in(
     folder: Path,
     agent: Agent,
-    env: TokenVectorEnv,
+    env: VectorEnv[Any, Any, Any],
     options: TrainOptions,
     record: Mapping[str, Any],
     console: Console,
@@ -155,17 +163,24 @@ def _train_in(
     return 0
 
 
-def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, TokenVectorEnv]:
-    arguments = {"split": options.split, **env_arguments(options.env_args)}
-    settings = {each: getattr(options, each) for each in _POLICY}
-    policy, env = policy_for(options.model, name, num_envs=options.num_envs, arguments=arguments, settings=settings)
+def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
+    spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
+    judged_by = {} if spec is None else {"verifier": spec}
+    policy, env = policy_for(
+        options.model,
+        name,
+        num_envs=options.num_envs,
+        arguments={**judged_by, **env_arguments(options.env_args)},
+        task_arguments={"split": options.split},
+        settings={each: getattr(options, each) for each in _POLICY},
+    )
     if options.lora_rank is not None:
         adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=seed)
         policy = policy.with_model(adapted)
     return policy, env
 
 
-def _learn(agent: Agent, env: TokenVectorEnv, options: TrainOptions, run: Run) -> None:
+def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, run: Run) -> None:
     with progress(f"{agent.name} {options.env}", options.steps) as advance:
         advance(agent.steps)
 

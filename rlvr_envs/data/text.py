@@ -6,12 +6,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from rlvr_envs.data import arithmetic, hub, local
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.types import Dataset
-from verifiers import InvalidArgumentError, Message, MissingDataError, Problem, unknown_name
+from verifiers import (
+    InvalidArgumentError,
+    Message,
+    MissingDataError,
+    Problem,
+    import_attribute,
+    is_attribute_path,
+    unknown_name,
+)
 
 SIZES = MappingProxyType({split: len(rows) for split, rows in arithmetic.ROWS.items()})
 """How many problems each split of the built-in data set has."""
@@ -40,6 +49,8 @@ def load(
 
             * None: the built-in arithmetic questions (24 train, 8 test);
             * problems, in a list or tuple; or a data set of any other kind, returned as it is;
+            * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
+              `split=`, and anything else is the data set, as above;
             * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
@@ -62,6 +73,9 @@ def load(
         MissingDataError: If the data set was found neither locally nor on the hub.
         DataError: If a file or a row is not as it should be; the message names file, line and column.
     """
+    if isinstance(dataset, str) and is_attribute_path(dataset):
+        named = import_attribute(dataset, "data set")
+        dataset = cast(Dataset, named(split=split) if callable(named) else named)
     if dataset is not None and not isinstance(dataset, str | os.PathLike):
         return _from_problems(dataset, split)
     to_problem = _row_reader(columns)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, cast
 
 import gymnasium
 
 from rlvr_envs.envs.task import TaskEnv
-from verifiers import unknown_name
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
+
+ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
 _CLASSES = (
     ("GSM8K", "gsm8k"),
@@ -47,14 +51,56 @@ def register_environments() -> None:
             )
 
 
-def environment_class(env_id: str) -> type[TaskEnv]:
-    """Import the class of an id.
+def environment_id(name: str) -> str:
+    """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is given back.
 
     Raises:
-        UnknownNameError: If there is no such id; the message offers the nearest.
+        UnknownNameError: If it is no id, no `module:attribute` and no entry point of the group `rlvr_envs.environments`; the
+            message offers the nearest.
     """
-    if env_id not in ENVIRONMENTS:
-        raise unknown_name("environment", env_id, ENVIRONMENTS)
-    module, _, name = ENVIRONMENTS[env_id].partition(":")
-    found: type[TaskEnv] = getattr(importlib.import_module(module), name)
+    full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
+    if full in ENVIRONMENTS:
+        return full
+    points = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
+    if name in points or is_attribute_path(name):
+        return name
+    raise unknown_name("environment", full if "/" not in name else name, [*ENVIRONMENTS, *points])
+
+
+def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
+    """Import what a name stands for: a subclass of `TaskEnv`, or what else builds a Gymnasium environment.
+
+    Args:
+        name: An id, `GSM8K` for short; `module:attribute`, where the module may also be in the current folder; or an entry
+            point of the group `rlvr_envs.environments`.
+
+    Raises:
+        UnknownNameError: If there is no such environment; the message offers the nearest.
+        InvalidArgumentError: If a module can't be imported, or what it has under the name can't be called.
+    """
+    full = environment_id(name)
+    path = ENVIRONMENTS.get(full, full)
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == path:
+            path = f"{point.module}:{point.attr}"
+    found = import_attribute(path, "environment")
+    if not callable(found):
+        raise InvalidArgumentError(
+            f"the environment {name!r} is {found!r}; expected a class of environments or a function"
+        )
+    return cast("Callable[..., gymnasium.Env[Any, Any]]", found)
+
+
+def environment_class(name: str) -> type[TaskEnv]:
+    """Import the class of an id, or one of your own by a name as for `find_environment`.
+
+    Raises:
+        UnknownNameError: If there is no such environment; the message offers the nearest.
+        InvalidArgumentError: If it is no subclass of `TaskEnv`.
+    """
+    found = find_environment(name)
+    if not (isinstance(found, type) and issubclass(found, TaskEnv)):
+        raise InvalidArgumentError(
+            f"the environment {name!r} is {found!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
+        )
     return found

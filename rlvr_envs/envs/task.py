@@ -271,6 +271,8 @@ class TaskEnv(TokenEnv):
     ## Episode End
     Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
     Truncation: `max_new_tokens` were produced without that, or the verifier broke; the two are never merged.
+    `max_episode_steps` of `gym.make` is Gymnasium's `TimeLimit`, which cuts an episode off without a verdict and has no
+    `step_many`: set `max_new_tokens`.
 
     ## Information
     `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
@@ -316,9 +318,7 @@ def _in_order(own: str, common: str) -> str:
     title, sections = _sections(own)
     _, shared = _sections(common)
     every = {**shared, **sections}
-    missing = [name for name in _SECTIONS if name not in every]
-    assert not missing, f"{title!r} lacks the sections {missing}"
-    return "\n\n".join([title, *(f"## {name}\n{every[name]}" for name in _SECTIONS)])
+    return "\n\n".join([title, *(f"## {name}\n{every[name]}" for name in _SECTIONS if name in every)])
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, str]]:

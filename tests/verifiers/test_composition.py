@@ -198,7 +198,14 @@ def test_compositions_nest():
 
 def test_token_scores_of_a_part_are_kept():
     def scorer(completion, problem):
-        return Verdict(0.5, Outcome.SCORED, token_scores=(0.1, 0.4))
+        return Verdict(0.5, Outcome.SCORED, token_scores=((1, 0.1), (3, 0.4)))
 
-    assert WeightedSum([scorer])("", PROBLEM).detail["parts"]["0"]["token_scores"] == (0.1, 0.4)
-    assert FirstThatApplies([scorer])("", PROBLEM).token_scores == (0.1, 0.4)
+    assert WeightedSum([scorer])("abc", PROBLEM).detail["parts"]["0"]["token_scores"] == ((1, 0.1), (3, 0.4))
+    assert FirstThatApplies([scorer])("abc", PROBLEM).token_scores == ((1, 0.1), (3, 0.4))
+    assert WeightedSum([scorer, scorer], [2.0, -1.0])("abc", PROBLEM).token_scores == (
+        (1, -0.1),
+        (1, 0.2),
+        (3, -0.4),
+        (3, 0.8),
+    )
+    assert Gate([scorer])("abc", PROBLEM).token_scores is None

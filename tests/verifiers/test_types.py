@@ -92,7 +92,7 @@ def test_cost_is_no_part_of_equality():
 @pytest.mark.parametrize(
     "value",
     [
-        Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, (0.1, 0.4), {"seconds": 0.1}),
+        Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, ((1, 0.1), (2, 0.4)), {"seconds": 0.1}),
         Problem("p", (Message("user", "hi"),), "7", {"level": 1}),
     ],
 )

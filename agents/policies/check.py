@@ -1,0 +1,381 @@
+"""`check_policy`: whether a policy keeps the contract of `TrainablePolicy`, found out by using it.
+
+Agents trust what is checked here: that log-probabilities read for learning are those of the distribution that was sampled,
+that they depend on earlier tokens alone, and that their gradients reach the weights.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.batch import Batch, make_batch
+from agents.policies.trainable import TrainablePolicy
+from agents.types import Action, Trajectory
+from verifiers import InvalidArgumentError
+
+_TOLERANCE = 1e-3
+"""Between log-probabilities of one token that two passes give: far above the rounding of float32, far below any mistake."""
+_HALF_TOLERANCE = 0.1
+_STEPS = 4
+_PROMPTS = (3, 1, 2)
+"""The lengths of the prompts that it is tried on."""
+
+
+def check_policy(policy: TrainablePolicy, *, seed: int = 0) -> None:
+    """Try a policy on a few tokens; its weights are moved and put back.
+
+    Args:
+        policy: On a model of at least two tokens, at a temperature above 0.
+        seed: Decides the tokens.
+
+    Raises:
+        InvalidArgumentError: At the first thing that agents rely on and that does not hold; the message says what was
+            expected, what came, and what usually is the matter.
+    """
+    _check_members(policy)
+    checker = _Checker(policy, seed)
+    checker.acting()
+    checker.greedy()
+    checker.reading()
+    checker.causality()
+    checker.legal_tokens()
+    checker.distributions()
+    checker.states()
+    checker.gradients()
+    checker.copies()
+    checker.updates()
+
+
+def _require(holds: bool, expected: str, came: object, hint: str) -> None:
+    if not holds:
+        raise InvalidArgumentError(f"this is no policy that agents can train. Expected: {expected}; got {came}. {hint}")
+
+
+def _check_members(policy: Any) -> None:
+    members = dict(inspect.getmembers(TrainablePolicy, lambda each: callable(each) or isinstance(each, property)))
+    named = [name for name in members if not name.startswith("_")]
+    wanted = sorted({*named, *TrainablePolicy.__annotations__})
+    missing = [name for name in wanted if not hasattr(policy, name)]
+    _require(
+        not missing,
+        "every member of agents.TrainablePolicy",
+        f"a {type(policy).__name__} without {', '.join(missing)}",
+        "For a torch module that makes logits of tokens, agents.TorchPolicy(body, head) has them all",
+    )
+    _require(
+        isinstance(policy.model, torch.nn.Module),
+        "`model` is the torch.nn.Module that holds the weights",
+        type(policy.model).__name__,
+        "It is saved in checkpoints and copied for a reference policy",
+    )
+    _require(policy.temperature > 0, "a temperature above 0", policy.temperature, "Greedy policies don't learn")
+    own = {id(each) for each in policy.model.parameters()}
+    learning = list(policy.parameters())
+    _require(
+        bool(learning) and all(each.requires_grad and id(each) in own for each in learning),
+        "`parameters()` gives weights of `model` that require a gradient",
+        f"{len(learning)} of which {sum(id(each) in own for each in learning)} are of the model",
+        "A weight that is not in `model` is neither saved nor copied",
+    )
+    _require(
+        not any(isinstance(each, torch.nn.Dropout) and each.p > 0 and each.training for each in policy.model.modules()),
+        "a model without active dropout",
+        "dropout in training mode",
+        "With dropout the stored log-probabilities are not those that are trained: call model.eval()",
+    )
+
+
+class _Checker:
+    def __init__(self, policy: TrainablePolicy, seed: int) -> None:
+        self.policy = policy
+        self.generator = np.random.default_rng(seed)
+        self.seeds = self.generator.integers(2**63, size=len(_PROMPTS), dtype=np.uint64)
+        self.tolerance = _HALF_TOLERANCE if policy.is_half else _TOLERANCE
+        self.width = max(_PROMPTS) + _STEPS
+        self.tokens = np.zeros((len(_PROMPTS), self.width), dtype=np.int32)
+        for row, length in enumerate(_PROMPTS):
+            self.tokens[row, :length] = self.generator.integers(policy.vocab_size, size=length)
+        self.length = np.array(_PROMPTS)
+        self.logprobs = np.zeros((len(_PROMPTS), self.width), dtype=np.float32)
+        self.batch = self._play()
+
+    def _observation(self, rows: NDArray[np.int64] | None = None) -> dict[str, NDArray[np.int32]]:
+        chosen = np.arange(len(self.tokens)) if rows is None else rows
+        return {"tokens": self.tokens[chosen].copy(), "length": self.length[chosen, None].astype(np.int32)}
+
+    def _act(self, **arguments: Any) -> Action:
+        rows = np.arange(len(self.tokens))
+        self.policy.begin(rows, self.seeds)
+        return self.policy.act(self._observation(), **arguments)
+
+    def _play(self) -> Batch:
+        """Let the policy write a few tokens after each prompt, and make a batch of them."""
+        self.policy.begin(np.arange(len(self.tokens)), self.seeds)
+        for _ in range(_STEPS):
+            action = self.policy.act(self._observation())
+            self._check_action(action)
+            rows = np.arange(len(self.tokens))
+            self.tokens[rows, self.length] = action.tokens[:, 0]
+            self.logprobs[rows, self.length] = action.logprobs[:, 0]
+            self.length = self.length + 1
+        return make_batch([self._trajectory(row) for row in range(len(self.tokens))]).to(self.policy.device)
+
+    def _trajectory(self, row: int) -> Trajectory:
+        length, prompt = int(self.length[row]), _PROMPTS[row]
+        return Trajectory(
+            problem_id=str(row),
+            group=row,
+            prompt_length=prompt,
+            terminated=True,
+            truncated=False,
+            verdict=None,
+            completion="",
+            tokens=self.tokens[row, :length].copy(),
+            policy_mask=np.arange(length) >= prompt,
+            logprobs=self.logprobs[row, :length].copy(),
+            rewards=np.zeros(length),
+            policy_version=np.zeros(length, dtype=np.int32),
+        )
+
+    def _check_action(self, action: Action) -> None:
+        rows, v = len(self.tokens), self.policy.vocab_size
+        shapes = (action.tokens.shape, action.counts.shape, action.logprobs.shape)
+        _require(
+            shapes == ((rows, 1), (rows,), (rows, 1)) and action.tokens.dtype == np.int64,
+            f"act() gives tokens i64[{rows} 1], counts i64[{rows}] and logprobs f32[{rows} 1] for {rows} rows",
+            f"shapes {shapes}, tokens of {action.tokens.dtype}",
+            "Observations have tokens i32[b l] and length i32[b 1]",
+        )
+        fits = (action.tokens >= 0).all() and (action.tokens < v).all() and (action.counts == 1).all()
+        _require(bool(fits), f"one token in [0, {v}) for each row", action.tokens.tolist(), "vocab_size is the model's")
+        _require(
+            bool(np.isfinite(action.logprobs).all() and (action.logprobs <= 0).all()),
+            "natural logs of probabilities",
+            action.logprobs.tolist(),
+            "Take log_softmax of the logits, divided by the temperature",
+        )
+
+    def acting(self) -> None:
+        """What a row is given depends on its own tokens and seed."""
+        again = self._act()
+        action = self._act()
+        _require(
+            bool((action.tokens == again.tokens).all()),
+            "the same tokens for the same observation and the same seeds of begin()",
+            f"{again.tokens[:, 0].tolist()}, then {action.tokens[:, 0].tolist()}",
+            "Sample with numbers that depend on the row's seed and the length, such as agents.sampling.uniforms",
+        )
+        old = self.tokens.copy()
+        for row, length in enumerate(self.length):
+            self.tokens[row, length:] = self.generator.integers(self.policy.vocab_size, size=self.width - length)
+        padded = self._act()
+        self.tokens = old
+        self._same(
+            action.logprobs, padded.logprobs, "an action that does not depend on padding", "Read `length` tokens"
+        )
+        last = np.array([len(self.tokens) - 1])
+        self.policy.begin(np.array([0]), self.seeds[last])
+        alone = self.policy.act(self._observation(last))
+        self._same(
+            action.logprobs[last],
+            alone.logprobs,
+            "an action that does not depend on other rows",
+            "Use no batch statistics",
+        )
+
+    def greedy(self) -> None:
+        """At temperature 0 the likeliest token is chosen."""
+        found = self.policy.at_temperature(0.0)
+        first, second = (found.act(self._observation()).tokens for _ in range(2))
+        _require(
+            bool((first == second).all()),
+            "at_temperature(0) chooses the same tokens each time",
+            f"{first[:, 0].tolist()}, then {second[:, 0].tolist()}",
+            "Choose the likeliest token",
+        )
+
+    def reading(self) -> None:
+        """What is read is what was sampled."""
+        with torch.no_grad():
+            found = self.policy.read(self.batch)
+        first, mask = self.batch.first, self.batch.loss_mask[:, self.batch.first :]
+        shape = tuple(mask.shape)
+        _require(
+            tuple(found.logprobs.shape) == shape and tuple(found.entropy.shape) == shape,
+            f"read() gives log-probabilities and entropies of shape {shape}, from token part.first={first} on",
+            f"{tuple(found.logprobs.shape)} and {tuple(found.entropy.shape)}",
+            "The logits before token t say how likely token t is",
+        )
+        self._same(
+            self.batch.logprobs[:, first:][mask].cpu().numpy(),
+            found.logprobs[mask].cpu().numpy(),
+            "read() gives the log-probabilities with which act() sampled",
+            "Both divide by the temperature, and the logits at position t - 1 belong to token t",
+        )
+        entropy = found.entropy[mask]
+        most = float(np.log(self.policy.vocab_size)) + self.tolerance
+        _require(
+            bool(((entropy > -self.tolerance) & (entropy < most)).all()),
+            f"entropies in nats, from 0 to log(vocab_size) = {most:.3f}",
+            entropy.tolist(),
+            "H = -sum p log p",
+        )
+
+    def causality(self) -> None:
+        """Later tokens and other rows change nothing."""
+        tokens = self.batch.tokens.clone()
+        ends = self.batch.lengths - 1
+        rows = torch.arange(len(tokens), device=tokens.device)
+        tokens[rows, ends] = (tokens[rows, ends] + 1) % self.policy.vocab_size
+        other = dataclasses.replace(self.batch, tokens=tokens)
+        with torch.no_grad():
+            before, after = (self.policy.read(each).logprobs for each in (self.batch, other))
+        mask = self.batch.loss_mask.clone()
+        mask[rows, ends] = False
+        kept = mask[:, self.batch.first :]
+        self._same(
+            before[kept].cpu().numpy(),
+            after[kept].cpu().numpy(),
+            "log-probabilities that depend on earlier tokens alone",
+            "Another last token changed those before it: the model looks ahead",
+        )
+        part = self.batch.rows(torch.tensor([1], device=tokens.device))
+        with torch.no_grad():
+            alone = self.policy.read(part).logprobs
+        own = part.loss_mask[:, part.first :]
+        whole = before[1, part.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
+        self._same(
+            whole.cpu().numpy(),
+            alone[own].cpu().numpy(),
+            "log-probabilities that do not depend on other rows",
+            "Use no batch statistics",
+        )
+
+    def legal_tokens(self) -> None:
+        """Tokens that are not legal have probability 0, in acting and reading."""
+        v = self.policy.vocab_size
+        allowed = np.zeros((len(self.tokens), v), dtype=np.int8)
+        rows = np.arange(len(self.tokens))
+        only = (self._act().tokens[:, 0] + 1) % v
+        allowed[rows, only] = 1
+        action = self._act(action_mask=allowed)
+        _require(
+            bool((action.tokens[:, 0] == only).all() and (np.abs(action.logprobs) < self.tolerance).all()),
+            "the one legal token, with log-probability 0, where action_mask allows one",
+            f"tokens {action.tokens[:, 0].tolist()} for {only.tolist()}, log-probabilities {action.logprobs[:, 0].tolist()}",
+            "Mask the logits before log_softmax",
+        )
+        packed = np.packbits(np.eye(v, dtype=bool)[self.batch.tokens.cpu().numpy()], axis=-1)
+        with torch.no_grad():
+            part = dataclasses.replace(self.batch, legal=torch.from_numpy(packed).to(self.policy.device))
+            found = self.policy.read(part).logprobs[self.batch.loss_mask[:, self.batch.first :]]
+        _require(
+            bool((found.abs() < self.tolerance).all()),
+            "read() gives log-probability 0 to a token that was the only legal one",
+            found.tolist(),
+            "Mask the logits with part.legal_tokens(part.first, vocab_size)",
+        )
+
+    def distributions(self) -> None:
+        """The whole distributions agree with what is read of tokens."""
+        first = self.batch.first
+        with torch.no_grad():
+            found = self.policy.distributions(self.batch.tokens, first)
+            read = self.policy.read(self.batch).logprobs
+        shape = (*self.batch.tokens[:, first:].shape, self.policy.vocab_size)
+        _require(tuple(found.shape) == shape, f"distributions() of shape {shape}", tuple(found.shape), "[b t v]")
+        mask = self.batch.loss_mask[:, first:]
+        chosen = found.gather(-1, self.batch.tokens[:, first:, None])[..., 0]
+        self._same(
+            read[mask].cpu().numpy(),
+            chosen[mask].cpu().numpy(),
+            "distributions() whose entry at each token is what read() gives",
+            "Log-probabilities at the policy's temperature",
+        )
+
+    def states(self) -> None:
+        """The states that a critic is put on."""
+        rows, t = self.batch.tokens[:, self.batch.first :].shape
+        shape = (rows, t + 1, self.policy.state_size)
+        with torch.no_grad():
+            found = self.policy.read_states(self.batch)
+            beside = self.policy.read(self.batch, with_states=True).states
+        _require(tuple(found.shape) == shape, f"read_states() of shape {shape}", tuple(found.shape), "[b t+1 d]")
+        _require(
+            beside is not None and tuple(beside.shape) == shape,
+            f"read(with_states=True).states of shape {shape}",
+            None if beside is None else tuple(beside.shape),
+            "What the output layer reads before each token, and after the last",
+        )
+
+    def gradients(self) -> None:
+        """The gradient of log-probabilities reaches the weights."""
+        self.policy.model.zero_grad(set_to_none=True)
+        total = self.policy.read(self.batch).logprobs[self.batch.loss_mask[:, self.batch.first :]].sum()
+        if total.requires_grad:
+            total.backward()
+        sizes = [0.0 if each.grad is None else float(each.grad.abs().sum()) for each in self.policy.parameters()]
+        self.policy.model.zero_grad(set_to_none=True)
+        _require(
+            any(sizes) and bool(np.isfinite(sizes).all()),
+            "read() gives log-probabilities whose gradient reaches the weights",
+            f"gradients of sizes {sizes}",
+            "read() works with gradients: no torch.no_grad(), no detach()",
+        )
+
+    def copies(self) -> None:
+        """A policy on a copy of the model says the same."""
+        other = self.policy.with_model(copy.deepcopy(self.policy.model))
+        mask = self.batch.loss_mask[:, self.batch.first :]
+        with torch.no_grad():
+            mine, theirs = (each.read(self.batch).logprobs[mask] for each in (self.policy, other))
+        self._same(
+            mine.cpu().numpy(),
+            theirs.cpu().numpy(),
+            "with_model() gives a policy with the same settings on a copy of the model",
+            "It is the reference policy of a KL term",
+        )
+
+    def updates(self) -> None:
+        """After an update the policy acts with the new weights."""
+        version = self.policy.version
+        saved = [each.detach().clone() for each in self.policy.parameters()]
+        before = self._act().logprobs
+        with torch.no_grad():
+            for parameter in self.policy.parameters():
+                parameter.mul_(2.0).add_(0.1)
+        self.policy.weights_changed()
+        counted = self.policy.version
+        after = self._act()
+        mask = self.batch.loss_mask[:, self.batch.first :]
+        with torch.no_grad():
+            moved = self.policy.read(self.batch).logprobs[mask]
+            for parameter, value in zip(self.policy.parameters(), saved, strict=True):
+                parameter.copy_(value)
+            self.policy.weights_changed()
+            back = self.policy.read(self.batch).logprobs[mask]
+        self.policy.version = version
+        _require(
+            counted == version + 1,
+            "weights_changed() adds 1 to version",
+            f"{version}, then {counted}",
+            "Trajectories note the version of each token",
+        )
+        changed = not np.allclose(before, after.logprobs, atol=self.tolerance) or not torch.allclose(moved, back)
+        _require(
+            changed,
+            "other actions after other weights",
+            "the same log-probabilities",
+            "weights_changed() drops what was kept of the old weights",
+        )
+
+    def _same(self, one: Any, other: Any, expected: str, hint: str) -> None:
+        gap = float(np.abs(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)).max())
+        _require(gap < self.tolerance, expected, f"log-probabilities that differ by up to {gap:.3g}", hint)

@@ -1,0 +1,193 @@
+"""`TorchPolicy`: any causal torch module as a policy, such as a recurrent network or a table.
+
+Two modules make it: a body, from tokens to states, and an output layer, from states to logits. Each act reads the whole
+prefix again; for a `transformers` model there is `CausalLMPolicy`, which keeps what it has read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.policy import TokenOutputs
+from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents.token_logprobs import token_logprobs_and_entropy
+from agents.types import Action
+from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+
+class TorchPolicy:
+    """A policy of two torch modules; it has all of `TrainablePolicy`, so that every agent trains it.
+
+    Args:
+        body: Tokens i64[b l] -> states f[b l d]. The state at a position depends on the tokens up to there alone, as in a
+            recurrent network that reads from left to right; padding stands on the right.
+        head: States f[... d] -> logits f[... v], such as a linear layer.
+        temperature: Divides the logits when sampling and when training alike; 0 chooses the likeliest token.
+        seed: Decides the sampling of episodes that were not announced by `begin`.
+
+    Raises:
+        InvalidArgumentError: If the temperature is negative, or the modules give other shapes.
+    """
+
+    fast = False
+    is_half = False
+
+    def __init__(
+        self, body: torch.nn.Module, head: torch.nn.Module, *, temperature: float = 1.0, seed: int = 0
+    ) -> None:
+        if not 0 <= temperature < float("inf"):
+            raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
+        self.model = torch.nn.ModuleDict({"body": body, "head": head}).eval()
+        self.temperature = temperature
+        self.seed = seed
+        self.version = 0
+        self.state_size, self.vocab_size = self._sizes()
+        self._seeds = np.zeros(0, dtype=np.uint64)
+
+    def _sizes(self) -> tuple[int, int]:
+        """The sizes d and v, from one token."""
+        with torch.no_grad():
+            states = self.model["body"](torch.zeros(1, 1, dtype=torch.int64, device=self.device))
+            if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
+                said = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
+                raise InvalidArgumentError(
+                    f"the body makes states f[b l d] of tokens i64[b l]; of i64[1 1] it made {said}"
+                )
+            logits = self.model["head"](states)
+        if not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[:2] != (1, 1):
+            said = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise InvalidArgumentError(
+                f"the head makes logits f[b l v] of states f[b l d]; of one state it made {said}"
+            )
+        return states.shape[2], logits.shape[2]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next((each.device for each in self.model.parameters()), torch.device("cpu"))
+
+    def parameters(self) -> Sequence[torch.nn.Parameter]:
+        """The weights that learn."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    # Acting
+
+    @property
+    def learner(self) -> TorchPolicy:
+        """Itself."""
+        return self
+
+    def sampling(self) -> contextlib.AbstractContextManager[Mapping[str, float]]:
+        """Nothing has to be done before acting: what acts is what learns."""
+        return contextlib.nullcontext({})
+
+    def at_temperature(self, temperature: float) -> TorchPolicy:
+        """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        return TorchPolicy(self.model["body"], self.model["head"], temperature=temperature, seed=self.seed)
+
+    def with_model(self, model: Any) -> TorchPolicy:
+        """Give a policy with the same settings on another model, such as a copy of this one's."""
+        return TorchPolicy(model["body"], model["head"], temperature=self.temperature, seed=self.seed)
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes and the seeds u64[r] of their sampling."""
+        self._fit(int(rows.max(initial=-1)) + 1)
+        self._seeds[rows] = seeds
+
+    def _fit(self, num_rows: int) -> None:
+        """Give rows that were never announced seeds of their own."""
+        first = len(self._seeds)
+        if num_rows > first:
+            new = np.arange(first, num_rows, dtype=np.uint64)
+            origin = mix(np.array([self.seed % 2**64], dtype=np.uint64))
+            self._seeds = np.concatenate([self._seeds, mix(origin ^ mix(new))])
+
+    @torch.no_grad()
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
+
+        Raises:
+            FloatingPointError: If the weights have diverged.
+        """
+        tokens = np.atleast_2d(observation["tokens"])
+        length = observation["length"].reshape(-1).astype(np.int64)
+        self._fit(len(tokens))
+        wanted = np.flatnonzero((length > 0) if rows is None else rows & (length > 0))
+        action = Action(
+            np.zeros((len(tokens), 1), dtype=np.int64),
+            np.zeros(len(tokens), dtype=np.int64),
+            np.zeros((len(tokens), 1), dtype=np.float32),
+        )
+        if len(wanted):
+            legal = None if action_mask is None else np.atleast_2d(action_mask)[wanted].astype(bool)
+            chosen, logprobs = self._choose(tokens[wanted, : length[wanted].max()], length[wanted], wanted, legal)
+            action.tokens[wanted, 0], action.logprobs[wanted, 0], action.counts[wanted] = chosen, logprobs, 1
+        if observation["tokens"].ndim == 1:
+            return Action(action.tokens[0], action.counts[0], action.logprobs[0])
+        return action
+
+    def _choose(
+        self, tokens: NDArray[np.int32], length: NDArray[np.int64], rows: NDArray[np.int64], legal: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        states = self.model["body"](torch.from_numpy(tokens.astype(np.int64)).to(self.device))
+        last = torch.from_numpy(length - 1).to(self.device)
+        logits = self.model["head"](states[torch.arange(len(last), device=self.device), last])
+        allowed = None if legal is None else torch.from_numpy(legal).to(self.device)
+        logprobs = scaled_logprobs(logits, self.temperature or 1.0, allowed)
+        if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
+            raise FloatingPointError(
+                "the model's logits are not finite: its weights have diverged, or no token is legal"
+            )
+        if self.temperature == 0:
+            return logprobs.argmax(dim=-1).cpu().numpy(), np.full(len(rows), np.nan, dtype=np.float32)
+        u = torch.from_numpy(uniforms(self._seeds[rows], length)).to(self.device)
+        chosen = sample(logprobs, u)
+        return chosen.cpu().numpy(), logprobs.gather(-1, chosen[:, None])[:, 0].cpu().numpy()
+
+    # Learning
+
+    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+        """What the model says of a batch's tokens from `part.first` on; see `TrainablePolicy.read`."""
+        first = part.first
+        states, tokens = self.read_states(part), part.tokens[:, first:]
+        legal = part.legal_tokens(first, self.vocab_size)
+        logits = self.model["head"](states[:, :-1]).flatten(0, 1)
+        allowed = None if legal is None else legal.flatten(0, 1)
+        found = token_logprobs_and_entropy(logits, tokens.reshape(-1), self.temperature, allowed)
+        logprobs, entropy = (each.view(tokens.shape) for each in found)
+        return TokenOutputs(logprobs, entropy, states if with_states else None)
+
+    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+        """What the head reads before a batch's tokens from `part.first` on, and after the last; with gradients."""
+        states: Tensor = self.model["body"](part.tokens)
+        return states[:, part.first - 1 :]
+
+    def distributions(
+        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
+    ) -> Float[Tensor, "b t v"]:
+        """Log-probabilities of every token at positions `first` to l - 1."""
+        logits = self.model["head"](self.model["body"](tokens)[:, first - 1 : -1])
+        return scaled_logprobs(logits, self.temperature, legal)
+
+    def weights_changed(self) -> None:
+        """Count a new version of the weights; nothing is kept of the old ones."""
+        self.version += 1
+
+    def release_cache(self) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,86 @@
+"""`TrainablePolicy`: all that agents need of a policy whose weights they train.
+
+`CausalLMPolicy` (a `transformers` model) and `TorchPolicy` (any causal torch module) have it. `check_policy` says whether
+another class does, and where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.policy import TokenOutputs
+from agents.types import Sampler
+
+
+class TrainablePolicy(Sampler, Protocol):
+    """A policy on a torch model, of which agents read log-probabilities with gradients.
+
+    What it says of a token depends on the tokens before it alone: not on those after, on padding, or on other rows. What it
+    says when it acts and when it is read is the same distribution, up to rounding.
+    """
+
+    model: Any
+    """The `torch.nn.Module` that holds all weights: saved in checkpoints, and copied as the reference of a KL term."""
+    temperature: float
+    """Divides the logits when acting and when reading alike; agents train at one above 0."""
+    vocab_size: int
+    """The number of tokens v."""
+    version: int
+    """Counts the updates of the weights; set when a checkpoint is loaded."""
+    fast: bool
+    """Whether the optimiser may use fused kernels, which torch does not count as changes of the weights."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and where batches are moved before they are read."""
+        ...
+
+    @property
+    def state_size(self) -> int:
+        """The size d of the states in `read(..., with_states=True)`, which a critic's head is put on."""
+        ...
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it computes in half precision, so that log-probabilities are read again before an update."""
+        ...
+
+    def parameters(self) -> Sequence[torch.nn.Parameter]:
+        """The weights that learn."""
+        ...
+
+    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+        """Log-probabilities and entropies f32[b t] of a batch's tokens from `part.first` on, with gradients.
+
+        Only tokens on the loss mask count. Tokens that the batch says were not legal have probability 0 there
+        (`part.legal_tokens(part.first, vocab_size)`).
+        """
+        ...
+
+    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+        """What the output layer reads before each of those tokens, and after the last of each row; with gradients."""
+        ...
+
+    def distributions(
+        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
+    ) -> Float[Tensor, "b t v"]:
+        """Log-probabilities of every token at positions `first` to l - 1; NPG and TRPO alone need it."""
+        ...
+
+    def with_model(self, model: Any) -> TrainablePolicy:
+        """Give a policy with the same settings on another model, such as a frozen copy of this one's."""
+        ...
+
+    def weights_changed(self) -> None:
+        """Called after each update: count a version, and drop what was kept of the old weights."""
+        ...
+
+    def release_cache(self) -> None:
+        """Called before learning: let go of what takes memory."""
+        ...

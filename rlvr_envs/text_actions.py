@@ -1,0 +1,101 @@
+"""`TextActions`: a token environment whose actions and observations are texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from rlvr_envs.spaces import AnyText
+from rlvr_envs.token_env import TokenEnv
+from rlvr_envs.tokenizers import decode
+from rlvr_envs.types import Info, Observation
+from verifiers import InvalidArgumentError
+
+
+class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Steps by whole texts, for policies that are asked for text, as in GEM or TextArena.
+
+    An action is what the policy says in one turn. Its tokens are taken one after the other, and then the end token, unless
+    the turn is over before: by a stop string in the text, or by the budget, which cuts a longer text off and truncates.
+    `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as in worlds to walk in, a text
+    that does not end the episode is a part of it, and the next one goes on.
+
+    An observation is the prompt and all that followed it as text; special tokens leave none. A verdict that was deferred is
+    waited for, so that a step that ends an episode always has its reward.
+
+    The tokens of a text are those of the environment's tokenizer: log-probabilities of a policy with another one are not
+    those of these tokens. To train, act by tokens.
+
+    Args:
+        env: A token environment, as `gym.make` gives.
+
+    Raises:
+        InvalidArgumentError: If it is another environment, or a token environment in a wrapper.
+    """
+
+    def __init__(self, env: gymnasium.Env[Observation, np.int64]) -> None:
+        if not isinstance(env, TokenEnv):
+            raise InvalidArgumentError(
+                f"TextActions wraps a TokenEnv itself, got {type(env).__name__}: put other wrappers around TextActions"
+            )
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        self._token_env = env
+        self.action_space = AnyText()
+        self.observation_space = AnyText()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, Info]:
+        """Start an episode; see `TokenEnv.reset`."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._text(observation), info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, Info]:
+        """Say a text.
+
+        Raises:
+            ResetNeeded: Before the first reset and after the episode's end.
+            IllegalTokenError: If a token of the text is not legal.
+            InvalidArgumentError: If the action is no text, or has characters that the tokenizer has not.
+        """
+        if not isinstance(action, str):
+            raise InvalidArgumentError(f"an action is a text, got {type(action).__name__}")
+        env = self._token_env
+        result = env.step_many(env.tokenizer.encode(action).astype(np.int64))
+        if _goes_on(result) and self._may_end(result[-1]):
+            result = _together(result, env.step_many(np.array([env.tokenizer.eos_token])))
+        if result[-1].get("pending"):
+            result = _together(result, env.wait())
+        return self._text(result[0]), *result[1:]
+
+    def _may_end(self, info: Info) -> bool:
+        return "action_mask" not in info or bool(info["action_mask"][self._token_env.tokenizer.eos_token])
+
+    def _text(self, observation: Observation) -> str:
+        return decode(self._token_env.tokenizer, observation["tokens"][: observation["length"][0]])
+
+
+_Result = tuple[Observation, float, bool, bool, Info]
+
+
+def _goes_on(result: _Result) -> bool:
+    _, _, terminated, truncated, info = result
+    return not (terminated or truncated or "inserted" in info or info.get("pending"))
+
+
+def _together(first: _Result, second: _Result) -> _Result:
+    """Two steps as one."""
+    observation, reward, terminated, truncated, info = second
+    info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
+    # Of a step without tokens there is one reward, that of a verdict, which belongs to the last token before.
+    earlier, later = (each["rewards"][: max(each["consumed"], 1)] for each in (first[-1], second[-1]))
+    if second[-1]["consumed"]:
+        info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])
+    else:
+        info["rewards"] = earlier + np.eye(1, len(earlier), len(earlier) - 1)[0] * later[0]
+    info.pop("pending", None)
+    if second[-1].get("pending"):
+        info["pending"] = True
+    return observation, first[1] + reward, terminated, truncated, info

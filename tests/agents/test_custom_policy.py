@@ -1,0 +1,239 @@
+"""A policy on a torch module of one's own: it keeps the contract, every agent trains it, and mistakes are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from agents import (
+    CausalLMPolicy,
+    Episode,
+    LearnerConfig,
+    TorchPolicy,
+    agent_classes,
+    check_policy,
+    evaluate,
+    rollout,
+    tiny_model,
+)
+from verifiers import CheckpointError, InvalidArgumentError
+
+V = 16
+
+
+class GRU(torch.nn.Module):
+    """Reads tokens from left to right."""
+
+    def __init__(self, vocab_size: int = V, size: int = 24) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocab_size, size)
+        self.gru = torch.nn.GRU(size, size, batch_first=True)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.gru(self.embedding(tokens))[0]
+        return states
+
+
+def gru_policy(vocab_size: int = V, seed: int = 0, **settings: Any) -> TorchPolicy:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TorchPolicy(GRU(vocab_size), torch.nn.Linear(24, vocab_size), **settings)
+
+
+def table_policy() -> TorchPolicy:
+    """A table: the logits of the next token for each last token."""
+    return TorchPolicy(torch.nn.Embedding(V, V), torch.nn.Identity())
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_policies_of_torch_modules_keep_the_contract(temperature: float) -> None:
+    check_policy(gru_policy(temperature=temperature))
+    check_policy(table_policy())
+
+
+def test_so_does_a_transformer() -> None:
+    model = tiny_model(V, layers=2, hidden_size=16, heads=2, intermediate_size=32)
+    check_policy(CausalLMPolicy(model))
+    check_policy(CausalLMPolicy(model, fast=False, temperature=0.7))
+
+
+def test_the_check_leaves_the_policy_as_it_was() -> None:
+    policy = gru_policy()
+    before = {name: value.clone() for name, value in policy.model.state_dict().items()}
+    check_policy(policy)
+    assert policy.version == 0
+    assert all(torch.equal(value, before[name]) for name, value in policy.model.state_dict().items())
+
+
+class LooksAhead(GRU):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return super().forward(tokens.flip(1)).flip(1)
+
+
+class BatchStatistics(GRU):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        states = super().forward(tokens)
+        return states - states.mean(dim=(0, 1))
+
+
+class NoGradient(TorchPolicy):
+    def read(self, part: Any, *, with_states: bool = False) -> Any:
+        with torch.no_grad():
+            return super().read(part, with_states=with_states)
+
+
+class OtherTemperature(TorchPolicy):
+    def read(self, part: Any, *, with_states: bool = False) -> Any:
+        self.temperature, kept = 1.0, self.temperature
+        try:
+            return super().read(part, with_states=with_states)
+        finally:
+            self.temperature = kept
+
+
+class IgnoresMasks(TorchPolicy):
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Any:
+        return super().act(observation, rows=rows)
+
+
+class NotSeeded(TorchPolicy):
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Any:
+        self._fit(len(observation["tokens"]))
+        self._seeds = np.random.default_rng().integers(2**63, size=len(self._seeds), dtype=np.uint64)
+        return super().act(observation, action_mask=action_mask, rows=rows)
+
+
+class NotCounted(TorchPolicy):
+    def weights_changed(self) -> None: ...
+
+
+class Stale(TorchPolicy):
+    """Acts and reads with the weights it was made with."""
+
+    def __init__(self, body: Any, head: Any, **settings: Any) -> None:
+        super().__init__(body, head, **settings)
+        self.model = torch.nn.ModuleDict({"body": torch.nn.Embedding(V, V), "head": torch.nn.Identity()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (TorchPolicy, LooksAhead, "depend"),
+        (TorchPolicy, BatchStatistics, "depend"),
+        (NoGradient, GRU, "whose gradient reaches the weights; got gradients of sizes \\[0.0"),
+        (OtherTemperature, GRU, "with which act\\(\\) sampled"),
+        (IgnoresMasks, GRU, "the one legal token"),
+        (NotSeeded, GRU, "the same tokens for the same observation"),
+        (NotCounted, GRU, "weights_changed\\(\\) adds 1 to version; got 0, then 0"),
+    ],
+)
+def test_the_check_finds_each_mistake(kind: Any, body: Any, message: str) -> None:
+    torch.manual_seed(0)
+    policy = kind(body(), torch.nn.Linear(24, V), temperature=0.7)
+    with pytest.raises(InvalidArgumentError, match=message):
+        check_policy(policy)
+
+
+def test_what_is_no_policy_is_told_what_it_lacks() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"a Linear without .*act, .*TorchPolicy\(body, head\)"):
+        check_policy(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="a temperature above 0; got 0"):
+        check_policy(gru_policy(temperature=0.0))
+
+
+def test_modules_of_other_shapes_are_refused_with_the_shapes() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"states f\[b l d\] of tokens i64\[b l\]; of i64\[1 1\] it made tuple"
+    ):
+        TorchPolicy(torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)), torch.nn.Linear(4, V))
+    with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* made \(1, 4\)"):
+        TorchPolicy(torch.nn.Embedding(V, 4), torch.nn.Flatten())
+
+
+def envs(num_envs: int = 32) -> Any:
+    return gymnasium.make_vec(
+        "rlvr/Addition-v0", num_envs=num_envs, tokenizer="char", max_new_tokens=2, verifier=count_sevens
+    )
+
+
+def count_sevens(completion: str, problem: object) -> float:
+    return completion.count("7") / 2
+
+
+AGENTS = ("reinforce", "grpo", "ppo", "a2c", "remax", "dapo")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_agents_train_a_recurrent_policy(name: str) -> None:
+    env = envs()
+    kind, config_kind = agent_classes(name)
+    grouped = name in ("grpo", "dapo")
+    config = config_kind(
+        problems_per_step=8 if grouped else 64,
+        group_size=8 if grouped else 1,
+        learner=LearnerConfig(learning_rate=0.02),
+    )
+    agent: Any = kind(gru_policy(env.single_action_space.n), config)  # type: ignore[arg-type]
+    before = agent.evaluate(env, problems=64).score
+    agent.learn(env, steps=25)
+    after = agent.evaluate(env, problems=64).score
+    assert before < 0.2
+    assert after > 0.6
+
+
+def test_a_kl_term_holds_it_to_a_copy_and_checkpoints_bring_it_back(tmp_path: Path) -> None:
+    env = envs()
+    kind, _ = agent_classes("grpo")
+
+    def new(seed: int) -> Any:
+        config = agent_classes("grpo")[1](problems_per_step=4, group_size=4, kl_coefficient=0.01)
+        return kind(gru_policy(env.single_action_space.n, seed=seed), config)
+
+    agent, other = new(0), new(1)
+    agent.learn(env, steps=2)
+    agent.save(tmp_path / "saved")
+    other.load(tmp_path / "saved")
+    for each in (agent, other):
+        each.learn(env, steps=4)
+    for name, value in agent.policy.model.state_dict().items():
+        assert torch.equal(value, other.policy.model.state_dict()[name])
+    wrong = kind(
+        TorchPolicy(GRU(env.single_action_space.n, 8), torch.nn.Linear(8, env.single_action_space.n)), other.config
+    )
+    with pytest.raises(CheckpointError, match="is of another model"):
+        wrong.load(tmp_path / "saved")
+
+
+def test_a_separate_critic_is_refused_with_a_reason() -> None:
+    kind, config_kind = agent_classes("ppo")
+    from agents import CriticConfig
+
+    with pytest.raises(InvalidArgumentError, match=r"critic='separate' copies a transformers model.*TorchPolicy"):
+        kind(gru_policy(), config_kind(critic=CriticConfig("separate")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["npg", "trpo"])
+def test_natural_gradients_need_forward_derivatives_which_a_table_has(name: str) -> None:
+    env = envs()
+    kind, config_kind = agent_classes(name)
+    v = env.single_action_space.n
+    policy = TorchPolicy(torch.nn.Embedding(v, v), torch.nn.Linear(v, v))
+    agent: Any = kind(policy, config_kind(problems_per_step=64, group_size=1))  # type: ignore[arg-type]
+    before = agent.evaluate(env, problems=64).score
+    agent.learn(env, steps=10)
+    assert agent.evaluate(env, problems=64).score > before + 0.2
+
+
+def test_rollouts_do_not_depend_on_how_many_rows_play_at_once() -> None:
+    episodes = [Episode(index, index, seed=index) for index in range(12)]
+    v = envs().single_action_space.n
+    played = [rollout(envs(rows), gru_policy(v), episodes) for rows in (1, 5)]
+    for one, other in zip(*played, strict=True):
+        assert np.array_equal(one.tokens, other.tokens)
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+    assert evaluate(envs(4), gru_policy(v).at_temperature(0.0), problems=4).problems == 4

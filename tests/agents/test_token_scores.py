@@ -1,0 +1,165 @@
+"""What a verdict pays before the end is learned at its tokens: `Verdict.token_scores`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import verifiers
+from agents import Action, Episode, TorchPolicy, Trajectory, agent_classes, rollout
+from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
+
+EOS = ByteTokenizer.eos_token
+
+
+def steps(completion: str, problem: Problem) -> Verdict:
+    """1 for each `+` and -2 for each `-`, paid there, and 10 at the end."""
+    paid = {"+": 1.0, "-": -2.0}
+    pairs = tuple((end, paid[each]) for end, each in enumerate(completion, 1) if each in paid)
+    return Verdict(10.0 + sum(amount for _, amount in pairs), Outcome.SCORED, token_scores=pairs)
+
+
+def streams(num_streams: int, verifier: Any = steps, **rules: Any) -> TokenStreams:
+    settings: dict[str, Any] = {
+        "tokenizer": ByteTokenizer(),
+        "render_prompt": lambda problem: problem.prompt,
+        "max_prompt_tokens": 4,
+        "max_new_tokens": 12,
+        "verifier": verifiers.from_function(verifier),
+    }
+    return TokenStreams([Problem("p", "QQ", None)], Rules(**{**settings, **rules}), num_streams)
+
+
+class Script:
+    """Writes a text for each row, so many tokens at a time."""
+
+    version = 0
+
+    def __init__(self, texts: list[bytes], width: int, end: bool = True) -> None:
+        self.tokens = [[*text, EOS] if end else [*text] for text in texts]
+        self.width = width
+
+    def begin(self, rows: Any, seeds: Any) -> None: ...
+
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+        length = observation["length"].reshape(-1) - 2
+        count = len(length)
+        tokens, counts = np.zeros((count, self.width), dtype=np.int64), np.zeros(count, dtype=np.int64)
+        for row in np.flatnonzero(rows):
+            part = self.tokens[row][length[row] : length[row] + self.width]
+            tokens[row, : len(part)], counts[row] = part, len(part)
+        return Action(tokens, counts, np.full(tokens.shape, -1.0, dtype=np.float32))
+
+
+def play(text: bytes, width: int, end: bool = True, **rules: Any) -> Trajectory:
+    env = TokenVectorEnv(streams(1, **rules))
+    return rollout(env, Script([text], width, end), [Episode(0, 0, 0)])[0]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 12])
+@pytest.mark.parametrize("verification", ["sync", "deferred"])
+def test_each_part_is_paid_at_its_token_however_the_tokens_come(width: int, verification: str) -> None:
+    found = play(b"a+b-+", width, verification=verification)
+    assert found.rewards.tolist() == [0, 0, 0, 1, 0, -2, 1, 10]
+    assert found.verdict is not None
+    assert found.score == found.verdict.score == 10.0
+
+
+def test_a_completion_that_the_budget_cuts_off_is_paid_the_same() -> None:
+    found = play(b"a+b-", 1, end=False, max_new_tokens=4)
+    assert found.truncated
+    assert found.rewards.tolist() == [0, 0, 0, 1, 0, 10 - 2]
+
+
+def test_an_end_stands_in_the_token_that_completes_the_character() -> None:
+    # An umlaut has two bytes and so two tokens; a byte that is no text is a character of its own.
+    found = play("ü+".encode() + b"\xff-", 1)
+    assert found.completion == "ü+\ufffd-"
+    assert found.rewards.tolist() == [0, 0, 0, 0, 1, 0, -2, 10]
+
+    def half(completion: str, problem: Problem) -> Verdict:
+        return Verdict(1.0, Outcome.SCORED, token_scores=((1, 0.25), (2, 0.5)))
+
+    # The first character is complete with its second byte, and the last, which is cut short, only with the end.
+    found = play("ü".encode() + b"\xe2\x82", 1, verifier=half)
+    assert found.rewards.tolist() == [0, 0, 0, 0.25, 0, 0, 0.75]
+
+
+def test_text_behind_a_stop_string_is_not_counted() -> None:
+    found = play(b"+a-b##", 1, end=False, stop=["##"])
+    assert found.completion == "+a-b"
+    assert found.rewards.tolist() == [0, 0, 1, 0, -2, 0, 0, 10]
+
+
+def test_environments_pay_the_whole_score_at_the_end_and_say_what_belongs_where() -> None:
+    env = TokenEnv(streams(1))
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step_many([*b"a+", EOS])
+    assert (reward, terminated) == (11.0, True)
+    assert info["rewards"].tolist() == [0, 0, 11]
+    assert info["token_scores"] == ((3, 1.0),)
+    envs = TokenVectorEnv(streams(2))
+    envs.reset(seed=0)
+    tokens = np.array([[*b"a+", EOS], [*b"ab", EOS]])
+    *_, info = envs.step_many(tokens, [3, 3])
+    assert info["token_scores"].tolist() == [((3, 1.0),), None]
+    assert info["_token_scores"].tolist() == [True, False]
+
+
+def test_environments_of_gymnasiums_own_vectorisation_pay_at_the_same_tokens() -> None:
+    mode = gymnasium.vector.AutoresetMode.DISABLED
+    env = gymnasium.vector.SyncVectorEnv([lambda: TokenEnv(streams(1))] * 2, autoreset_mode=mode)
+    found = rollout(env, Script([b"a+", b"ab"], 1), [Episode(-1, 0, 0, 0), Episode(-1, 1, 0, 0)])
+    assert [each.rewards.tolist() for each in found] == [[0, 0, 0, 1, 10], [0, 0, 0, 0, 10]]
+
+
+def test_the_return_stays_that_of_a_wrapper_which_changes_the_reward() -> None:
+    env = gymnasium.wrappers.vector.TransformReward(TokenVectorEnv(streams(1)), lambda reward: reward / 2)
+    found = rollout(env, Script([b"a+"], 1), [Episode(0, 0, 0)])[0]
+    assert found.score == 5.5
+    assert found.rewards.tolist() == [0, 0, 0, 1, 4.5]
+
+
+@pytest.mark.parametrize(
+    "pairs", [(0.1, 0.4), ((0, 1.0),), ((1, float("nan")),), ((1.5, 1.0),), [(1, 1.0)], ((True, 1.0),)]
+)
+def test_what_is_no_pair_of_end_and_amount_is_refused(pairs: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"pairs \(end, amount\)"):
+        Verdict(1.0, Outcome.SCORED, token_scores=pairs)
+
+
+def test_ends_beyond_the_completion_are_refused() -> None:
+    def beyond(completion: str, problem: Problem) -> Verdict:
+        return Verdict(1.0, Outcome.SCORED, token_scores=((len(completion) + 1, 1.0),))
+
+    with pytest.raises(VerifierContractError, match="the first 3 characters of a completion of 2"):
+        play(b"ab", 1, verifier=beyond)
+    with pytest.raises(InvalidArgumentError, match="pays nothing"):
+        Verdict(float("nan"), Outcome.VERIFIER_ERROR, token_scores=((1, 1.0),))
+
+
+def test_advantages_and_the_gradient_credit_the_right_tokens() -> None:
+    """With discount 0 a token's advantage is its own reward, so the gradient is a sum that can be written down."""
+    table = torch.nn.Embedding(ByteTokenizer.vocab_size, ByteTokenizer.vocab_size)
+    policy = TorchPolicy(table, torch.nn.Identity())
+    kind, config_kind = agent_classes("reinforce")
+    settings: dict[str, Any] = {"baseline": "none", "problems_per_step": 1}
+    agent = kind(policy, config_kind(discount=0.0, **settings))
+    trajectory = play(b"a+b-", 1)
+    rewards = [0, 0, 0, 1, 0, -2, 10]
+    batch, advantages = agent.compute_advantages([trajectory])
+    assert advantages[0].tolist() == pytest.approx(rewards)
+    agent.learner.backward(batch, advantages, agent.terms, aggregation=agent.config.aggregation)
+    assert table.weight.grad is not None
+    found, table.weight.grad = table.weight.grad.clone(), None
+    tokens = torch.from_numpy(trajectory.tokens.astype(np.int64))
+    logprobs = table.weight[tokens[:-1]].log_softmax(-1).gather(-1, tokens[1:, None])[:, 0]
+    (-(torch.tensor(rewards[1:]) * logprobs).sum()).backward()
+    torch.testing.assert_close(found, table.weight.grad)
+    to_go = kind(policy, config_kind(**settings)).compute_advantages([trajectory])[1]
+    assert to_go[0, 2:].tolist() == pytest.approx([9, 9, 8, 8, 10])
