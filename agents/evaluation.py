@@ -59,7 +59,7 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Plain data without the samples; a score or the end of an interval that is not finite is None."""
-        names = ("problems", "samples", "outcomes", "truncated", "verifier_errors")
+        names = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "error_causes")
         return {
             "score": _finite(self.score),
             "interval": [_finite(end) for end in self.interval],

@@ -4,6 +4,7 @@
 runs/eval/<name>/
   manifest.json    what decides the samples, the versions that made them, and in the end the summary
   samples.jsonl    a line for each completion, appended as its episode ends
+  .lock            held by the process that writes here
 ```
 
 A sample's line holds
@@ -19,6 +20,7 @@ A sample's line holds
 | `outcome`, `score`, `answer`, `detail` | of the verdict; the score is null where the verifier broke |
 | `tokens` | how many tokens the policy wrote |
 | `truncated` | whether its budget ran out, or the verifier broke |
+| `error` | why the verifier broke, null where it did not |
 
 Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
 place of an earlier one. How values that JSON does not have are written is told by `agents.json_files`.
@@ -36,10 +38,11 @@ from types import TracebackType
 from typing import Any
 
 from agents.json_files import JsonLines, differences, plain, read_json, write_json
-from agents.outputs import check_folder, missing_folders, remove_empty
+from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
 from agents.run import package_versions
+from agents.training.verifier_errors import error_cause
 from agents.types import Trajectory
-from verifiers import CheckpointError, DataError, InvalidArgumentError, Outcome, Problem
+from verifiers import CheckpointError, DataError, InvalidArgumentError, Problem
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -63,6 +66,8 @@ class Sample:
     answer: str | None
     tokens: int
     truncated: bool
+    error: str | None
+    """Why the verifier broke, None where it did not."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
@@ -78,6 +83,7 @@ class Sample:
             answer=None if verdict is None else plain(verdict.answer),
             tokens=int(trajectory.policy_mask.sum()),
             truncated=trajectory.truncated,
+            error=plain(error_cause(verdict.detail)) if verdict is not None and trajectory.broken else None,
         )
 
     @classmethod
@@ -101,7 +107,7 @@ class Sample:
     @property
     def errored(self) -> bool:
         """Whether the verifier broke."""
-        return self.outcome == Outcome.VERIFIER_ERROR
+        return self.error is not None
 
 
 _KINDS: dict[str, Any] = typing.get_type_hints(Sample)
@@ -124,6 +130,7 @@ def sample_line(sample: Sample, trajectory: Trajectory, problem: Problem | None)
         "detail": None if verdict is None else verdict.detail,
         "tokens": sample.tokens,
         "truncated": sample.truncated,
+        "error": sample.error,
     }
 
 
@@ -168,6 +175,7 @@ class EvaluationRecord:
         self._made = missing_folders(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._check_content(free=resume or overwrite)
+        self._lock = locked(self.folder)
         self._lines = JsonLines(self.folder / SAMPLES)
         self._manifest: dict[str, Any] = {}
 
@@ -180,7 +188,7 @@ class EvaluationRecord:
                 )
             return
         # What is left of an evaluation that was killed before it began.
-        early = [f".{MANIFEST}.partial", *([SAMPLES] if _is_empty(self.folder / SAMPLES) else [])]
+        early = [LOCK, f".{MANIFEST}.partial", *([SAMPLES] if _is_empty(self.folder / SAMPLES) else [])]
         others = [each.name for each in self.folder.iterdir() if each.name not in early]
         if others:
             raise InvalidArgumentError(f"{self.folder} holds {min(others)} and no evaluation: choose another folder")
@@ -235,7 +243,9 @@ class EvaluationRecord:
         self._lines.close()
         if not self.started and self._made:
             (self.folder / SAMPLES).unlink()
+            (self.folder / LOCK).unlink()
             remove_empty(self._made)
+        self._lock.close()
 
     def __enter__(self) -> EvaluationRecord:
         return self

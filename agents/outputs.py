@@ -14,6 +14,9 @@ from typing import IO
 
 from verifiers import InvalidArgumentError
 
+LOCK = ".lock"
+"""A file in a folder that one process at a time writes into."""
+
 
 def check_folder(folder: Path) -> None:
     """Find out whether files can be written into a folder, also one that is not there yet; nothing is left behind.
@@ -84,7 +87,7 @@ def locked(folder: Path) -> IO[str]:
     Raises:
         InvalidArgumentError: If another has locked it.
     """
-    file = (folder / ".lock").open("a+", encoding="utf-8")
+    file = (folder / LOCK).open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

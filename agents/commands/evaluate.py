@@ -12,6 +12,7 @@ from rich.console import Console
 from agents.commands.common import env_arguments, make_vec, shown_warnings, verifier_spec
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
+from agents.interrupts import sigterm_interrupts
 from agents.models import load_policy
 from agents.outputs import free_folder
 from agents.progress import progress
@@ -69,6 +70,7 @@ class Evaluate:
         settings = {"env": name, "split": self.split, "model": self.model}
         with (
             shown_warnings(),
+            sigterm_interrupts(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
         ):
             policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)

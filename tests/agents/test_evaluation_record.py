@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import CausalLMPolicy, EvaluationRecord, Reinforce, evaluate, save_model, tiny_model
+from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
 from agents.cli import main
 from agents.evaluation_record import MANIFEST, SAMPLES
 from agents.json_files import JsonLines
-from rlvr_envs import ByteTokenizer, TokenVectorEnv
+from agents.sampling import uniforms
+from agents.types import Action
+from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
 from tests.agents.test_adapter import DrawnPrompt, foreign
 from tests.agents.trajectories import tiny_policy
-from tests.envs.helpers import PROBLEMS, vector_env
+from tests.envs.helpers import EOS, PROBLEMS, vector_env
 from verifiers import CheckpointError, DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict
 
 SIZE: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
@@ -35,6 +37,24 @@ Rows = dict[tuple[int, int], dict[str, Any]]
 
 def policy(seed: int = 0) -> CausalLMPolicy:
     return CausalLMPolicy(tiny_model(VOCAB, max_tokens=64, seed=seed, **SIZE))
+
+
+class Seeded:
+    """Says letters that follow from the episode's seed and their place, exactly."""
+
+    version = 0
+
+    def __init__(self) -> None:
+        self.seeds = np.zeros(64, dtype=np.uint64)
+
+    def begin(self, rows: np.ndarray, seeds: np.ndarray) -> None:
+        self.seeds[rows] = seeds
+
+    def act(self, observation: Observation, **_: object) -> Action:
+        length = observation["length"].astype(np.int64)
+        letters = ord("a") + (uniforms(self.seeds[: len(length)], length) * 6).astype(np.int64)
+        tokens = np.where(letters == ord("f"), EOS, letters)[:, None]
+        return Action(tokens, np.ones(len(length), dtype=np.int64), np.zeros(tokens.shape, dtype=np.float32))
 
 
 def rows_of(folder: Path) -> Rows:
@@ -64,7 +84,7 @@ def record_in(
 
     settings = {"problems": 5, "samples": 3, "seed": 1}
     settings |= {name: how.pop(name) for name in settings if name in how}
-    played = how.pop("policy", None) or policy()
+    played = how.pop("policy", None) or Seeded()
     with EvaluationRecord(folder, **how) as record:
         return evaluate(env or vector_env(4), played, record=record, on_sample=ended, **settings)
 
@@ -85,7 +105,7 @@ def test_a_record_holds_all_of_every_sample(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "a")
     settings = manifest["settings"]
     assert (settings["model"], settings["problems"], settings["samples"], settings["seed"]) == ("mine", 5, 3, 1)
-    assert (settings["temperature"], settings["example_prompt"]) == (1.0, "Q")
+    assert settings["example_prompt"] == "Q"
     assert manifest["summary"]["score"] == found.score
     assert manifest["summary"] == json.loads(json.dumps(found.summary()))
     assert manifest["finished"] >= manifest["started"]
@@ -126,7 +146,8 @@ def test_no_verdict_id_or_answer_costs_a_sample(tmp_path: Path) -> None:
     )
     assert (detail["set"], detail["bytes"], detail["numpy"]) == ([1, 3], "\\xff", 0.5)
     assert (raised["outcome"], raised["score"]) == ("verifier_error", None)
-    assert raised["detail"]["error"] == "ValueError: \\ud800"
+    assert raised["detail"]["error"] == raised["error"] == "ValueError: \\ud800"
+    assert manifest_of(tmp_path / "a")["summary"]["error_causes"] == {"ValueError: \\ud800": 1}
     assert chatted["prompt"] == [{"role": "user", "content": "hi \\ud800"}]
 
 
@@ -196,10 +217,10 @@ def test_more_problems_and_samples_add_to_what_is_there(tmp_path: Path) -> None:
     ],
 )
 def test_another_evaluation_is_not_resumed(how: dict[str, Any], message: str, tmp_path: Path) -> None:
-    record_in(tmp_path / "a", settings={"model": "a"})
+    record_in(tmp_path / "a", settings={"model": "a"}, policy=policy())
     before = (tmp_path / "a" / SAMPLES).read_bytes(), manifest_of(tmp_path / "a")
     with pytest.raises(InvalidArgumentError, match=message):
-        record_in(tmp_path / "a", resume=True, **{"settings": {"model": "a"}, **how})
+        record_in(tmp_path / "a", resume=True, **{"settings": {"model": "a"}, "policy": policy(), **how})
     assert ((tmp_path / "a" / SAMPLES).read_bytes(), manifest_of(tmp_path / "a")) == before
 
 
@@ -218,6 +239,8 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)
     before = rows_of(folder)
+    with EvaluationRecord(folder, resume=True), pytest.raises(InvalidArgumentError, match="is in use by process"):
+        EvaluationRecord(folder, resume=True)
     with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: go on with it \(--resume, .*--overwrite"):
         record_in(folder)
     with pytest.raises(InvalidArgumentError, match="resumed or overwritten: choose one"):
@@ -290,7 +313,8 @@ def test_an_environment_of_other_makers_is_recorded_too(tmp_path: Path) -> None:
 
 def test_an_agents_own_evaluation_is_recorded(tmp_path: Path) -> None:
     with EvaluationRecord(tmp_path / "a") as record:
-        found = Reinforce(policy()).evaluate(vector_env(2), samples=2, record=record)
+        found = Reinforce(policy(), ReinforceConfig()).evaluate(vector_env(2), samples=2, record=record)
+    assert manifest_of(tmp_path / "a")["settings"]["temperature"] == 1.0
     assert manifest_of(tmp_path / "a")["summary"]["score"] == found.score
     assert len(rows_of(tmp_path / "a")) == 10
 
@@ -355,7 +379,7 @@ def test_every_run_has_a_folder_of_its_own(
         assert f"written to runs/eval/model-Addition-v0-{number}" in output
     code, _, error = run(capsys, command(model, None, "--resume"))
     assert (code, "--resume needs --out" in error) == (1, True)
-    code, _, error = run(capsys, command("nowhere/at-all", tmp_path / "new"))
+    code, _, error = run(capsys, command("/nowhere", tmp_path / "new"))
     assert code == 1
     assert not (tmp_path / "new").exists()  # nothing began
 

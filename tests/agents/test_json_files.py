@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from agents.json_files import JsonLines, differences, plain, read_json, to_json, write_json
 from agents.losses import Aggregation
-from verifiers import DataError, InvalidArgumentError, Message
+from verifiers import DataError, Message
 
 
 def strictly(text: str) -> Any:
@@ -302,13 +302,6 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     done = subprocess.run([*mount, sys.executable, "-c", FULL, str(disk)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert 40 < int(done.stdout) < 64
-
-
-def test_one_process_at_a_time_writes(lines: JsonLines) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"lines\.jsonl is being written by another process"):
-        JsonLines(lines.path)
-    lines.close()
-    JsonLines(lines.path).close()
 
 
 def test_differences_are_named_to_the_last_part() -> None:

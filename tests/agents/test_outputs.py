@@ -60,7 +60,6 @@ def test_a_folder_appears_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     def fill(folder: Path, *, fail: bool) -> None:
         with whole_folder(folder) as partial:
             (partial / "a").touch()
-            assert not (folder / "a").exists()
             if fail:
                 raise KeyboardInterrupt
 
