@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,9 @@ from verifiers import InvalidArgumentError
 
 MAX_SEQUENCES = 4096
 """Most sequences that are tried to find every completion."""
+MAX_BYTES = 4 * 2**30
+"""Most room for the derivatives of all completions."""
+_ROWS_AT_ONCE = 16
 _DIRECTIONS = 16
 
 
@@ -83,10 +87,12 @@ def all_completions(
     Raises:
         InvalidArgumentError: If there are too many sequences to try.
     """
-    if len(actions) ** horizon > MAX_SEQUENCES:
+    count = len(actions) ** horizon
+    if count > MAX_SEQUENCES:
+        size = str(count) if count < 10**9 else f"about 10^{math.log10(len(actions)) * horizon:.0f}"
         raise InvalidArgumentError(
-            f"{len(actions)} tokens and a budget of {horizon} make {len(actions) ** horizon} sequences; the lab writes down "
-            f"at most {MAX_SEQUENCES}: choose a smaller vocabulary or budget"
+            f"{len(actions)} tokens and a budget of {horizon} make {size} sequences; the lab writes down at most "
+            f"{MAX_SEQUENCES}: choose a smaller vocabulary or budget"
         )
     sequences = list(itertools.product(actions, repeat=horizon))
     episodes = [Episode(problem, 0, seed=number) for number in range(len(sequences))]
@@ -115,6 +121,7 @@ class GradientLab:
         actions: Sequence[int] | None = None,
     ) -> None:
         self.policy = policy
+        self.horizon = horizon
         chosen = range(policy.vocab_size) if actions is None else actions
         played = all_completions(env, problem, horizon, chosen)
         self._batch = make_batch(played)
@@ -139,14 +146,20 @@ class GradientLab:
 
     def _exact_values(self) -> Tensor:
         """V of each prefix: the mean, over the completions that begin with it, of what is paid from there on."""
-        tokens = [each.tokens.tolist() for each in self.completions]
         togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
+        paid = self.probabilities[:, None] * togo
+        places = [
+            (row, position, self.completions[row].tokens[:position].tobytes())
+            for row, position in self._batch.loss_mask.nonzero().tolist()
+        ]
+        mass: defaultdict[bytes, float] = defaultdict(float)
+        total: defaultdict[bytes, float] = defaultdict(float)
+        for row, position, prefix in places:
+            mass[prefix] += float(self.probabilities[row])
+            total[prefix] += float(paid[row, position])
         values = torch.zeros_like(togo)
-        for row, position in self._batch.loss_mask.nonzero().tolist():
-            prefix = tokens[row][:position]
-            same = [index for index, other in enumerate(tokens) if other[:position] == prefix and len(other) > position]
-            shares = self.probabilities[same]
-            values[row, position] = (shares @ togo[same, position]) / shares.sum()
+        for row, position, prefix in places:
+            values[row, position] = total[prefix] / mass[prefix]
         return values
 
     def gradient_of(self, objective: Callable[[Tensor], Tensor]) -> Float[Tensor, " p"]:
@@ -234,25 +247,36 @@ class GradientLab:
         total = torch.zeros_like(self.gradient)
         for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
             if part is not None:
-                summed = torch.zeros(len(self.completions), jacobian.shape[1], dtype=torch.float64)
-                summed.index_add_(0, rows, torch.nn.functional.pad(part, (0, jacobian.shape[1] - part.shape[1])))
-                total -= torch.einsum("cl,clp->p", summed, jacobian)
+                total -= torch.einsum("bl,blp->p", part, jacobian[rows, : part.shape[1]])
         return total
 
 
 def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l]."""
-    first = batch.first
-    there = batch.to(policy.model.device)
-    outputs = policy.forward(there.tokens, first, there.legal_tokens(first, policy.vocab_size))
+    """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l].
+
+    Raises:
+        InvalidArgumentError: If they need more than `MAX_BYTES`.
+    """
     parameters = list(policy.parameters())
     shape = (*batch.tokens.shape, sum(parameter.numel() for parameter in parameters))
+    if 2 * 8 * math.prod(shape) > MAX_BYTES:
+        raise InvalidArgumentError(
+            f"the derivatives of {shape[0]} completions of up to {shape[1]} tokens by {shape[2]} weights need "
+            f"{2 * 8 * math.prod(shape) / 2**30:.1f} GiB; the lab takes at most {MAX_BYTES / 2**30:.0f}: choose a smaller "
+            "vocabulary, budget or model"
+        )
     found = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
-    for row, position in batch.loss_mask.nonzero().tolist():
-        for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
-            grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
-            jacobian[row, position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
-    logprobs = torch.nn.functional.pad(outputs.logprobs.detach().double().cpu(), (first, 0))
+    logprobs = torch.zeros(shape[:2], dtype=torch.float64)
+    # A derivative costs a pass over all that was read with its token, so few completions are read at once.
+    for rows in torch.arange(shape[0]).split(_ROWS_AT_ONCE):
+        part = batch.rows(rows).to(policy.model.device)
+        first, width = part.first, part.tokens.shape[1]
+        outputs = policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size))
+        for row, position in part.loss_mask.nonzero().tolist():
+            for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
+                grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
+                jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
+        logprobs[rows, first:width] = outputs.logprobs.detach().double().cpu()
     return *found, torch.where(batch.loss_mask, logprobs, 0.0)
 
 
@@ -283,7 +307,9 @@ class Finding:
     """Size of the difference between the estimate's mean and the gradient, over that of the gradient; what chance alone would
     give is taken off, so that it is 0 within rounding where there is none."""
     z: float
-    """The largest difference along the gradient and some random directions, in standard errors."""
+    """The largest difference along the gradient and some random directions at right angles to it, in standard errors."""
+    z_across: float
+    """The same without the gradient's own direction: an estimate that is only too long or too short differs in that alone."""
     scale: float
     """The mean's component along the gradient, over the gradient's size: 1 for an unbiased estimate."""
     cosine: float
@@ -299,10 +325,21 @@ class Finding:
         """Whether the mean is the gradient, as far as these batches can tell, at a level of 0.1 % over all directions."""
         return self.z < _z_bound(_DIRECTIONS + 1)
 
+    @property
+    def proportional(self) -> bool:
+        """Whether the mean points along the gradient, whatever its length, as far as these batches can tell."""
+        return self.scale > 0 and self.z_across < _z_bound(_DIRECTIONS)
+
+    @property
+    def verdict(self) -> str:
+        """What the mean is, in words."""
+        if self.unbiased:
+            return "unbiased"
+        return f"unbiased but for its scale of {self.scale:.3g}" if self.proportional else f"bias {self.bias:.1%}"
+
     def __str__(self) -> str:
-        told = "unbiased" if self.unbiased else f"bias {self.bias:.1%}"
         return (
-            f"{self.name}: {told} (largest z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
+            f"{self.name}: {self.verdict} (largest z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
             f"variance {self.variance:.3g} ({self.batches} batches)"
         )
 
@@ -328,18 +365,27 @@ def examine(
     Args:
         lab: The problem and the policy.
         name: Of the estimator, for the report.
-        agent: The estimator, with the number of groups and their size in its config; its aggregation has to be
-            `SEQUENCE_MEAN_TOKEN_SUM` for the scale to be that of the gradient.
+        agent: The estimator, with the number of groups and their size in its config. Only the aggregation
+            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's own scale; one that divides by each length also points elsewhere.
         batches: How many are drawn.
         seed: Decides what is drawn.
         values: See `GradientLab.estimate`.
         target: The gradient f64[p] to compare with; by default that of the expected return.
         progress: Called with the number of batches done.
+
+    Raises:
+        InvalidArgumentError: If the gradient is 0.
     """
     generator = np.random.default_rng(seed)
     config = agent.config
     gradient = lab.gradient if target is None else target
     mean, square = torch.zeros_like(gradient), 0.0
+    size = float(gradient.norm())
+    if size == 0:
+        raise InvalidArgumentError(
+            "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "
+            "problem, verifier or budget"
+        )
     directions = _directions(gradient)
     along = torch.zeros(batches, len(directions), dtype=torch.float64)
     for number in range(batches):
@@ -349,7 +395,6 @@ def examine(
         along[number] = directions @ found
         if progress is not None:
             progress(number + 1)
-    size = float(gradient.norm())
     variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)
     squared_bias = float((mean - gradient).square().sum()) - variance / batches
     errors = along.mean(dim=0) - directions @ gradient
@@ -360,6 +405,7 @@ def examine(
         batches=batches,
         bias=math.sqrt(max(0.0, squared_bias)) / size,
         z=float((errors / deviations).abs().max()),
+        z_across=float((errors / deviations)[1:].abs().max()),
         scale=scale,
         cosine=float(mean @ gradient) / (float(mean.norm()) * size + 1e-300),
         raw_variance=variance / size**2,
@@ -368,9 +414,10 @@ def examine(
 
 
 def _directions(gradient: Tensor) -> Tensor:
-    """Unit vectors f64[d p]: the gradient's own, and some random ones."""
+    """Unit vectors f64[d p]: the gradient's own, and some random ones at right angles to it."""
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randn(_DIRECTIONS, len(gradient), generator=generator, dtype=torch.float64)
+    drawn -= torch.outer(drawn @ gradient, gradient) / gradient.square().sum()
     every = torch.cat([gradient[None], drawn])
     unit: Tensor = every / every.norm(dim=1, keepdim=True)
     return unit

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from agents.agent import Agent
+from agents.commands.common import env_arguments, env_id, make_vec
 from agents.commands.own_agents import own_agent
+from agents.config import AgentConfig
 from agents.gradient_lab import Finding, GradientLab, examine
 from agents.losses import Aggregation
 from agents.models import tiny_model
@@ -20,10 +23,13 @@ from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import agent_classes
 from rlvr_envs import CharTokenizer, Rules, TokenStreams, TokenVectorEnv
-from verifiers import Problem, from_function
+from verifiers import InvalidArgumentError, Problem, from_function
 
 HORIZON = 3
 _NOTES = """\
+each agent has its own aggregation, and epochs, minibatches and entropy bonus so that a batch is one estimate of a gradient;
+token-mean divides by the batch's tokens and sequence-mean-token-sum-norm by a constant, which changes the mean's scale;
+sequence-mean-token-mean divides by each length, which changes its direction too; --aggregation sets one for all
 means are compared with the gradient of the expected return, that of pass@2 with the gradient of the expected best of two, and
 that of "log p" with the gradient of a success's log-likelihood, as many terms of its series as a group has others; what divides
 by a mean or a deviation climbs another objective than the return, and its bias there says how different that is
@@ -71,6 +77,7 @@ ESTIMATORS = (
     Estimator("PPO, exact value", "ppo", {"epochs": 1, "minibatches": 1}),
     Estimator("GRPO", "grpo", {}),
     Estimator("GRPO, centred", "grpo", {"scale": "none"}),
+    Estimator("Dr. GRPO", "dr-grpo", {}),
     Estimator("REINFORCE++", "reinforce++", {}),
     Estimator("MaxRL", "maxrl", {}),
     Estimator("MaxRL, log p of a success", "maxrl", {}, objective="log-likelihood", scores="binary"),
@@ -115,14 +122,22 @@ def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
     return GradientLab(small_policy(env.streams.vocab_size), env, horizon=HORIZON)
 
 
-def build(policy: CausalLMPolicy, estimator: Estimator, groups: int, group_size: int) -> Agent:
-    """The agent of an estimator, on the scale of the gradient: losses of tokens summed, and averaged over completions."""
-    kind, config_kind = agent_classes(estimator.agent)
+def build(
+    policy: CausalLMPolicy,
+    estimator: Estimator,
+    groups: int,
+    group_size: int,
+    horizon: int = HORIZON,
+    aggregation: Aggregation | None = None,
+) -> Agent:
+    """The agent of an estimator, without entropy bonus; None is its own aggregation."""
+    kind, config_kind = _classes(estimator.agent)
     settings: dict[str, Any] = {
         "problems_per_step": groups,
         "group_size": group_size,
-        "aggregation": Aggregation.SEQUENCE_MEAN_TOKEN_SUM,
+        "max_tokens": horizon,
         "entropy_coefficient": 0.0,
+        **({} if aggregation is None else {"aggregation": aggregation}),
         **estimator.settings,
     }
     return kind(policy, config_kind(**settings))
@@ -166,7 +181,7 @@ def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
 
 @dataclass(frozen=True)
 class GradientLabCommand:
-    """Compare gradient estimators with the exact gradient, where all 15 completions of a problem are written down."""
+    """Compare gradient estimators with the exact gradient, where all completions of a problem are written down."""
 
     batches: int = 4000
     """Batches drawn for each estimator."""
@@ -177,33 +192,66 @@ class GradientLabCommand:
     seed: int = 0
     """Decides what is drawn."""
     estimator: str | None = None
-    """An agent of your own in place of the built-in ones, as module:Class, where the module may be in the current folder; its
-    config is module:ClassConfig, or AgentConfig."""
+    """One agent in place of the table of estimators: its name, such as grpo, or an agent of your own as module:Class, where the
+    module may be in the current folder; its config is module:ClassConfig, or AgentConfig."""
+    aggregation: Aggregation | None = None
+    """How the losses of tokens become one; None: each agent's own default. Only sequence-mean-token-sum is on the gradient's
+    scale."""
+    env: str | None = None
+    """An environment small enough that all completions can be written down, such as Maze with --env-args max_new_tokens=5;
+    None: a problem of 15 completions, each with a score of its own."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
+    problem: int = 0
+    """The problem of that environment."""
 
     def run(self, console: Console) -> int:
         """Examine each estimator and print a table."""
-        lab, right_or_wrong = small_lab(), small_lab(binary)
+        labs = self._labs()
+        lab = labs["graded"]
         console.print(
             f"{len(lab.completions)} completions, expected return {lab.expected_return:.4f}, gradient of size "
-            f"{float(lab.gradient.norm()):.4f}; {self.batches} batches of {self.groups} x {self.group_size}",
+            f"{float(lab.gradient.norm()):.4g}; {self.batches} batches of {self.groups} x {self.group_size}",
             highlight=False,
         )
         table = Table()
-        for column in ("estimator", "mean", "largest z", "scale", "cosine", "variance", "relative"):
+        for column in ("estimator", "aggregation", "mean", "largest z", "scale", "cosine", "variance", "relative"):
             table.add_column(column)
-        for finding in self._findings({"graded": lab, "binary": right_or_wrong}):
-            told = "unbiased" if finding.unbiased else f"bias {finding.bias:.1%}"
+        for agent, finding in self._findings(labs, console):
             numbers = (finding.z, finding.scale, finding.cosine, finding.raw_variance, finding.variance)
-            table.add_row(finding.name, told, *(f"{number:.3g}" for number in numbers))
+            aggregation = str(agent.config.aggregation)
+            table.add_row(finding.name, aggregation, finding.verdict, *(f"{number:.3g}" for number in numbers))
         console.print(table)
         console.print(_NOTES if self.estimator is None else _NOTES.splitlines()[-1], highlight=False)
         return 0
 
-    def _findings(self, labs: Mapping[str, GradientLab]) -> Iterator[Finding]:
-        for estimator, agent in self._agents(labs["graded"].policy):
+    def _labs(self) -> dict[str, GradientLab]:
+        """The labs by how completions are paid; `binary` only where completions are paid 1 or 0."""
+        if self.env is None:
+            if self.env_args or self.problem:
+                raise InvalidArgumentError("env_args and problem belong to an environment: name it with --env")
+            return {"graded": small_lab(), "binary": small_lab(binary)}
+        env = make_vec(env_id(self.env), 64, env_arguments(self.env_args))
+        lab = lab_of(env, self.problem)
+        return {"graded": lab} | ({"binary": lab} if ((lab.returns == 0) | (lab.returns == 1)).all() else {})
+
+    def _findings(self, labs: Mapping[str, GradientLab], console: Console) -> Iterator[tuple[Agent, Finding]]:
+        for estimator in ESTIMATORS if self.estimator is None else (_named(self.estimator),):
+            if estimator.scores not in labs:
+                console.print(f"{estimator.name} is left out: it needs returns of 1 and 0", highlight=False)
+                continue
             lab = labs[estimator.scores]
+            agent = build(lab.policy, estimator, self.groups, self.group_size, lab.horizon, self.aggregation)
+            try:
+                for completion in lab.completions:
+                    agent.check_episode(completion)
+            except InvalidArgumentError as error:
+                if self.estimator is not None:
+                    raise
+                console.print(f"{estimator.name} is left out: {error}", markup=False, highlight=False)
+                continue
             with progress(estimator.name, self.batches) as advance:
-                yield examine(
+                finding = examine(
                     lab,
                     estimator.name,
                     agent,
@@ -213,16 +261,29 @@ class GradientLabCommand:
                     target=target(lab, estimator.objective, self.group_size),
                     progress=advance,
                 )
+            yield agent, finding
 
-    def _agents(self, policy: CausalLMPolicy) -> Iterator[tuple[Estimator, Agent]]:
-        if self.estimator is None:
-            for each in ESTIMATORS:
-                yield each, build(policy, each, self.groups, self.group_size)
-            return
-        kind, config_kind = own_agent(self.estimator)
-        config = config_kind(
-            problems_per_step=self.groups,
-            group_size=self.group_size,
-            aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM,
-        )
-        yield Estimator(kind.__name__, self.estimator, {}), kind(policy, config)
+
+def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:
+    """All completions of a problem of an environment, under `small_policy`.
+
+    Raises:
+        InvalidArgumentError: If there is no such problem, or it has too many completions.
+    """
+    if not 0 <= problem < len(env.streams.dataset):
+        raise InvalidArgumentError(f"the environment has problems 0 to {len(env.streams.dataset) - 1}, got {problem}")
+    _, info = env.reset(options={"problems": np.full(env.num_envs, problem)})
+    actions = np.flatnonzero(info["action_mask"][0]).tolist() if "action_mask" in info else None
+    policy = small_policy(env.streams.vocab_size)
+    return GradientLab(policy, env, problem=problem, horizon=env.streams.rules.max_new_tokens, actions=actions)
+
+
+def _named(name: str) -> Estimator:
+    """An agent with its defaults, but for several steps on one batch, which are no estimate of one gradient."""
+    kind, config_kind = _classes(name)
+    one_step = {"epochs": 1, "minibatches": 1} if config_kind.epochs * config_kind.minibatches > 1 else {}
+    return Estimator(kind.__name__, name, one_step)
+
+
+def _classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
+    return own_agent(name) if ":" in name else agent_classes(name)

@@ -14,8 +14,19 @@ import torch
 
 from agents import AgentConfig, CausalLMPolicy, Reinforce
 from agents.cli import main
-from agents.commands.gradient_lab import ESTIMATORS, binary, build, critic_values, small_env, small_lab, target
+from agents.commands.common import make_vec
+from agents.commands.gradient_lab import (
+    ESTIMATORS,
+    binary,
+    build,
+    critic_values,
+    lab_of,
+    small_env,
+    small_lab,
+    target,
+)
 from agents.gradient_lab import Finding, GradientLab, all_completions, examine
+from agents.losses import Aggregation
 from verifiers import InvalidArgumentError
 
 LAB = small_lab()
@@ -96,11 +107,15 @@ def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_th
     assert LAB.completions[LAB.greedy].tokens.tolist() == tokens
 
 
+SUMS = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+
+
 @functools.cache  # several tests look at the same figures
-def found(name: str, batches: int = 400, **changes: Any) -> Finding:
+def found(name: str, batches: int = 400, aggregation: Aggregation | None = SUMS, **changes: Any) -> Finding:
+    """On the gradient's own scale, unless the aggregation is None for the agent's."""
     estimator = BY_NAME[name]
     lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB
-    agent = build(lab.policy, estimator, 4, 4)
+    agent = build(lab.policy, estimator, 4, 4, aggregation=aggregation)
     settings = {"values": critic_values(lab, estimator.values), "target": target(lab, estimator.objective, 4)}
     return examine(lab, name, agent, batches=batches, **{**settings, **changes})
 
@@ -114,7 +129,13 @@ def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
             continue
         drawn = LAB.draw(4, 4, generator)
         batch = agent.prepare(LAB.batch_of(agent, drawn))
-        agent.learner.backward(batch, agent.advantages(batch), agent.terms, aggregation=agent.config.aggregation)
+        agent.learner.backward(
+            batch,
+            agent.advantages(batch),
+            agent.terms,
+            aggregation=agent.config.aggregation,
+            max_tokens=agent.config.max_tokens,
+        )
         learned = torch.cat([p.grad.reshape(-1) for p in LAB.policy.parameters() if p.grad is not None]).double()
         torch.testing.assert_close(LAB.estimate(agent, drawn), -learned, rtol=1e-3, atol=1e-5)
 
@@ -199,6 +220,8 @@ def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> 
 def test_too_many_sequences_and_missing_actions_are_named() -> None:
     with pytest.raises(InvalidArgumentError, match="10 tokens and a budget of 6 make 1000000 sequences"):
         all_completions(small_env(), 0, 6, range(10))
+    with pytest.raises(InvalidArgumentError, match=r"100 tokens and a budget of 400 make about 10\^800 sequences"):
+        all_completions(small_env(), 0, 400, range(100))
     with pytest.raises(InvalidArgumentError, match=r"sum to 0\.\d+, not 1: give the tokens that may be chosen"):
         GradientLab(LAB.policy, small_env(), horizon=3, actions=(0, 1))
 
@@ -227,5 +250,76 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
     with pytest.raises(SystemExit) as ended:
         main(["gradient-lab", "--estimator", "own_agent"])
     assert ended.value.code == 1
-    assert "module:Class" in capsys.readouterr().err
+    assert "unknown agent 'own_agent'" in capsys.readouterr().err
     assert AgentConfig().group_size == 8
+
+
+def test_an_agent_is_judged_by_its_own_aggregation() -> None:
+    """What is unbiased as a sum has another scale when it is divided by a number of tokens, and by each length another direction."""
+    name = "A2C, GAE 1, wrong value"
+    own = build(LAB.policy, BY_NAME[name], 4, 4)
+    assert own.config.aggregation is type(own.config)().aggregation is Aggregation.TOKEN_MEAN
+    finding = found(name, aggregation=None, batches=200)
+    assert not finding.unbiased
+    lengths = torch.tensor([len(each.tokens) - each.prompt_length for each in LAB.completions], dtype=torch.float64)
+    # The batch's mean length is hardly ever far from the expected one.
+    assert finding.scale == pytest.approx(1 / float(LAB.probabilities @ lengths), rel=0.1)
+    by_length = found(name, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, batches=200)
+    assert not by_length.proportional, str(by_length)
+    assert by_length.verdict.startswith("bias ")
+    assert found("RLOO", aggregation=None, batches=200).unbiased
+    scaled = found("Dr. GRPO", aggregation=None, batches=200)
+    assert (scaled.unbiased, scaled.proportional) == (False, True)
+    assert scaled.verdict.startswith("unbiased but for its scale of 0.2")
+    # A quarter less by the group's mean, of which each completion is a part, and divided by the budget of 3 tokens.
+    assert scaled.scale == pytest.approx(3 / 4 / 3, abs=4 * 0.25 * (scaled.variance / scaled.batches) ** 0.5)
+
+
+def test_the_completions_of_a_world_and_their_gradient() -> None:
+    """GridWorld of 2 x 2: 4 moves, up to 4 of them; the probability of each walk by the policy's own masks."""
+    env = make_vec("GridWorld", 64, {"n": 2})
+    lab = lab_of(env, 1)
+    world = env.streams.dataset[1].reference
+    walks = {each.completion for each in lab.completions}
+    ended = set()
+    for moves in itertools.product("LDRU", repeat=4):
+        cells = world.walk(["LDRU".index(move) for move in moves])
+        ended.add("".join(moves)[: len(cells) - 1])
+    assert walks == ended
+    assert float(lab.probabilities.sum()) == pytest.approx(1, abs=1e-9)
+    for each, paid in zip(lab.completions, lab.returns.tolist(), strict=True):
+        length = len(each.tokens) - each.prompt_length
+        assert paid == pytest.approx((0.0 if each.truncated else 1.0) - 0.01 * length)
+    finding = examine(lab, "", build(lab.policy, BY_NAME["RLOO"], 4, 4, 4), batches=400)
+    assert finding.unbiased, str(finding)
+
+
+def test_the_command_takes_an_environment_and_a_built_in_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["gradient-lab", "--batches", "20", *arguments])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    code, output, _ = run("--env", "Maze", "--env-args", "max_new_tokens=3", "--estimator", "dr-grpo")
+    assert code == 0
+    assert "sequence-mean-token-sum-norm" in output.replace("\n", "")
+    assert "DrGRPO" in output
+    code, output, _ = run("--env", "Addition", "--env-args", "digits=1", "tokenizer=char", "max_new_tokens=2")
+    assert code == 0
+    assert "MaxRL, log p" in output
+    assert "left out" not in output
+    code, output, _ = run("--env", "GridWorld", "--env-args", "n=2", "max_new_tokens=3")
+    assert code == 0
+    assert "MaxRL is left out: MaxRL needs scores of at least 0" in output
+    assert "MaxRL, log p of a success is left out: it needs returns of 1 and 0" in output
+    for message, arguments in {
+        "make about 10^": ("--env", "GridWorld"),
+        "make 65536 sequences": ("--env", "GridWorld", "--env-args", "max_new_tokens=8"),
+        "the gradient is 0": ("--env", "Maze", "--env-args", "max_new_tokens=1"),
+        "problems 0 to 0, got 5": ("--env", "Maze", "--env-args", "max_new_tokens=2", "--problem", "5"),
+        "name it with --env": ("--problem", "1"),
+    }.items():
+        code, _, error = run(*arguments)
+        assert code == 1
+        assert message in error.replace("\n", " ")

@@ -23,6 +23,7 @@ from agents import (
     make_batch,
     rollout,
 )
+from agents.cli import main
 from agents.lora import merged
 from agents.passes import token_logprobs
 from rlvr_envs import CharTokenizer
@@ -72,6 +73,22 @@ def test_first_weights_depend_on_the_seed_alone_and_leave_the_global_generator_a
 
     assert torch.equal(drawn(3, elsewhere=1), drawn(3, elsewhere=2))
     assert not torch.equal(drawn(3, elsewhere=1), drawn(4, elsewhere=1))
+
+
+def test_runs_of_the_command_with_one_seed_are_one_run(tmp_path: Path) -> None:
+    def trained_weights(name: str, seed: int, elsewhere: int) -> torch.Tensor:
+        torch.manual_seed(elsewhere)
+        small = ["--env", "Sort", "--env-args", "tokenizer=char", "max_new_tokens=3", "--problems-per-step", "2"]
+        small += ["--group-size", "2", "--steps", "1", "--lora-rank", "2", "--learning-rate", "0.01"]
+        with pytest.raises(SystemExit) as ended:
+            main(["train", "grpo", *small, "--seed", str(seed), "--run-folder", str(tmp_path / name)])
+        assert not ended.value.code
+        state = torch.load(tmp_path / name / "checkpoints" / "step-000001" / "state.pt", weights_only=True)
+        return torch.cat([weight.reshape(-1) for weight in state["adapter"].values()])
+
+    first = trained_weights("first", seed=5, elsewhere=1)
+    assert torch.equal(trained_weights("again", seed=5, elsewhere=2), first)
+    assert not torch.equal(trained_weights("other", seed=6, elsewhere=1), first)
 
 
 def test_the_reference_is_the_model_without_its_adapter_and_holds_no_weights() -> None:

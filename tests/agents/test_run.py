@@ -15,11 +15,12 @@ import pytest
 import torch
 
 from agents import Agent, Run
+from agents.cli import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
 from agents.run import latest_checkpoint, step_checkpoints
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
-from tests.agents.test_resume import command, metrics, wait_for_lines
-from verifiers import CheckpointError, InvalidArgumentError
+from tests.agents.test_resume import OPTIONS, command, metrics, wait_for_lines
+from verifiers import CheckpointError, InvalidArgumentError, Problem
 
 
 def trained(folder: Path, steps: int, *, every: int = 1, keep: int | None = 2) -> Agent:
@@ -255,6 +256,48 @@ def test_a_kill_between_the_two_renames_of_a_save_leaves_the_checkpoint_before(t
     agent.update(some_batch(agent.policy))
     agent.save(saved)
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+# From the command line
+
+
+def rlvr(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "grpo", *OPTIONS, *arguments])
+    return int(ended.value.code or 0)
+
+
+def breaks(completion: str, problem: Problem) -> float:
+    raise RuntimeError("not yet")
+
+
+@pytest.mark.filterwarnings("ignore:the verifier broke")
+def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    settings = ["--run-folder", str(folder), "--checkpoint-every", "1", "--keep", "1"]
+    mistaken = [
+        "--problems-per-step",
+        "8",
+        "--env-args",
+        "tokenizer=char",
+        "max_new_tokens=6",
+        f"verifier={__name__}:breaks",
+    ]
+    assert rlvr(*settings, "--steps", "2", "--max-error-share", "0", *mistaken) == 1
+    assert rlvr(*settings, "--steps", "4") == 0
+    output = capsys.readouterr().out.replace("\n", "")
+    assert "the best checkpoint, by the mean reward of the 20 steps before, is " in output
+    assert rlvr(*settings, "--steps", "5") == 1
+    assert "holds a run already" in capsys.readouterr().err
+    assert 1 <= len(names(folder)) <= 2
+    rlvr(*settings, "--steps", "6", "--resume", "--keep", "3")
+    cut(folder / "checkpoints" / "step-000006" / "state.pt")
+    with pytest.warns(UserWarning, match=r"step-000006 is damaged: state.pt .* going on from step-000005"):
+        assert rlvr(*settings, "--steps", "7", "--resume") == 0
+    assert "going on after step 5" in capsys.readouterr().out
+    assert [row["step"] for row in metrics(folder)] == [1, 2, 3, 4, 5, 6, 7]
 
 
 # Signals
