@@ -255,7 +255,7 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
 
 
 def test_an_agent_is_judged_by_its_own_aggregation() -> None:
-    """What is unbiased as a sum has another scale when it is divided by a number of tokens, and by each length another direction."""
+    """What is unbiased as a sum has another scale if divided by the batch's tokens, and another direction if by each length."""
     name = "A2C, GAE 1, wrong value"
     own = build(LAB.policy, BY_NAME[name], 4, 4)
     assert own.config.aggregation is type(own.config)().aggregation is Aggregation.TOKEN_MEAN
