@@ -31,6 +31,7 @@ from verifiers import InvalidArgumentError
 class A2CConfig(AgentConfig):
     """Settings of A2C."""
 
+    problems_per_step: int = 128
     group_size: int = 1
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     entropy_coefficient: float = 0.01

@@ -31,11 +31,12 @@ from verifiers import InvalidArgumentError
 class ActorCriticConfig(AgentConfig):
     """Settings of the actor-critic."""
 
+    problems_per_step: int = 128
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
     discount: float = 1.0
     """Per token."""
-    trace_decay: float = 0.0
+    trace_decay: float = 0.95
     """Lambda of the eligibility traces; 0 for one-step errors."""
 
     def __post_init__(self) -> None:

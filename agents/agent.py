@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +39,14 @@ from agents.reference import ReferencePolicy
 from agents.rollouts import Episode, rollout
 from agents.run import Run
 from agents.sampling import mix
+from agents.training.health import Health
 from agents.training.verifier_errors import VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
 from rlvr_envs import Observation, Tokenizer
 from verifiers import InvalidArgumentError
+
+_LOGGER = logging.getLogger(__name__)
 
 Callback = Callable[[int, Mapping[str, float]], None]
 """Called after each step with its number, the first being 1, and its metrics."""
@@ -69,8 +73,8 @@ class Agent(abc.ABC):
     def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         self.policy = policy
         self.sampler: Sampler = sampler or policy
-        self.config = config
         self._check_use(policy, config)
+        self.config = config = config.for_model(policy.model)
         self.critic = None if config.critic is None else make_critic(policy, config.critic)
         self.learner = Learner(policy, config.learner, self.critic, config.critic)
         self.reference = ReferencePolicy(policy) if config.needs_reference else None
@@ -87,6 +91,7 @@ class Agent(abc.ABC):
         """Tokens that were generated in all steps, those of completions that were not learned from included."""
         self._generated = 0  # in the step under way
         self._verifier_watch = VerifierWatch(config.max_error_share)
+        self._health = Health()
         self.tokenizer: Tokenizer | None = None
         """What the tokens mean, as the environment says; saved with the model."""
 
@@ -172,9 +177,12 @@ class Agent(abc.ABC):
     ) -> None:
         """Train until `steps` steps are done in all, those before a resume included.
 
+        Signs that training goes wrong are logged as warnings; see `agents.training.health`.
+
         Args:
             env: See `rollout`.
-            steps: Number of the last step.
+            steps: Number of the last step. Schedules without `schedule_steps` end there: set it where `learn` is called again
+                and again with a greater number.
             run: Where metrics and checkpoints go.
             checkpoint_every: Steps between checkpoints; a run also gets one at the end, and when it is interrupted.
             callbacks: Called after each step.
@@ -184,6 +192,10 @@ class Agent(abc.ABC):
                 checkpoint of the steps before.
         """
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
+        self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
+        if run is not None and self._health.steps == 0:
+            for row in run.rows():
+                self._health.observe(row["step"], row)
         try:
             while self.steps < steps:
                 metrics = self._train_step(env, run)
@@ -217,8 +229,11 @@ class Agent(abc.ABC):
             if verified is not None:
                 metrics["verify_s"] = (_verification_seconds(env) or 0.0) - verified
             metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": self._generated / (now - started)}
+            warnings = [str(warning) for warning in self._health.observe(self.steps, metrics)]
             if run is not None:
-                run.log(self.steps, metrics)
+                run.log(self.steps, metrics, warnings)
+        for warning in warnings:
+            _LOGGER.warning(warning)
         return metrics
 
     def _collect(
@@ -414,11 +429,13 @@ class Agent(abc.ABC):
 
     def kl_coefficient(self) -> float:
         """The weight of the KL term at this step."""
-        return self.config.kl_schedule()(self.steps) if self.kl_controller is None else self.kl_controller.coefficient
+        if self.kl_controller is not None:
+            return self.kl_controller.coefficient
+        return self.config.kl_schedule(self.learner.run_steps)(self.steps)
 
     def entropy_coefficient(self) -> float:
         """The weight of the entropy bonus at this step."""
-        return self.config.entropy_schedule()(self.steps)
+        return self.config.entropy_schedule(self.learner.run_steps)(self.steps)
 
     def _after_update(self, batch: Batch, metrics: dict[str, float]) -> None:
         config = self.config
@@ -476,6 +493,7 @@ class Agent(abc.ABC):
         if self.kl_controller is not None:
             self.kl_controller.coefficient = state["kl_coefficient"]
         self.load_own_state(state["own"])
+        self._health = Health()
         set_random_state(state["random"])
 
     def _parts(self) -> dict[str, list[str] | None]:

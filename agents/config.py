@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Self
 
 from agents.choices import choice
 from agents.critic import CriticConfig
@@ -28,7 +29,7 @@ class AgentConfig:
     """
 
     problems_per_step: int = 16
-    """Different problems in the batch of one step."""
+    """Different problems in the batch of one step; with `group_size`, 128 completions by default, whatever the agent."""
     group_size: int = 8
     """Completions for each problem."""
     epochs: int = 1
@@ -49,7 +50,7 @@ class AgentConfig:
     kl_coefficient: float = 0.0
     """The weight of the divergence from the reference policy, the one at the start; at 0 none is kept."""
     kl_coefficient_end: float | None = None
-    """Where that weight gets to, linearly, when the learner's optimiser steps get to its `schedule_steps`; None: it stays."""
+    """Where the weight of the divergence gets to, linearly, at the end of the run (see `schedule_steps`); None: it stays."""
     kl_estimator: KLEstimator = KLEstimator.K3
     """How the divergence is estimated from the tokens that were sampled."""
     kl_placement: Literal["loss", "reward"] = "loss"
@@ -65,7 +66,7 @@ class AgentConfig:
     entropy_coefficient: float = 0.0
     """The weight of the entropy that is added to what is maximised."""
     entropy_coefficient_end: float | None = None
-    """Where that weight gets to, linearly, when the learner's optimiser steps get to its `schedule_steps`; None: it stays."""
+    """Where the weight of the entropy gets to, linearly, at the end of the run (see `schedule_steps`); None: it stays."""
     importance_correction: Correction | None = None
     """How tokens are weighed that another engine or older weights sampled; with `NONE` the sampler's log-probabilities are
     taken for the learner's. None: `NONE` where the policy samples itself, `TOKEN_TRUNCATE` where an engine does."""
@@ -166,18 +167,22 @@ class AgentConfig:
         """Whether the divergence from a reference policy counts at any step."""
         return self.kl_coefficient > 0 or bool(self.kl_coefficient_end)
 
-    def kl_schedule(self) -> Schedule:
-        """The weight of the KL term over training steps."""
-        return self._schedule(self.kl_coefficient, self.kl_coefficient_end)
+    def for_model(self, model: Any) -> Self:
+        """Give these settings with all that is chosen for a torch model: the learning rate, where it has none and needs one."""
+        return dataclasses.replace(self, learner=self.learner.for_model(model))
 
-    def entropy_schedule(self) -> Schedule:
-        """The weight of the entropy bonus over training steps."""
-        return self._schedule(self.entropy_coefficient, self.entropy_coefficient_end)
+    def kl_schedule(self, run_steps: int | None = None) -> Schedule:
+        """The weight of the KL term over training steps; `run_steps` are the optimiser steps of a whole run."""
+        return self._schedule(self.kl_coefficient, self.kl_coefficient_end, run_steps)
 
-    def _schedule(self, start: float, end: float | None) -> Schedule:
+    def entropy_schedule(self, run_steps: int | None = None) -> Schedule:
+        """The weight of the entropy bonus over training steps; `run_steps` are the optimiser steps of a whole run."""
+        return self._schedule(self.entropy_coefficient, self.entropy_coefficient_end, run_steps)
+
+    def _schedule(self, start: float, end: float | None, run_steps: int | None) -> Schedule:
         if end is None:
             return Schedule(start, start, "constant")
-        total = self.learner.schedule_steps
+        total = run_steps if self.learner.schedule_steps is None else self.learner.schedule_steps
         # The learner counts optimiser steps, these schedules training steps.
         steps = None if total is None else math.ceil(total / (self.epochs * self.minibatches))
         return Schedule(start, end, "linear", steps)

@@ -61,6 +61,7 @@ def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None
     env = make_env("train", num_envs=1)
     tokenizer = env.streams.rules.tokenizer
     policy = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
+    assert config.steps is not None
     with progress("Supervised warm start", config.steps) as advance:
         train_supervised(policy, env.streams, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
     with whole_folder(folder) as partial:

@@ -21,6 +21,7 @@ from agents.passes import micro_batches
 from agents.policies.trainable import TrainablePolicy
 from agents.policy import TokenOutputs
 from agents.schedules import Schedule, Shape
+from agents.training.learning_rate import learning_rate_for
 from verifiers import InvalidArgumentError
 
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
@@ -38,7 +39,9 @@ class LearnerConfig:
         InvalidArgumentError: If a value is out of range.
     """
 
-    learning_rate: float = 1e-6
+    learning_rate: float | None = None
+    """None: chosen from the number of the model's parameters, about 1e-4 for a million and 1e-6 from a billion on, ten times as
+    much for supervised learning and ten times as much for LoRA; see `default_learning_rate`."""
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
@@ -48,7 +51,8 @@ class LearnerConfig:
     """Of the learning rates, from their full value to 0 at `schedule_steps`."""
     warmup_steps: int = 0
     schedule_steps: int | None = None
-    """Optimiser steps of a whole run; needed unless the schedule is constant."""
+    """Optimiser steps of a whole run; None: as many as the `steps` asked of `learn` come to. A run that is resumed with more
+    steps goes on at the rate that the longer run has there."""
     micro_batch_size: int = 64
     """Completions in one forward and backward pass; has no effect on the result beyond rounding."""
     skip_zero_advantages: bool = True
@@ -57,22 +61,39 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
-            if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not (value is None and name == "learning_rate") and not value > 0:
+                raise InvalidArgumentError(f"{name} is greater than 0, got {value}")
         if not self.weight_decay >= 0:
             raise InvalidArgumentError(f"weight_decay is at least 0, got {self.weight_decay}")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
-        self.rate_schedule()  # raises on what does not fit
+        self._schedule(1.0, None)  # raises on what does not fit
 
-    def rate_schedule(self) -> Schedule:
-        """The learning rate over optimiser steps."""
-        return Schedule(self.learning_rate, 0.0, self.schedule, self.schedule_steps, self.warmup_steps)
+    def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
+        """Give these settings with a learning rate: that which is set, or the one that suits a torch model."""
+        if self.learning_rate is not None:
+            return self
+        return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
 
-    def learning_rate_at(self, step: int) -> float:
-        """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state."""
-        return self.rate_schedule()(step)
+    def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
+        """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state.
+
+        Args:
+            step: Number of the optimiser step.
+            run_steps: Optimiser steps of the whole run, which count where `schedule_steps` is None.
+
+        Raises:
+            InvalidArgumentError: If no learning rate is set, or nothing says how fast the schedule falls.
+        """
+        if self.learning_rate is None:
+            raise InvalidArgumentError("no learning rate is set: `for_model` chooses one")
+        return self._schedule(self.learning_rate, run_steps)(step)
+
+    def _schedule(self, rate: float, run_steps: int | None) -> Schedule:
+        steps = run_steps if self.schedule_steps is None else self.schedule_steps
+        return Schedule(rate, 0.0, self.schedule, steps, self.warmup_steps)
 
 
 class Learner:
@@ -98,11 +119,13 @@ class Learner:
         if policy.temperature == 0:
             raise InvalidArgumentError("a policy at temperature 0 has no distribution to learn: give it one above 0")
         self.policy = policy
-        self.config = config
+        self.config = config = config.for_model(policy.model)
         self.critic = critic
         self.critic_config = critic_config or CriticConfig()
         self.steps = 0
         """Optimiser steps done."""
+        self.run_steps: int | None = None
+        """Optimiser steps of the whole run, which schedules follow where `schedule_steps` is None; None: not known."""
         groups: list[dict[str, Any]] = [{"params": policy.parameters(), "lr": config.learning_rate}]
         if critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": self.critic_config.learning_rate})
@@ -276,9 +299,9 @@ class Learner:
         }
 
     def _update(self) -> dict[str, float]:
-        rate = self.config.learning_rate_at(self.steps)
+        rate = self.config.learning_rate_at(self.steps, self.run_steps)
         for group, full in zip(self.optimizer.param_groups, self._full_rates, strict=True):
-            group["lr"] = full * rate / self.config.learning_rate
+            group["lr"] = full * rate / self._full_rates[0]
         norm = _clip(self.policy.parameters(), self.config.max_grad_norm)
         metrics = {"grad_norm": norm, "learning_rate": rate}
         if self.critic is not None:

@@ -16,6 +16,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -47,6 +48,7 @@ class NPGConfig(AgentConfig):
     rate.
     """
 
+    problems_per_step: int = 128
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
     value_steps: int = 20
@@ -79,6 +81,10 @@ class NPGConfig(AgentConfig):
             f"{type(self).__name__}: max_kl decides how far a step goes, and critic=CriticConfig(critic_learning_rate=...) how "
             "fast values are learned",
         )
+
+    def for_model(self, model: Any) -> Self:
+        """Give these settings as they are: there is no learning rate to choose."""
+        return self
 
 
 class NPG(Agent):

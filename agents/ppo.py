@@ -32,8 +32,9 @@ from verifiers import InvalidArgumentError
 class PPOConfig(AgentConfig):
     """Settings of PPO."""
 
+    problems_per_step: int = 128
     group_size: int = 1
-    epochs: int = 4
+    epochs: int = 1
     minibatches: int = 4
     critic: CriticConfig | None = field(default_factory=lambda: CriticConfig(value_clip=0.2))
     kl_placement: Literal["loss", "reward"] = "reward"

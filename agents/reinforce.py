@@ -41,6 +41,7 @@ Baseline = Literal["none", "constant", "batch-mean", "moving-average", "value"]
 class ReinforceConfig(AgentConfig):
     """Settings of REINFORCE."""
 
+    problems_per_step: int = 128
     group_size: int = 1
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     discount: float = 1.0

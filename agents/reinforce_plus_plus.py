@@ -30,6 +30,7 @@ from agents.types import Sampler
 class ReinforcePlusPlusConfig(AgentConfig):
     """Settings of REINFORCE++."""
 
+    problems_per_step: int = 128
     group_size: int = 1
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1

@@ -35,7 +35,9 @@ from verifiers import InvalidArgumentError
 class ReMaxConfig(AgentConfig):
     """Settings of ReMax."""
 
-    group_size: int = 1
+    problems_per_step: int = 32
+    group_size: int = 4
+    """Completions for each problem, beside the greedy one, which is not learned from."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1

@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -94,9 +94,12 @@ class Run:
                 opened.callback(self._board.close)
             self._opened = opened.pop_all()
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Append one step's metrics; numbers that are not finite are written as null."""
-        row = {"step": step} | {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+    def log(self, step: int, metrics: Mapping[str, float], warned: Sequence[str] = ()) -> None:
+        """Append one step's metrics; numbers that are not finite are written as null, and warnings as "warnings"."""
+        row: dict[str, Any] = {"step": step}
+        row |= {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        if warned:
+            row["warnings"] = list(warned)
         self._file.write(to_json(row) + "\n")
         self._file.flush()
         self._rewards[step] = row.get("reward")
@@ -113,6 +116,11 @@ class Run:
         """Append plain data on why a verifier broke."""
         with self.verifier_errors.open("a", encoding="utf-8") as file:
             file.write(to_json(line) + "\n")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What was logged so far, step by step."""
+        with self._metrics.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
 
     def checkpoint_folder(self, step: int) -> Path:
         """The folder of a step's checkpoint."""

@@ -16,7 +16,7 @@ class Schedule:
     """From `start` to `end` over `steps` steps, and `end` from there on.
 
     Raises:
-        InvalidArgumentError: If the value changes and no number of steps says how fast.
+        InvalidArgumentError: If a number is out of range.
     """
 
     start: float
@@ -24,16 +24,15 @@ class Schedule:
     shape: Shape = "linear"
     """`"constant"` stays at `start`; `"cosine"` is half a period, slow at both ends."""
     steps: int | None = None
+    """None: not known yet; a schedule that is not constant can't be called then."""
     warmup_steps: int = 0
     """Steps in which the value first rises linearly to `start`."""
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape):
             raise unknown_name("schedule", self.shape, get_args(Shape))
-        if self.shape != "constant" and (self.steps is None or self.steps < 1):
-            raise InvalidArgumentError(
-                f"a {self.shape} schedule needs schedule_steps, its number of steps, got {self.steps}"
-            )
+        if self.shape != "constant" and self.steps is not None and self.steps < 1:
+            raise InvalidArgumentError(f"schedule_steps is at least 1, or None, got {self.steps}")
         if self.warmup_steps < 0:
             raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
         if self.shape != "constant" and self.steps is not None and self.warmup_steps >= self.steps:
@@ -42,10 +41,19 @@ class Schedule:
             )
 
     def __call__(self, step: int) -> float:
-        """The value at a step, the first being 0."""
+        """The value at a step, the first being 0.
+
+        Raises:
+            InvalidArgumentError: If the value changes and no number of steps says how fast.
+        """
         warm = min(1.0, (step + 1) / (self.warmup_steps + 1))
-        if self.shape == "constant" or self.steps is None:
+        if self.shape == "constant":
             return self.start * warm
+        if self.steps is None:
+            raise InvalidArgumentError(
+                f"a {self.shape} schedule needs its number of steps: train with `learn`, whose `steps` it follows, or set "
+                "schedule_steps"
+            )
         progress = min(1.0, max(0, step - self.warmup_steps) / (self.steps - self.warmup_steps))
         left = 1 - progress if self.shape == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
         return warm * (self.end + (self.start - self.end) * left)

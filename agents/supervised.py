@@ -6,9 +6,11 @@ advantage 1 on given tokens; so it is one more use of the learner.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,18 +24,32 @@ from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import problems_of_step
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
-from verifiers import DataError
+from verifiers import DataError, InvalidArgumentError
+
+_RANDOM_STEPS = 500
+_TRAINED_STEPS = 100
 
 
 @dataclass(frozen=True)
 class SupervisedConfig:
     """Settings of supervised learning."""
 
-    steps: int = 100
+    steps: int | None = None
+    """Optimiser steps; None: 500 for a model with random weights, 100 for one that was trained before; see `for_model`."""
     batch_size: int = 128
     seed: int = 0
     """Decides the order of the examples."""
-    learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(learning_rate=1e-3, micro_batch_size=512))
+    learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(micro_batch_size=512))
+
+    def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
+        """Give these settings with all that is chosen for a torch model: the number of steps and the learning rate.
+
+        Args:
+            model: What will learn.
+            trained: Whether it was trained before, so that only the task is new to it.
+        """
+        steps = self.steps if self.steps is not None else _TRAINED_STEPS if trained else _RANDOM_STEPS
+        return dataclasses.replace(self, steps=steps, learner=self.learner.for_model(model, supervised=True))
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:
@@ -99,11 +115,19 @@ def train_supervised(
 
     Returns:
         The number of steps done.
+
+    Raises:
+        InvalidArgumentError: If neither the config nor `seconds` says when to stop.
     """
-    learner = Learner(policy, config.learner)
+    if seconds is None and config.steps is None:
+        raise InvalidArgumentError(
+            "no number of steps is set: set `steps` or `seconds`, or let `config.for_model` choose"
+        )
+    learner = Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    learner.run_steps = config.steps if seconds is None else None
     started = time.perf_counter()
     step = 0
-    while (time.perf_counter() - started < seconds) if seconds is not None else step < config.steps:
+    while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         metrics = _fit(learner, [demonstration(streams, index) for index in indices])
         step += 1

@@ -6,11 +6,10 @@ the groups that DAPO throws away count too. The checkpoint comes from supervised
 is trained with several seeds, which decide the order of problems and the sampling; what is given of them is the interquartile
 mean with its 95 % interval by bootstrap over seeds (Agarwal et al. 2021, arXiv:2108.13264).
 
-The checkpoint, the learning rate, the batch and the budget of an environment are the same for every agent, and so is the
-number of optimiser steps on a batch for all whose loss allows for several. What differs, and why, stands in `SETTINGS` and
-`training_options`: ReMax's groups, the traces of the actor-critic, the batch and the step of the natural gradients, Dr. GRPO's
-constant length, and what GDPO and MaxRL are paid for. All of it was chosen with a few runs so that every agent learns, none of
-it so that one learns best: intervals that overlap mean no order, and intervals that do not mean one at these settings.
+Every agent learns with its defaults: 128 completions a step, and the learning rate that its learner chooses for a model of
+this size. Two need more than that, and get it: Dr. GRPO its constant length (`agent_settings`), and GDPO and MaxRL rewards that
+they are defined for (`training_options`). Intervals that overlap mean no order, and intervals that do not mean one at these
+settings.
 
 Each result is a file of its own, so that a run that was interrupted goes on where it was, and one whose settings have changed
 is done again.
@@ -52,16 +51,10 @@ from agents import (
     train_supervised,
 )
 from agents.models import save_model
-from verifiers import Problem
+from verifiers import Outcome, Problem
 
 Array = NDArray[np.float64]
 
-BATCH = 128
-"""Completions in each step, in groups of `GROUP` where the agent compares them."""
-GROUP = 8
-EPOCHS = 1
-MINIBATCHES = 4
-"""Passes over a batch, and optimiser steps in each, of the agents whose loss allows for more than one step."""
 POINTS = 5
 """Evaluations of each run, the first before any training."""
 
@@ -78,7 +71,6 @@ class Task:
     warm_start_steps: int
     """Of supervised learning: few enough that most samples are still wrong, and so many that greedy completions are right no
     more than about 0.2 oftener than samples. Of a flatter policy the greedy score, ReMax's baseline, says little."""
-    learning_rate: float
     tokens: int
     """What an agent may sample."""
     problems: int
@@ -94,7 +86,6 @@ TASKS = {
         ("numeric", {"whole": True}),
         layers=2,
         warm_start_steps=560,
-        learning_rate=1e-4,
         tokens=45_000,
         problems=250,
         samples=2,
@@ -105,7 +96,6 @@ TASKS = {
         ("exact", {}),
         layers=1,
         warm_start_steps=100,
-        learning_rate=2e-4,
         tokens=40_000,
         problems=250,
         samples=2,
@@ -116,37 +106,11 @@ TASKS = {
         ("rlvr_envs.worlds.rules:WalkVerifier", {}),
         layers=1,
         warm_start_steps=30,
-        learning_rate=5e-4,
         tokens=64_000,
         problems=48,
         samples=16,
     ),
 }
-
-# The whole batch is one step of a natural gradient, which is scaled to a divergence whatever the gradient's size is: noise in
-# it is paid in full, so that it is made on twice the batch. The divergence takes the learning rate's place.
-_NATURAL = {"problems_per_step": 2 * BATCH, "max_kl": 0.02, "cg_iterations": 3, "value_steps": 5}
-# A loss with a ratio allows for several steps on a batch, and only then does its clipping or capping count.
-_RATIO = {"minibatches": MINIBATCHES, "epochs": EPOCHS}
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    # The greedy completions, which are not learned from, are a fifth of what is sampled, and not half of it.
-    "remax": {"group_size": 4},
-    # One-step errors carry the reward to a completion's first tokens through the critic alone, for which it has no time here.
-    "actor-critic": {"trace_decay": 0.9},
-    "npg": _NATURAL,
-    "trpo": _NATURAL,
-    "ppo": _RATIO,
-    "grpo": _RATIO,
-    "dr-grpo": _RATIO,
-    "dapo": _RATIO,
-    "reinforce++": _RATIO,
-    "gspo": _RATIO,
-    "cispo": _RATIO,
-    "gdpo": _RATIO,
-    "maxrl": _RATIO,
-    "pass-at-k": _RATIO,
-}
-"""What an agent is told beside the defaults of its config and what all are told."""
 
 
 def right_length(completion: str, problem: Problem) -> bool:
@@ -165,7 +129,7 @@ def training_options(task: Task, agent: str) -> dict[str, Any]:
     return {}
 
 
-def make_env(task: Task, split: str, num_envs: int = 2 * BATCH, **options: Any) -> Any:
+def make_env(task: Task, split: str, num_envs: int = 256, **options: Any) -> Any:
     return gymnasium.make_vec(task.env_id, num_envs=num_envs, split=split, copy=False, **{**task.options, **options})
 
 
@@ -192,26 +156,17 @@ def checkpoint(task: Task, folder: Path) -> Path:
 
 
 def agent_settings(name: str, task: Task) -> dict[str, Any]:
-    """What an agent is told in this benchmark, but for the seed."""
-    _, config = agent_classes(name)
-    defaults: dict[str, Any] = {each.name: each.default for each in dataclasses.fields(config)}
-    own = SETTINGS.get(name, {})
-    group = own.get("group_size", GROUP if defaults["group_size"] > 1 else 1)
-    learner: dict[str, Any] = {"micro_batch_size": 2 * BATCH}
-    if "max_kl" not in defaults:
-        learner["learning_rate"] = task.learning_rate
-    settings = {"problems_per_step": BATCH // group, "group_size": group, "learner": learner, **own}
+    """What an agent is told in this benchmark, but for the seed: only what its config does not do without."""
     if name == "dr-grpo":
-        settings["max_tokens"] = make_env(task, "train", num_envs=1).unwrapped.streams.rules.max_new_tokens
-    return settings
+        return {"max_tokens": make_env(task, "train", num_envs=1).unwrapped.streams.rules.max_new_tokens}
+    return {}
 
 
 def make_agent(name: str, policy: CausalLMPolicy, task: Task, seed: int) -> Agent:
-    """An agent with the settings of this benchmark."""
+    """An agent with its defaults; how many completions a pass takes at once changes no result."""
     kind, config = agent_classes(name)
-    settings = agent_settings(name, task)
-    settings["learner"] = LearnerConfig(**settings["learner"])
-    return kind(policy, config(seed=seed, **settings))
+    learner = LearnerConfig(micro_batch_size=256)
+    return kind(policy, config(seed=seed, learner=learner, **agent_settings(name, task)))
 
 
 def train(name: str, task: Task, seed: int, start: Path, tokens: int, points: int = POINTS) -> dict[str, Any]:
@@ -231,22 +186,27 @@ def train(name: str, task: Task, seed: int, start: Path, tokens: int, points: in
 
 
 def score(agent: Agent, held_out: Any, task: Task) -> dict[str, Any]:
-    """Reward of sampled completions, their mean for each problem, and accuracy of greedy ones."""
+    """Reward of sampled completions and accuracy of greedy ones, and the means of both for each problem."""
     problems = task.problems
     sampled = agent.evaluate(held_out, problems=problems, samples=task.samples)
     greedy = agent.evaluate(held_out, problems=problems, greedy=True)
     by_problem = np.array([each.score for each in sampled.trajectories]).reshape(problems, task.samples).mean(axis=1)
+    right = [
+        float(each.verdict is not None and each.verdict.outcome == Outcome.CORRECT) for each in greedy.trajectories
+    ]
     return {
         "reward": sampled.score,
-        "accuracy": greedy.outcomes.get("correct", 0) / problems,
+        "accuracy": float(np.mean(right)),
         "reward_by_problem": by_problem.round(6).tolist(),
+        "accuracy_by_problem": right,
     }
 
 
 def run_settings(name: str, task: Task, seed: int, tokens: int, points: int) -> dict[str, Any]:
     """All that decides a run's result, but for the code and its versions, as it looks in a file."""
-    every = {"agent": name, "seed": seed, "tokens": tokens, "points": points, "batch": BATCH, "group": GROUP}
-    own = {**agent_settings(name, task), **training_options(task, name)}
+    every = {"agent": name, "seed": seed, "tokens": tokens, "points": points}
+    _, config = agent_classes(name)
+    own = {**dataclasses.asdict(config(**agent_settings(name, task))), **training_options(task, name)}
     whole = {**every, "settings": own, "task": dataclasses.asdict(task)}
     plain: dict[str, Any] = json.loads(json.dumps(whole, default=lambda function: function.__name__))
     return plain
@@ -264,6 +224,7 @@ class Job:
     seed: int
     tokens: int
     out: Path
+    points: int = POINTS
 
     @property
     def path(self) -> Path:
@@ -276,14 +237,15 @@ class Job:
         if not self.path.exists():
             return False
         found = json.loads(self.path.read_text())
-        wanted = run_settings(self.agent, TASKS[self.environment], self.seed, self.tokens, POINTS)
+        wanted = run_settings(self.agent, TASKS[self.environment], self.seed, self.tokens, self.points)
         return {key: found.get(key) for key in wanted} == wanted
 
     def run(self) -> str:
         """Train, keep the result, and say what came out."""
         disable_progress_bar()
         task = TASKS[self.environment]
-        result = train(self.agent, task, self.seed, checkpoint(task, self.out / "checkpoints"), self.tokens)
+        start = checkpoint(task, self.out / "checkpoints")
+        result = train(self.agent, task, self.seed, start, self.tokens, self.points)
         partial = self.path.with_suffix(".partial")
         partial.write_text(json.dumps(result) + "\n")
         partial.rename(self.path)
@@ -311,6 +273,8 @@ def run_all(jobs: Sequence[Job], processes: int) -> None:
 
 MEASURES = {"reward": "reward of sampled completions", "accuracy": "accuracy of greedy completions"}
 RESAMPLES = 10_000
+MARGIN = 0.02
+"""An agent keeps what its start could do if the interval of its gain reaches no further below 0."""
 
 
 def interquartile_mean(values: Array) -> Array:
@@ -339,6 +303,14 @@ def estimate(values: Array) -> dict[str, Any]:
     }
 
 
+def paired_gain(curves: Sequence[Sequence[Mapping[str, Any]]], measure: str) -> dict[str, Any]:
+    """The mean gain from start to end over problems, with its 95 % interval; of each problem the mean over seeds is taken."""
+    gains = [np.subtract(curve[-1][f"{measure}_by_problem"], curve[0][f"{measure}_by_problem"]) for curve in curves]
+    by_problem: Array = np.mean(gains, axis=0)
+    mean, error = float(by_problem.mean()), float(by_problem.std(ddof=1)) / len(by_problem) ** 0.5
+    return {"mean": mean, "interval": (mean - 1.96 * error, mean + 1.96 * error)}
+
+
 def summarize(results: Iterable[Mapping[str, Any]], environment: str, agent: str) -> dict[str, Any]:
     """What one agent's seeds came to in one environment: at the end, gained since the start, and on the way."""
     curves = [result["curve"] for result in results]
@@ -349,6 +321,7 @@ def summarize(results: Iterable[Mapping[str, Any]], environment: str, agent: str
             "start": estimate(table[:, 0]),
             "end": estimate(table[:, -1]),
             "gain": estimate(table[:, -1] - table[:, 0]),
+            "paired_gain": paired_gain(curves, measure),
             "curve": [estimate(column) for column in table.T],
         }
     summary["tokens"] = [
@@ -361,6 +334,17 @@ def improved(summary: Mapping[str, Any], measure: str) -> bool:
     """Whether a measure has gained for sure: the interval of the gain is above 0, and so is every seed's."""
     gain = summary[measure]["gain"]
     return bool(gain["interval"][0] > 0 and gain["least"] > 0)
+
+
+def lost(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
+    """A line that says which agents may have ended below their start by more than the margin."""
+    short = [
+        f"{each['agent']} in {each['environment']} ({each[measure]['paired_gain']['mean']:+.3f})"
+        for each in summaries
+        if each[measure]["paired_gain"]["interval"][0] <= -MARGIN
+    ]
+    pairs = f"of {len(summaries)} pairs of agent and environment"
+    return f"{measure}: {pairs}, maybe more than {MARGIN} below the start at the end: {', '.join(short) or 'none'}"
 
 
 def verdict(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
@@ -477,12 +461,13 @@ def main() -> None:
     parser.add_argument("--environments", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--seeds", type=int, default=5, help="seeds 0 to this, less one")
     parser.add_argument("--tokens", type=int, help="what each agent may sample; by default each environment's own")
+    parser.add_argument("--points", type=int, default=POINTS, help="evaluations of each run")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/agents"))
     options = parser.parse_args()
     # A seed of every agent before the next: what is there after an interruption compares all of them.
     jobs = [
-        Job(agent, environment, seed, options.tokens or TASKS[environment].tokens, options.out)
+        Job(agent, environment, seed, options.tokens or TASKS[environment].tokens, options.out, options.points)
         for seed in range(options.seeds)
         for environment in options.environments
         for agent in options.agents
@@ -492,6 +477,7 @@ def main() -> None:
     print((options.out / "agents.md").read_text())
     for measure in MEASURES:
         print(verdict(summaries, measure))
+        print(lost(summaries, measure))
 
 
 if __name__ == "__main__":

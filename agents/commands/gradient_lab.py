@@ -13,7 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, env_id, make_vec
+from agents.commands.common import env_arguments, make_vec
 from agents.commands.own_agents import own_agent
 from agents.config import AgentConfig
 from agents.gradient_lab import Finding, GradientLab, examine
@@ -231,7 +231,7 @@ class GradientLabCommand:
             if self.env_args or self.problem:
                 raise InvalidArgumentError("env_args and problem belong to an environment: name it with --env")
             return {"graded": small_lab(), "binary": small_lab(binary)}
-        env = make_vec(env_id(self.env), 64, env_arguments(self.env_args))
+        env = make_vec(self.env, 64, env_arguments(self.env_args))
         lab = lab_of(env, self.problem)
         return {"graded": lab} | ({"binary": lab} if ((lab.returns == 0) | (lab.returns == 1)).all() else {})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -13,6 +14,7 @@ from agents.models import save_model
 from agents.outputs import check_new_folder, whole_folder
 from agents.progress import progress
 from agents.supervised import SupervisedConfig, train_supervised
+from agents.training.learning_rate import describe_choice
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
 
@@ -49,16 +51,27 @@ class SFT:
             raise InvalidArgumentError(
                 f"{self.env} has no data set of gold completions: expected a subclass of rlvr_envs.TaskEnv"
             )
+        config = self.config.for_model(policy.model, trained=self.model != "tiny")
+        assert config.steps is not None
+        console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         last = 0.0
-        with progress(f"supervised {self.env}", self.config.steps) as advance:
+        with progress(f"supervised {self.env}", config.steps) as advance:
 
             def show(step: int, loss: float) -> None:
                 nonlocal last
                 last = loss
                 advance(step, f"loss {loss:.3f}")
 
-            steps = train_supervised(policy, env.streams, self.config, on_step=show)
+            steps = train_supervised(policy, env.streams, config, on_step=show)
         with whole_folder(self.out) as folder:
             save_model(folder, policy.model, env.streams.rules.tokenizer)
         console.print(f"{steps} steps, last loss {last:.3f} nats per token; the model is in {self.out}", markup=False)
         return 0
+
+    def _choices(self, config: SupervisedConfig, model: Any) -> str:
+        """What is about to be done, and which of it was not set but chosen."""
+        assert config.learner.learning_rate is not None
+        if config.learner == self.config.learner:
+            return f"{config.steps} steps, learning rate {config.learner.learning_rate:.1e}"
+        rate = describe_choice(config.learner.learning_rate, model)
+        return f"{config.steps} steps, {rate}; set --steps and --learning-rate to change them"

@@ -27,11 +27,13 @@ from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.registry import AGENTS, agent_classes
 from agents.run import BEST_OVER, Run, read_config
+from agents.training.learning_rate import describe_choice
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 _FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
-"""What a resumed run may be told anew: nothing of it changes a number. (Another `num_envs` changes rounding.)"""
+"""What a resumed run may be told anew. Of these only `steps` changes a number, and only where a schedule follows it. (Another
+`num_envs` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """The options that are the policy's own."""
 
@@ -43,7 +45,7 @@ class TrainOptions:
     env: str
     """An environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     steps: int = 100
-    """Number of the last training step."""
+    """Number of the last training step; schedules end there unless schedule_steps is set."""
     model: str = "tiny"
     """A folder or a Hugging Face name; "tiny" is a small transformer with random weights, made on the spot."""
     run_folder: Path | None = None
@@ -121,8 +123,18 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
+    resolved = config.for_model(policy.model)
+    if resolved.learner.learning_rate is not None and resolved != config:
+        chosen = describe_choice(resolved.learner.learning_rate, policy.model)
+        console.print(f"{chosen}; set --learning-rate to change it", markup=False, soft_wrap=True)
+    config = resolved
     manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
-    record = {"agent": kind.name, **_plain(options), "environment": manifest}
+    record = {
+        "agent": kind.name,
+        **_plain(options),
+        "config": plain(dataclasses.asdict(config)),
+        "environment": manifest,
+    }
     if options.resume:
         _check_same(folder, record)
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -308,13 +309,20 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: p
     code, output, _ = run(capsys, "sft", *start, "--steps", "2")
     assert code == 0
     assert "2 steps, last loss" in output
+    assert "2 steps, learning rate 9.6e-04, chosen for 1.05 M parameters; set --steps and --learning-rate" in output
     code, _, errors = run(capsys, "sft", *start, "--steps", "2")
     assert code == 1
     assert "is not empty" in errors
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--model", str(model), "--steps", "1", "--run-folder", str(folder))
-    code, _, errors = run(capsys, "train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
+    code, output, errors = run(capsys, "train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
     assert code == 0, errors
+    # Ten times that of the model without adapter; what is recorded is the number, not that it was chosen.
+    assert re.search(
+        r"learning rate 9.\de-04, chosen for 1.* M parameters and its adapter; set --learning-rate", output
+    )
+    record = json.loads((folder / "config.json").read_text())
+    assert record["config"]["learner"]["learning_rate"] == pytest.approx(9.5e-4, rel=0.05)
     scored = ("--env", "Reverse", "--model", str(folder), "--problems", "2", "--out", str(tmp_path / "eval"))
     code, output, errors = run(capsys, "eval", *scored)
     assert code == 0, errors

@@ -632,7 +632,7 @@ def test_cosine_by_hand() -> None:
         ({"max_grad_norm": -1.0}, "max_grad_norm"),
         ({"micro_batch_size": 0}, "micro_batch_size"),
         ({"schedule": "cosinus", "schedule_steps": 3}, "'cosinus'. Did you mean 'cosine'"),
-        ({"schedule": "linear"}, "linear schedule needs schedule_steps"),
+        ({"schedule": "linear", "schedule_steps": 0}, "schedule_steps is at least 1, or None, got 0"),
         ({"warmup_steps": -1}, "warmup_steps"),
     ],
 )

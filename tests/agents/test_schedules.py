@@ -40,8 +40,7 @@ def test_warmup_rises_to_the_start_and_the_rest_follows_from_there() -> None:
     ("settings", "message"),
     [
         ({"shape": "linar", "steps": 3}, "'linar'. Did you mean 'linear'"),
-        ({"shape": "cosine"}, "a cosine schedule needs schedule_steps, its number of steps, got None"),
-        ({"steps": 0}, "got 0"),
+        ({"steps": 0}, "schedule_steps is at least 1, or None, got 0"),
         ({"steps": 5, "warmup_steps": -1}, "warmup_steps is at least 0, got -1"),
         ({"steps": 5, "warmup_steps": 5}, "warmup_steps=5 leave nothing of schedule_steps=5"),
     ],
@@ -49,6 +48,12 @@ def test_warmup_rises_to_the_start_and_the_rest_follows_from_there() -> None:
 def test_schedules_that_cannot_be_meant_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
         Schedule(1.0, **settings)
+
+
+def test_a_schedule_of_unknown_length_has_no_value() -> None:
+    with pytest.raises(InvalidArgumentError, match="a cosine schedule needs its number of steps: train with `learn`"):
+        Schedule(1.0, shape="cosine")(0)
+    assert Schedule(1.0, shape="constant")(7) == 1
 
 
 def test_coefficients_and_the_learning_rate_arrive_together() -> None:

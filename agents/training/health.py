@@ -1,0 +1,137 @@
+"""Signs in a run's metrics that it goes wrong: which number says so, and what to try.
+
+`Health` is a pure function of the metrics of the steps so far, so that a resumed run only has to read them again. A sign is
+looked for in the last `WINDOW` steps, and where it is one of change, in comparison with the first `WINDOW`. It is reported when
+it appears, and again only after `WINDOW` steps without it.
+
+| kind | sign |
+|---|---|
+| `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
+| `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean would |
+| `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
+| `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
+
+Rewards of steps are taken to be independent with the variance that they have in either window, so that a trend within a window
+makes the test less sensitive, not more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW = 10
+"""Steps that are looked at together."""
+SIGMAS = 6.0
+LEAST_EXPLAINED = -0.5
+ENTROPY_SHARE = 0.1
+SPREAD_SHARE = 0.5
+MOST_CLIPPED = 0.8
+
+_WATCHED = ("reward", "reward_std", "explained_variance", "entropy", "clip_ratio/region_mean")
+
+
+@dataclass(frozen=True)
+class HealthWarning:
+    """One sign that a run goes wrong."""
+
+    kind: str
+    """`"reward"`, `"explained_variance"`, `"entropy"` or `"clipping"`."""
+    step: int
+    """The step at which it appeared."""
+    value: float
+    """The mean of the last steps that is the sign."""
+    text: str
+    """What was seen, and what to try."""
+
+    def __str__(self) -> str:
+        return f"warning: step {self.step}: {self.text}"
+
+
+class Health:
+    """Watches the metrics of a run, step by step."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """Steps that were observed."""
+        self._first: dict[str, list[float]] = {name: [] for name in _WATCHED}
+        self._last: dict[str, list[float]] = {name: [] for name in _WATCHED}
+        self._seen: dict[str, int] = {}  # when each sign was last there
+
+    def observe(self, step: int, metrics: Mapping[str, float | None]) -> list[HealthWarning]:
+        """Take note of a step's metrics, as `Agent.learn` gives them or a run's file holds them, and give what is new.
+
+        Args:
+            step: Its number.
+            metrics: By the names of `agents.metrics`; one that is missing, None or not finite says nothing.
+        """
+        self.steps += 1
+        for name in _WATCHED:
+            value = metrics.get(name)
+            if value is None or not math.isfinite(value):
+                continue
+            if len(self._first[name]) < WINDOW:
+                self._first[name].append(value)
+            self._last[name] = [*self._last[name], value][-WINDOW:]
+        found = []
+        for warning in self._signs(step):
+            if step - self._seen.get(warning.kind, -WINDOW - 1) > WINDOW:
+                found.append(warning)
+            self._seen[warning.kind] = step
+        return found
+
+    def _signs(self, step: int) -> Iterator[HealthWarning]:
+        """Every sign that is there at a step."""
+        last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
+        first = {name: np.array(self._first[name]) for name in last}
+        if "reward" in last and _standard_errors_below(last["reward"], first["reward"]) > SIGMAS:
+            now, start = float(last["reward"].mean()), float(first["reward"].mean())
+            yield HealthWarning(
+                "reward",
+                step,
+                now,
+                f"reward {now:.3f} in the last {WINDOW} steps, significantly below the {start:.3f} of the first {WINDOW}: "
+                "training makes the policy worse. Try a lower learning rate (max_kl where there is none), more completions a "
+                "step, or fewer epochs and minibatches",
+            )
+        if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
+            yield HealthWarning(
+                "explained_variance",
+                step,
+                value,
+                f"explained_variance {value:.2f} in the last {WINDOW} steps: the critic's values are worse than none, and so "
+                "are the advantages. Try trace_decay closer to 1, a lower critic_learning_rate, or an agent without a critic",
+            )
+        if "entropy" in last and "reward_std" in last:
+            value, start = float(last["entropy"].mean()), float(first["entropy"].mean())
+            spread = float(last["reward_std"].mean())
+            if value < ENTROPY_SHARE * start and spread > SPREAD_SHARE * float(first["reward_std"].mean()):
+                yield HealthWarning(
+                    "entropy",
+                    step,
+                    value,
+                    f"entropy {value:.2g} nats in the last {WINDOW} steps, {start:.2g} in the first {WINDOW}: the policy "
+                    "hardly explores any more, and rewards still vary. Try a lower learning rate, an entropy_coefficient such "
+                    "as 0.01, or a kl_coefficient",
+                )
+        if "clip_ratio/region_mean" in last and (value := float(last["clip_ratio/region_mean"].mean())) > MOST_CLIPPED:
+            yield HealthWarning(
+                "clipping",
+                step,
+                value,
+                f"{value:.0%} of the tokens clipped in the last {WINDOW} steps: hardly any has a gradient. Try a lower "
+                "learning rate, fewer epochs and minibatches, or wider clip_low and clip_high",
+            )
+
+
+def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
+    """How many standard errors of their difference (Welch) the mean of f64[n] is below that of another; 0 if it is not."""
+    difference = float(start.mean() - now.mean())
+    if difference <= 0:
+        return 0.0
+    error = math.sqrt(float(now.var(ddof=1)) / len(now) + float(start.var(ddof=1)) / len(start))
+    return difference / error if error > 0 else math.inf

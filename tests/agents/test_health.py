@@ -1,0 +1,157 @@
+"""What a run says of itself while it goes wrong, and that one that goes right stays quiet."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from agents import CausalLMPolicy, LearnerConfig, Reinforce, ReinforceConfig, Run, tiny_model
+from agents.training.health import WINDOW, Health, HealthWarning
+
+COMPLETIONS = 128
+
+
+def warnings_of(rows: Sequence[Mapping[str, float | None]]) -> list[HealthWarning]:
+    health = Health()
+    return [warning for step, row in enumerate(rows, 1) for warning in health.observe(step, row)]
+
+
+def constant(steps: int, **metrics: float) -> list[dict[str, float]]:
+    return [metrics] * steps
+
+
+def sampled_rewards(shares: Sequence[float], seed: int) -> list[dict[str, float]]:
+    """Mean rewards of steps in which each completion is right with a step's probability."""
+    generator = np.random.default_rng(seed)
+    return [{"reward": float(generator.binomial(COMPLETIONS, share) / COMPLETIONS)} for share in shares]
+
+
+# The reward
+
+
+def test_noise_alone_is_no_sign() -> None:
+    """Runs of 200 steps at one level: the bound of six standard errors of so few steps is passed once in some thousand runs."""
+    alarms = [bool(warnings_of(sampled_rewards([0.3] * 200, seed))) for seed in range(60)]
+    assert sum(alarms) <= 1
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.1])
+def test_a_reward_that_falls_by_two_thirds_or_more_is_always_seen(after: float) -> None:
+    """The difference of 0.2 is 13 standard errors of two means of 10 x 128 completions."""
+    for seed in range(20):
+        rows = sampled_rewards([0.3] * 20 + [after] * 30, seed)
+        found = warnings_of(rows)
+        assert [warning.kind for warning in found] == ["reward"]
+        assert 20 < found[0].step <= 20 + 2 * WINDOW
+
+
+def test_the_warning_has_the_numbers_and_what_to_try() -> None:
+    (found,) = warnings_of([{"reward": 0.5 + 0.01 * (-1) ** step} for step in range(20)] + constant(10, reward=0.25))
+    assert str(found).startswith("warning: step ")
+    assert "the 0.500 of the first 10" in found.text
+    assert f"reward {found.value:.3f} in the last 10 steps" in found.text
+    assert "lower learning rate" in found.text
+
+
+def test_a_reward_that_rises_or_stays_is_no_sign() -> None:
+    assert not warnings_of(sampled_rewards(np.linspace(0.2, 0.9, 100).tolist(), 0))
+    assert not warnings_of(constant(50, reward=0.0))
+    assert not warnings_of(constant(50, reward=1.0))
+
+
+# The others
+
+
+def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recovers() -> None:
+    rows = [
+        *constant(15, explained_variance=0.2),
+        *constant(40, explained_variance=-2.0),
+        *constant(40, explained_variance=0.2),
+        *constant(20, explained_variance=-2.0),
+    ]
+    first, second = warnings_of(rows)
+    assert (first.kind, second.kind) == ("explained_variance", "explained_variance")
+    # The mean of 10 is below -0.5 once four of them are -2: 4 x -2 + 6 x 0.2 = -6.8.
+    assert (first.step, second.step) == (19, 99)
+    assert first.value == pytest.approx(-0.68)
+    assert "explained_variance -0.68" in first.text
+    assert "trace_decay" in first.text
+    assert not warnings_of(constant(50, explained_variance=-0.1))
+
+
+def test_entropy_that_collapses_is_a_sign_unless_the_problems_are_solved() -> None:
+    start = constant(12, entropy=1.0, reward_std=0.4)
+    (found,) = warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.4)])
+    assert (found.kind, found.step) == ("entropy", 22)  # all ten of the last: 9 x 0.01 + 1 is more than a tenth
+    assert "entropy 0.01 nats in the last 10 steps, 1 in the first 10" in found.text
+    assert not warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.05)])
+    assert not warnings_of([*start, *constant(30, entropy=0.2, reward_std=0.4)])
+
+
+def test_clipping_of_most_tokens_is_a_sign() -> None:
+    (found,) = warnings_of(constant(30, **{"clip_ratio/region_mean": 0.95}))
+    assert (found.kind, found.step) == ("clipping", WINDOW)
+    assert "95% of the tokens clipped" in found.text
+    assert not warnings_of(constant(30, **{"clip_ratio/region_mean": 0.3}))
+
+
+def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
+    nothing: list[dict[str, float | None]] = [{}, {"reward": None, "explained_variance": float("nan")}]
+    assert not warnings_of(nothing * 30)
+    collapsed = [*constant(10, explained_variance=-3.0)]
+    gaps = [row for each in collapsed for row in ({"explained_variance": float("inf")}, each)]
+    assert [warning.step for warning in warnings_of(gaps)] == [20]
+
+
+# Real runs
+
+
+def walker(rate: float) -> tuple[Reinforce, Any]:
+    env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=32, n=2, copy=False)
+    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+    model = tiny_model(env.single_action_space.n, **size)
+    config = ReinforceConfig(problems_per_step=32, learner=LearnerConfig(learning_rate=rate))
+    return Reinforce(CausalLMPolicy(model), config), env
+
+
+def test_a_run_at_an_absurd_learning_rate_says_so_and_writes_it_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent, env = walker(3.0)
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    with caplog.at_level(logging.WARNING, logger="agents"):
+        agent.learn(env, steps=30, run=run)
+    run.close()
+    said = [record.getMessage() for record in caplog.records]
+    assert said
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [text for row in rows for text in row.get("warnings", [])] == said
+    assert said == [str(warning) for warning in warnings_of(rows)]  # a pure function of what is in the file
+
+
+def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first steps, which are compared with, were done before the resume."""
+    whole, env = walker(3.0)
+    with caplog.at_level(logging.WARNING, logger="agents"):
+        whole.learn(env, steps=30)
+        said = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        first, env = walker(3.0)
+        run = Run(tmp_path / "run", {}, tensorboard=False)
+        first.learn(env, steps=WINDOW - 2, run=run)
+        run.close()
+        run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
+        second, env = walker(3.0)
+        second.load(run.checkpoint_folder(WINDOW - 2))
+        second.learn(env, steps=30, run=run)
+        run.close()
+    assert [record.getMessage() for record in caplog.records] == said
