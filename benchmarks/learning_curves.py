@@ -304,11 +304,14 @@ def estimate(values: Array) -> dict[str, Any]:
 
 
 def paired_gain(curves: Sequence[Sequence[Mapping[str, Any]]], measure: str) -> dict[str, Any]:
-    """The mean gain from start to end over problems, with its 95 % interval; of each problem the mean over seeds is taken."""
+    """The mean gain from start to end over problems, its standard error and its 95 % interval.
+
+    Of each problem the mean over seeds is taken first.
+    """
     gains = [np.subtract(curve[-1][f"{measure}_by_problem"], curve[0][f"{measure}_by_problem"]) for curve in curves]
     by_problem: Array = np.mean(gains, axis=0)
     mean, error = float(by_problem.mean()), float(by_problem.std(ddof=1)) / len(by_problem) ** 0.5
-    return {"mean": mean, "interval": (mean - 1.96 * error, mean + 1.96 * error)}
+    return {"mean": mean, "error": error, "interval": (mean - 1.96 * error, mean + 1.96 * error)}
 
 
 def summarize(results: Iterable[Mapping[str, Any]], environment: str, agent: str) -> dict[str, Any]:

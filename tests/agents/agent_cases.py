@@ -39,6 +39,8 @@ NATURAL = ("trpo", "npg")
 NEEDED: dict[str, dict[str, Any]] = {
     "dr-grpo": {"max_tokens": MAX_TOKENS},
     "pass-at-k": {"k": 2},
+    "remax": {"group_size": 1},
+    "actor-critic": {"trace_decay": 0.0},
     "ppo": {"epochs": 1, "minibatches": 1},
     "trpo": {"value_steps": 3, "cg_iterations": 4},
     "npg": {"value_steps": 3, "cg_iterations": 4},

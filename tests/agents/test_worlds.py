@@ -103,9 +103,9 @@ GOAL_AND_SPEED = {
 MAZE_LESSONS = {
     "reinforce": Lesson(7e-3),
     "rloo": Lesson(7e-3),
-    "remax": Lesson(7e-3),
+    "remax": Lesson(7e-3, {"problems_per_step": EPISODES, "group_size": 1}),
     # A price of moves says at once which states are worse; with whole returns that is not needed.
-    "actor-critic": Lesson(2e-3, {"critic": FAST}, {"step_reward": -0.5}),
+    "actor-critic": Lesson(2e-3, {"critic": FAST, "trace_decay": 0.0}, {"step_reward": -0.5}),
     "a2c": Lesson(7e-3, {"entropy_coefficient": 0.0}),  # the bonus would keep it from choosing for sure
     "npg": Lesson(None, NATURAL),
     "trpo": Lesson(None, NATURAL),
@@ -123,7 +123,9 @@ MAZE_LESSONS = {
 }
 GRID_LESSONS = {
     **MAZE_LESSONS,
-    "actor-critic": Lesson(5e-3, {"critic": CriticConfig(critic_learning_rate=3e-2), "discount": 0.9}),
+    "actor-critic": Lesson(
+        5e-3, {"critic": CriticConfig(critic_learning_rate=3e-2), "discount": 0.9, "trace_decay": 0.0}
+    ),
     "dr-grpo": Lesson(7e-3, {"minibatches": 2, "max_tokens": 4}),
     "cispo": Lesson(),
     "gdpo": Lesson(settings=PARTS, training=GOAL_AND_SPEED),
