@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import rlvr_envs  # noqa: F401 - registers the ids, and checks whose `verifiers` and `agents` these are
+import verifiers
 from verifiers import missing_dependency
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from agents.types import Action, Policy, Sampler, Trajectory
 
 __distribution__ = "rlvr-envs"
+__version__ = verifiers.__version__
 
 _HOMES = {
     "A2C": "a2c",

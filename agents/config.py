@@ -16,7 +16,7 @@ from agents.learner import LearnerConfig
 from agents.losses import Aggregation
 from agents.schedules import Schedule
 from agents.truncation import Truncation
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, check_types, unknown_name
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class AgentConfig:
     """How values are learned; None for an agent without a critic."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("problems_per_step", "group_size", "epochs", "minibatches"):
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")

@@ -19,7 +19,7 @@ from agents.lora import merged
 from agents.memory import checkpointed
 from agents.policies.trainable import TrainablePolicy
 from agents.policy import CausalLMPolicy
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, check_types, unknown_name
 
 _LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
 """By the kind of critic."""
@@ -45,6 +45,7 @@ class CriticConfig:
     """How far a value may move from that before the update (PPO); None: as far as it likes."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.critic not in _LEARNING_RATES:
             raise unknown_name("critic", self.critic, _LEARNING_RATES)
         if not self.learning_rate > 0:

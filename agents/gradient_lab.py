@@ -374,8 +374,12 @@ def examine(
         progress: Called with the number of batches done.
 
     Raises:
-        InvalidArgumentError: If the gradient is 0.
+        InvalidArgumentError: If there are fewer than two batches, which have no variance, the seed is negative, or the gradient
+            is 0.
     """
+    for setting, value, least in (("batches", batches, 2), ("seed", seed, 0)):
+        if value < least:
+            raise InvalidArgumentError(f"{setting} is at least {least}, got {value}")
     generator = np.random.default_rng(seed)
     config = agent.config
     gradient = lab.gradient if target is None else target

@@ -22,7 +22,7 @@ from agents.policies.trainable import TrainablePolicy
 from agents.policy import TokenOutputs
 from agents.schedules import Schedule, Shape
 from agents.training.learning_rate import learning_rate_for
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, check_types
 
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
 """(micro-batch, what the policy says of its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
@@ -60,6 +60,10 @@ class LearnerConfig:
     spread; they still count in every mean of the loss. Changes no gradient; `entropy` and the ratios are those of the rest."""
 
     def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("learning_rate", "weight_decay"):
+            if getattr(self, name) in (math.inf, -math.inf):
+                raise InvalidArgumentError(f"{name} is a finite number, got {getattr(self, name)}")
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
             value = getattr(self, name)
             if not (value is None and name == "learning_rate") and not value > 0:

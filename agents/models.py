@@ -19,6 +19,8 @@ from verifiers import CheckpointError, InvalidArgumentError
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
 """Of a torch module that is no `transformers` model."""
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+"""By which a folder is known to hold a tokenizer of `transformers`."""
 
 
 def tiny_model(
@@ -73,12 +75,26 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
         InvalidArgumentError: If nothing can be loaded under that name.
     """
     try:
-        return AutoModelForCausalLM.from_pretrained(name, dtype=dtype).eval()
-    except (OSError, ValueError) as error:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
+    except Exception as error:
+        # What a damaged file makes of it may be anything: an error of JSON, of safetensors, of pickle, or a missing key.
         raise InvalidArgumentError(
             f"no causal language model could be loaded from {str(name)!r}: expected a folder with config.json and weights, "
-            f"or a name on the Hugging Face hub ({type(error).__name__}: {str(error).splitlines()[0][:200]})"
+            f"or a name on the Hugging Face hub ({_cause(error)})"
         ) from error
+    model, report = loaded
+    if report["missing_keys"]:
+        raise InvalidArgumentError(
+            f"the weights at {str(name)!r} are not those of its config.json: {len(report['missing_keys'])} are missing, such "
+            f"as {min(report['missing_keys'])!r}, and would be random"
+        )
+    return model.eval()
+
+
+def _cause(error: Exception) -> str:
+    """The first line of an error of somebody else's."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
@@ -134,30 +150,112 @@ def model_folder(name: str | Path) -> str | Path:
 
 
 def load_tokenizer(name: str | Path) -> Tokenizer:
-    """Load the tokenizer that belongs to a model: saved by `save_model`, or as `transformers` finds it."""
+    """Load the tokenizer that belongs to a model: saved by `save_model`, or as `transformers` finds it.
+
+    Raises:
+        InvalidArgumentError: If there is none, or its file is damaged.
+    """
     path = Path(name) / _TOKENIZER_FILE
-    if not path.is_file():
+    if path.is_file():
+        return _saved_tokenizer(path)
+    try:
         return get_tokenizer(str(name))
-    saved = json.loads(path.read_text(encoding="utf-8"))
-    return CharTokenizer(saved["alphabet"]) if saved["type"] == "char" else ByteTokenizer()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"{error}. The model {str(name)!r} has no tokenizer of its own: name the one it was trained with, as in "
+            "load_policy(model, tokenizer=...) or --env-args tokenizer=FOLDER"
+        ) from error
+
+
+def _saved_tokenizer(path: Path) -> Tokenizer:
+    try:
+        match json.loads(path.read_bytes()):
+            case {"type": "char", "alphabet": str(alphabet)}:
+                return CharTokenizer(alphabet)
+            case {"type": "byte"}:
+                return ByteTokenizer()
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path} is damaged: {error}; save the model again") from error
+    raise InvalidArgumentError(f'{path} is damaged: expected {{"type": "byte"}} or {{"type": "char", "alphabet": ...}}')
+
+
+def _has_tokenizer(name: str | Path) -> bool:
+    """Whether a tokenizer lies beside a model, as far as that can be told without the hub."""
+    folder = Path(name)
+    return not folder.is_dir() or any((folder / file).is_file() for file in (_TOKENIZER_FILE, *_TOKENIZER_FILES))
+
+
+def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
+    """A model's tokenizer; the one that is wanted for a model that has none, and for any other only if it is the same.
+
+    Raises:
+        InvalidArgumentError: If there is none, or it is another than the one that is wanted.
+    """
+    if wanted is None:
+        return load_tokenizer(folder)
+    own = load_tokenizer(folder) if _has_tokenizer(folder) else None
+    chosen = get_tokenizer(wanted, alphabet=own.alphabet if isinstance(own, CharTokenizer) else None)
+    if own is not None and own.fingerprint != chosen.fingerprint:
+        raise InvalidArgumentError(
+            f"the tokenizer {wanted!r} ({chosen.fingerprint}) is not that of the model {str(folder)!r} ({own.fingerprint}), to "
+            "which its tokens would mean something else: leave it out"
+        )
+    return chosen
 
 
 def load_policy(
-    name: str | Path, *, temperature: float = 1.0, seed: int = 0, dtype: str = "auto", **settings: Any
+    name: str | Path,
+    *,
+    tokenizer: object = None,
+    temperature: float = 1.0,
+    seed: int = 0,
+    dtype: str = "auto",
+    **settings: Any,
 ) -> tuple[CausalLMPolicy, Tokenizer]:
     """Load a model and its tokenizer as a policy, on the GPU where there is one.
 
     Args:
         name: A folder with a model, a run's folder, a checkpoint's, or a hub name.
+        tokenizer: The tokenizer of a model that has none beside it, as for `get_tokenizer`.
         temperature: Of the policy.
         seed: Of the policy.
         dtype: As for `load_model`; for training `"float32"`, since small updates vanish in half precision.
         settings: Further arguments of `CausalLMPolicy`.
+
+    Raises:
+        InvalidArgumentError: If the model or its tokenizer can't be loaded, or the two don't fit.
     """
+    if not _is_name(name):
+        raise InvalidArgumentError(f"a model is the path of a folder or a name on the Hugging Face hub, got {name!r}")
     folder = model_folder(name)
-    tokenizer = load_tokenizer(folder)
+    chosen = _tokenizer_of(folder, tokenizer)
     model = load_model(folder, dtype=dtype)
+    _check_sizes(str(name), model, chosen)
     if torch.cuda.is_available():
         model = model.to("cuda")
-    policy = CausalLMPolicy(model, temperature=temperature, vocab_size=tokenizer.vocab_size, seed=seed, **settings)
-    return policy, tokenizer
+    policy = CausalLMPolicy(model, temperature=temperature, vocab_size=chosen.vocab_size, seed=seed, **settings)
+    return policy, chosen
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str | Path) and name not in ("", Path())
+
+
+def _check_sizes(name: str, model: Any, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer that is not the model's, as far as their sizes tell.
+
+    A model may have more rows than its tokenizer has tokens, for sizes that processors like: up to 905 of 51 200 (Phi-2) among
+    the models that are usual.
+
+    Raises:
+        InvalidArgumentError: If the model knows fewer tokens, or so many more that they are no padding.
+    """
+    if not hasattr(model, "get_input_embeddings"):
+        return  # a torch module of the user's own says itself how many tokens it has
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    padding = max(128, rows // 16)
+    if not rows - padding <= tokenizer.vocab_size <= rows:
+        raise InvalidArgumentError(
+            f"the model {name!r} has {rows} tokens and the tokenizer {tokenizer.fingerprint} has {tokenizer.vocab_size}: the "
+            "two do not belong together; name the tokenizer that the model was trained with"
+        )

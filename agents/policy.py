@@ -34,7 +34,7 @@ from agents.shared_prefix import (
 from agents.token_logprobs import token_logprobs_and_entropy, token_logprobs_by_autograd
 from agents.types import Action
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import DivergedError, InvalidArgumentError, unknown_name
 
 _LOGGER = logging.getLogger(__name__)
 _PROMPT_TOKENS_AT_ONCE = 2**16
@@ -233,7 +233,7 @@ class CausalLMPolicy:
         Raises:
             InvalidArgumentError: If observations are longer than the model's context, or the mask does not fit them or allows a
                 row no token.
-            FloatingPointError: If the weights have diverged.
+            DivergedError: If the weights have diverged.
         """
         single = observation["tokens"].ndim == 1
         tokens = np.atleast_2d(observation["tokens"])
@@ -807,7 +807,7 @@ def _vocab_size(model: Any, wanted: int | None) -> int:
 def _check_finite(scores: Tensor) -> None:
     """Check that logits or log-probabilities f[r v] of tokens, of which each row has a legal one, say which to choose."""
     if not bool(torch.isfinite(scores.amax(dim=-1)).all()):
-        raise FloatingPointError("the model's logits are not finite: its weights have diverged")
+        raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")
 
 
 def _check_choices(precision: str, checkpointing: str) -> None:

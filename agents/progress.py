@@ -9,6 +9,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from agents.printable import in_one_line
+
 
 class Advance(Protocol):
     """Moves a progress bar."""
@@ -28,15 +30,15 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
         console: Where to show it.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # it may name what the user typed
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}"),
+        TextColumn("{task.fields[text]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console or Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total, text="")
+        task = bar.add_task(in_one_line(title), total=total, text="")
 
         def advance(done: float, text: str = "") -> None:
             bar.update(task, completed=done, text=text)

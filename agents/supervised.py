@@ -24,7 +24,7 @@ from agents.policy import CausalLMPolicy, TokenOutputs
 from agents.problems import problems_of_step
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
-from verifiers import DataError, InvalidArgumentError
+from verifiers import DataError, InvalidArgumentError, check_types
 
 _RANDOM_STEPS = 500
 _TRAINED_STEPS = 100
@@ -32,7 +32,11 @@ _TRAINED_STEPS = 100
 
 @dataclass(frozen=True)
 class SupervisedConfig:
-    """Settings of supervised learning."""
+    """Settings of supervised learning.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
 
     steps: int | None = None
     """Optimiser steps; None: 500 for a model with random weights, 100 for one that was trained before; see `for_model`."""
@@ -50,6 +54,13 @@ class SupervisedConfig:
         """
         steps = self.steps if self.steps is not None else _TRAINED_STEPS if trained else _RANDOM_STEPS
         return dataclasses.replace(self, steps=steps, learner=self.learner.for_model(model, supervised=True))
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name, least in (("steps", 1), ("batch_size", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:

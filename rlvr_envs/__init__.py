@@ -8,6 +8,7 @@ from rlvr_envs._names import require_own
 require_own("verifiers")
 require_own("agents")
 
+import verifiers  # noqa: E402
 from rlvr_envs import exact, worlds  # noqa: E402
 from rlvr_envs.envs import ENVIRONMENTS, environment_class, environment_id, find_environment, register_environments  # noqa: E402 - after the check above
 from rlvr_envs.envs.task import Settings, TaskEnv, TaskSpec  # noqa: E402
@@ -36,6 +37,7 @@ from rlvr_envs.types import (  # noqa: E402
 from rlvr_envs.vector_env import TokenVectorEnv  # noqa: E402
 
 __distribution__ = "rlvr-envs"
+__version__ = verifiers.__version__
 
 register_environments()
 

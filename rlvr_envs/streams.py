@@ -147,6 +147,24 @@ class _Awaited:
     terminated: list[bool]
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and bool(value >= 1)
+
+
+def _token_buffer(num_streams: int, buffer_tokens: int) -> NDArray[np.int32]:
+    try:
+        return np.zeros((num_streams, buffer_tokens), dtype=np.int32)
+    except (
+        MemoryError,
+        ValueError,
+        OverflowError,
+    ) as error:  # NumPy's words for more than there is, and than there can be
+        raise InvalidArgumentError(
+            f"there is not enough memory for {num_streams} streams (num_envs) of up to {buffer_tokens} tokens each: choose "
+            "fewer, or lower max_new_tokens, max_prompt_tokens or max_inserted_tokens"
+        ) from error
+
+
 class TokenStreams:
     """b token streams over one data set, all under the same rules.
 
@@ -159,8 +177,8 @@ class TokenStreams:
     """
 
     def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
-        if num_streams < 1:
-            raise InvalidArgumentError(f"num_streams is at least 1, got {num_streams}")
+        if not _is_count(num_streams):
+            raise InvalidArgumentError(f"num_streams (num_envs) is a whole number, at least 1, got {num_streams!r}")
         if len(dataset) == 0:
             raise InvalidArgumentError("the data set is empty: an environment needs at least one problem")
         self.dataset = dataset
@@ -168,7 +186,7 @@ class TokenStreams:
         self.num_streams = num_streams
         self.vocab_size = rules.tokenizer.vocab_size
         self.buffer_tokens = rules.buffer_tokens
-        self.tokens = np.zeros((num_streams, self.buffer_tokens), dtype=np.int32)
+        self.tokens = _token_buffer(num_streams, self.buffer_tokens)
         self.length = np.zeros(num_streams, dtype=np.int32)
         self.live = np.zeros(num_streams, dtype=bool)
         self.started = False

@@ -52,6 +52,22 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
 
 
+def _utf8(text: str) -> bytes:
+    r"""The bytes of a text.
+
+    Raises:
+        DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        around = text[max(error.start - 20, 0) : error.end + 20]
+        raise DataError(
+            f"the text has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
+            "correct it in the data, or leave the problem out"
+        ) from error
+
+
 class ByteTokenizer:
     """One token for each byte of UTF-8 text (ids 0-255), and the end of a completion (256)."""
 
@@ -61,8 +77,12 @@ class ByteTokenizer:
     chat_template: ChatTemplate | None = None
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text as its UTF-8 bytes i32[l]; nothing marks the start."""
-        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int32)
+        """Encode text as its UTF-8 bytes i32[l]; nothing marks the start.
+
+        Raises:
+            DataError: If it holds half of a surrogate pair, which has no bytes.
+        """
+        return np.frombuffer(_utf8(text), dtype=np.uint8).astype(np.int32)
 
     def token_bytes(self, token: int) -> bytes:
         """Give the byte, or nothing for the end token."""
@@ -151,7 +171,12 @@ class HuggingFaceTokenizer:
         self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out."""
+        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out.
+
+        Raises:
+            DataError: If it holds half of a surrogate pair, which no tokenizer knows.
+        """
+        _utf8(text)
         tokens = self._encode(text) if start or not self._adds_space else self._encode_continuation(text)
         if start and tokens[: len(self._prefix)] != self._prefix:
             tokens = self._prefix + tokens

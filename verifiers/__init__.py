@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from verifiers._settings import check_types
 from verifiers.errors import (
     CheckpointError,
     DataError,
+    DivergedError,
     EngineError,
     IllegalTokenError,
     InvalidArgumentError,
@@ -44,12 +46,14 @@ if TYPE_CHECKING:
     from verifiers.audit import AuditReport, audit_verifier
 
 __distribution__ = "rlvr-envs"
+__version__ = "0.1.0"
 
 __all__ = [
     "AuditReport",
     "BatchVerifier",
     "CheckpointError",
     "DataError",
+    "DivergedError",
     "EngineError",
     "IllegalTokenError",
     "InvalidArgumentError",
@@ -68,6 +72,7 @@ __all__ = [
     "VerifierContractError",
     "VerifierFailureError",
     "audit_verifier",
+    "check_types",
     "factory",
     "from_function",
     "import_attribute",

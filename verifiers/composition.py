@@ -11,6 +11,7 @@ import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from verifiers._settings import is_number
 from verifiers.errors import InvalidArgumentError
 from verifiers.registry import VerifierSpec, make, verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
@@ -98,7 +99,7 @@ def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[flo
     if not fits:
         raise InvalidArgumentError(f"expected one weight for each of the parts {names}, got {weights!r}")
     named = weights if isinstance(weights, Mapping) else dict(zip(names, weights, strict=True))
-    if not all(math.isfinite(weight) for weight in named.values()):
+    if not all(is_number(weight) and math.isfinite(weight) for weight in named.values()):
         raise InvalidArgumentError(f"weights are finite numbers, got {weights!r}")
     return {name: float(named[name]) for name in names}
 
@@ -119,7 +120,7 @@ class Gate(_Composition):
 
     def __init__(self, parts: Parts, threshold: float = 1.0) -> None:
         super().__init__(parts)
-        if not math.isfinite(threshold):
+        if not (is_number(threshold) and math.isfinite(threshold)):
             raise InvalidArgumentError(f"the threshold is a finite number, got {threshold!r}")
         self._threshold = threshold
 

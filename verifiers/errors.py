@@ -13,6 +13,7 @@ RLVRError
 ├── MissingDataError (FileNotFoundError)   a data set is not here; the message says how to get it
 ├── PromptTooLongError (ValueError)        a prompt does not fit the observation's buffer
 ├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
+├── DivergedError (FloatingPointError)     a model's weights are no numbers any more
 ├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
 └── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
 ```
@@ -75,6 +76,10 @@ class IllegalTokenError(RLVRError, ValueError):
     """A token outside the vocabulary or outside the legal actions."""
 
 
+class DivergedError(RLVRError, FloatingPointError):
+    """A model's weights are no numbers any more: what it says is not finite."""
+
+
 class CheckpointError(RLVRError, RuntimeError):
     """A checkpoint is missing, damaged or belongs to another run."""
 
@@ -83,12 +88,16 @@ class EngineError(RLVRError, RuntimeError):
     """An inference engine died, or does not do what it was asked."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+_MOST_NAMES = 40
+"""How many names an error lists: more than any registry here has, fewer than a module may."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """Build the error for a name that is not registered, offering the nearest known one.
 
     Args:
         kind: What the name was meant to name, for example `"verifier"`.
-        name: What was given.
+        name: What was given, which may be something else than text.
         known: Every valid name.
     """
     return UnknownNameError(f"unknown {kind} {name!r}.{_nearest(name, known)}")
@@ -106,12 +115,15 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownA
     return UnknownArgumentError(said + _nearest(name, known))
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: object, known: Iterable[str]) -> str:
     names = sorted(known)
     folded = {candidate.casefold(): candidate for candidate in names}
-    nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
     hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
-    return f"{hint} Known: {', '.join(names) or 'none'}."
+    shown = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    return f"{hint} Known: {shown or 'none'}."
 
 
 def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from verifiers._settings import is_whole_number
 from verifiers.errors import InvalidArgumentError, missing_dependency
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -140,8 +141,10 @@ def _scored(logit: float) -> Verdict:
 
 def _check_arguments(batch_size: int, max_tokens: int | None, template: str | None) -> None:
     for name, value in (("batch_size", batch_size), ("max_tokens", max_tokens)):
-        if value is not None and value < 1:
+        if value is not None and not (is_whole_number(value) and value >= 1):
             raise InvalidArgumentError(f"{name} is at least 1, got {value!r}")
+    if template is not None and not isinstance(template, str):
+        raise InvalidArgumentError(f"a template is text, got {template!r}")
     if template is not None:
         fields = {field for _, field, _, _ in string.Formatter().parse(template) if field is not None}
         if fields != {"prompt", "completion"}:

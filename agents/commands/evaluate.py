@@ -73,8 +73,10 @@ class Evaluate:
             sigterm_interrupts(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
         ):
-            policy, tokenizer = load_policy(self.model, temperature=self.temperature, seed=self.seed)
-            arguments = {"split": self.split, "tokenizer": tokenizer, **judged_by, **env_arguments(self.env_args)}
+            arguments = {"split": self.split, **judged_by, **env_arguments(self.env_args)}
+            policy, arguments["tokenizer"] = load_policy(
+                self.model, tokenizer=arguments.get("tokenizer"), temperature=self.temperature, seed=self.seed
+            )
             env = make_vec(name, self.num_envs, arguments)
             try:
                 result = self._evaluate(env, policy, record)

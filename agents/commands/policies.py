@@ -40,8 +40,9 @@ def policy_for(
         settings: Of the policy, by the names of `CausalLMPolicy`'s arguments.
     """
     if model != "tiny":
-        policy, tokenizer = load_policy(model, dtype="float32", **settings)
-        return policy, make_any_vec(name, num_envs, arguments, {"tokenizer": tokenizer, **task_arguments})
+        policy, tokenizer = load_policy(model, tokenizer=arguments.get("tokenizer"), dtype="float32", **settings)
+        others = {key: value for key, value in arguments.items() if key != "tokenizer"}
+        return policy, make_any_vec(name, num_envs, others, {**task_arguments, "tokenizer": tokenizer})
     env = with_token_info(make_any_vec(name, num_envs, arguments, task_arguments))
     (buffer_tokens,) = env.single_observation_space["tokens"].shape  # type: ignore[index] # a Dict space
     made = tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete

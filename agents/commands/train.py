@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Any, Literal
 
-import tyro
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
@@ -19,7 +18,7 @@ from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
 from agents.interrupts import sigterm_interrupts
-from agents.json_files import plain
+from agents.json_files import differences, plain
 from agents.lora import add_lora
 from agents.memory import Checkpointing
 from agents.outputs import check_folder
@@ -91,29 +90,45 @@ class TrainOptions:
     such as gpu_memory_utilization=0.4."""
 
 
-def _subcommand(name: str) -> Any:
-    """The command line of one agent: the common options, and the agent's own settings."""
-    kind, config_kind = agent_classes(name) if name in AGENTS else own_agent(name)
-    summary = AGENTS[name].summary if name in AGENTS else f"an agent of your own, {name}"
+class AgentCommands(Mapping[str, str]):
+    """The agents and what each is in a line, and the options of the command that trains one."""
 
-    def run(self: Any, console: Console) -> int:
-        """Train, and print where the results are."""
-        return _train(kind, self, self.config, console)
+    def __getitem__(self, name: str) -> str:
+        return AGENTS[name].summary
 
-    options = dataclasses.make_dataclass(
-        f"Train{kind.__name__}",
-        [("config", config_kind, field(default_factory=config_kind))],
-        bases=(TrainOptions,),
-        namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {summary}."},
-        frozen=True,
-    )
-    return Annotated[options, tyro.conf.subcommand(name)]
+    def __iter__(self) -> Iterator[str]:
+        return iter(AGENTS)
+
+    def __len__(self) -> int:
+        return len(AGENTS)
+
+    def load(self, name: str) -> type[TrainOptions]:
+        """The common options and the agent's own settings.
+
+        Args:
+            name: One of `AGENTS`, or module:Class for an agent of the user's own.
+
+        Raises:
+            UnknownNameError: If there is no such agent; the message offers the nearest.
+            InvalidArgumentError: If the user's own can't be imported.
+        """
+        kind, config_kind = own_agent(name) if ":" in name else agent_classes(name)
+        summary = f"an agent of your own, {name}" if ":" in name else AGENTS[name].summary
+
+        def run(self: Any, console: Console) -> int:
+            """Train, and print where the results are."""
+            return _train(kind, self, self.config, console)
+
+        return dataclasses.make_dataclass(
+            f"Train{kind.__name__}",
+            [("config", config_kind, field(default_factory=config_kind))],
+            bases=(TrainOptions,),
+            namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {summary}."},
+            frozen=True,
+        )
 
 
-def train_command(arguments: Sequence[str]) -> Any:
-    """The command lines of all agents, and that of one of the user's own where the first argument names it as module:Class."""
-    own = [name for name in arguments[:1] if ":" in name and not name.startswith("-")]
-    return Union[tuple(_subcommand(name) for name in (*AGENTS, *own))]  # noqa: UP007 - built from a table
+AGENT_COMMANDS = AgentCommands()
 
 
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
@@ -216,10 +231,11 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
         InvalidArgumentError: If settings differ; the message names them.
     """
     started = read_config(folder)
-    now = plain(record)
-    for name in now.keys() - _FREE_TO_CHANGE:
-        if started.get(name) != now[name]:
-            raise InvalidArgumentError(
-                f"the run at {folder} was started with {name}={started.get(name)!r}, and is to be resumed with {now[name]!r}: "
-                "give the same settings, or start another run"
-            )
+    decided = {name: value for name, value in plain(record).items() if name not in _FREE_TO_CHANGE}
+    before = {name: started.get(name) for name in decided}
+    changed = [f"{name} was {old!r} and is now {new!r}" for name, old, new in differences(before, decided)]
+    if changed:
+        raise InvalidArgumentError(
+            f"the run at {folder} was started with other settings: {'; '.join(changed)}. Give the same settings, or "
+            "start another run"
+        )

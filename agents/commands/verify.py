@@ -11,6 +11,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import env_arguments
 from agents.json_files import to_json
+from agents.printable import printable
 from verifiers import InvalidArgumentError, Outcome, Problem
 
 
@@ -35,10 +36,10 @@ class Verify:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not take these arguments: {error}"
             ) from error
-        verdict = verifier(self.completion, Problem("", "", self.reference))
+        (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
-        console.print(to_json(verdict.detail, indent=2), markup=False)
+        console.print(printable(to_json(verdict.detail, indent=2)), markup=False)
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1

@@ -33,7 +33,7 @@ from agents.policy import CausalLMPolicy
 from agents.sampling import mix
 from agents.types import Action
 from rlvr_envs import FixedActions, Observation, TokenVectorEnv
-from verifiers import EngineError, InvalidArgumentError, unknown_name
+from verifiers import EngineError, InvalidArgumentError, check_types, missing_dependency, unknown_name
 
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 _PROBED_ROWS, _PROBED_TOKENS = 4, 8
@@ -73,6 +73,7 @@ class VLLMConfig:
     """Further environment variables of the process, such as VLLM_CPU_KVCACHE_SPACE (GiB)."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         kinds = ["auto", "shared-memory", "ipc", "nccl"]
         if self.weight_transfer not in kinds:
             raise unknown_name("weight_transfer", self.weight_transfer, kinds)
@@ -501,6 +502,8 @@ class VLLMPolicy:
         """Start vLLM with the learner's model as it is, or connect to the server."""
         if self.config.server is not None:
             return ServerEngine(self.config.server)
+        if self.config.python is None and importlib.util.find_spec("vllm") is None:
+            raise missing_dependency("vllm", "vllm", "engine 'vllm' (or name the interpreter that has it, python=PATH)")
         merged(self.learner.model).save_pretrained(folder)
         kind = self._weight_transfer()
         settings = {

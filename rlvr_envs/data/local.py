@@ -18,7 +18,13 @@ SUFFIXES = (".jsonl", ".parquet")
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """The folder that holds local data sets: the argument, else `RLVR_DATA_DIR`, else None."""
+    """The folder that holds local data sets: the argument, else `RLVR_DATA_DIR`, else None.
+
+    Raises:
+        InvalidArgumentError: If the argument is no path.
+    """
+    if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
+        raise InvalidArgumentError(f"data_dir is the path of a folder, got {data_dir!r}")
     chosen = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE) or None
     return None if chosen is None else Path(chosen).expanduser().absolute()
 

@@ -159,6 +159,10 @@ def _folder_rows(folder: Path, split: str) -> list[Row]:
 
 
 def _row_reader(columns: Mapping[str, str]) -> Callable[[Row, str], Problem]:
+    if not _names_columns(columns):
+        raise InvalidArgumentError(
+            f"columns is a mapping to names of columns, such as {dict(DEFAULT_COLUMNS)}, got {columns!r}"
+        )
     for field in columns:
         if field not in _FIELDS:
             raise unknown_name("key of columns", field, _FIELDS)
@@ -170,6 +174,10 @@ def _row_reader(columns: Mapping[str, str]) -> Callable[[Row, str], Problem]:
         return _to_problem(row, default_id, columns)
 
     return to_problem
+
+
+def _names_columns(columns: object) -> bool:
+    return isinstance(columns, Mapping) and all(isinstance(column, str) for column in columns.values())
 
 
 def _to_problem(row: Row, default_id: str, columns: Mapping[str, str]) -> Problem:

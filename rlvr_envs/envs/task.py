@@ -21,7 +21,7 @@ from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.vector_env import TokenVectorEnv
 from rlvr_envs.worlds import GridWorld, Maze, world_rules
-from verifiers import InvalidArgumentError, Problem, Verifier, unknown_argument
+from verifiers import InvalidArgumentError, Problem, Verifier, check_types, unknown_argument
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
 
@@ -144,6 +144,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         if name not in SETTINGS and name not in task.data_options:
             raise unknown_argument("the environment", name, [*SETTINGS, *task.data_options, "render_mode"])
     settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
+    check_types(settings)
     data_options = {name: value for name, value in options.items() if name in task.data_options}
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
@@ -192,8 +193,16 @@ def _verifier(spec: VerifierArgument) -> Verifier:
         if len(spec) != 2:
             raise InvalidArgumentError(f"a verifier as a pair is (name, arguments), got {spec!r}")
         name, kwargs = spec
+        if not _is_named(kwargs):
+            raise InvalidArgumentError(
+                f"a verifier as a pair is (name, arguments), such as ('math', {{'percent': 'value'}}), got {spec!r}"
+            )
         return verifiers.make(name, **kwargs)
     return verifiers.make(spec)
+
+
+def _is_named(arguments: object) -> bool:
+    return isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments)
 
 
 def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:

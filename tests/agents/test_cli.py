@@ -165,13 +165,12 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     changed = (*options, "--problems-per-step", "5", "--resume")
     code, _, error = run(capsys, "train", "reinforce", *changed)
     assert code == 1
-    assert "was started with config=" in error
+    assert "config.problems_per_step was 4 and is now 5" in error
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tran",), "unknown command 'tran'. Did you mean 'train'?"),
         (("envs", "GSMK"), "Did you mean 'rlvr/GSM8K-v0'?"),
         (("train", "grpo", "--env", "Additon"), "Did you mean 'rlvr/Addition-v0'?"),
         (("train", "grpo", "--env", "Addition", "--split", "tran"), "unknown split 'tran'. Did you mean 'train'?"),
@@ -205,6 +204,12 @@ def test_a_setting_out_of_range_is_named(capsys: pytest.CaptureFixture[str]) -> 
     code, output, error = run(capsys, "train", "grpo", "--env", "Addition", "--group-size", "0")
     assert code == 2
     assert "group_size is at least 1, got 0" in output + error
+
+
+def test_an_unknown_command_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = run(capsys, "tran")
+    assert code == 2
+    assert "unknown command 'tran'. Did you mean 'train'?" in error
 
 
 def test_an_unknown_agent_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
+from verifiers._settings import check_types
 from verifiers.errors import InvalidArgumentError
 
 
@@ -15,7 +15,8 @@ class Rules:
     """How an answer is compared with the gold.
 
     Raises:
-        InvalidArgumentError: If an option has a value that it cannot have; the message lists those it can.
+        InvalidArgumentError: If an option has a value that it cannot have.
+        UnknownNameError: If an option has no such choice; the message lists those it has.
     """
 
     percent: Literal["either", "value", "require"] = "either"
@@ -44,22 +45,8 @@ class Rules:
     """Whether a comma between digits is the decimal sign in answers."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for option in dataclasses.fields(self):
-            _check(option.name, getattr(self, option.name), hints[option.name])
+        check_types(self)
         if self.rel_tol is not None and not (math.isfinite(self.rel_tol) and 0 < self.rel_tol < 1):
             raise InvalidArgumentError(f"rel_tol is a number between 0 and 1 or None, got {self.rel_tol!r}")
         if self.rounding_digits is not None and self.rounding_digits < 1:
             raise InvalidArgumentError(f"rounding_digits is a positive integer or None, got {self.rounding_digits!r}")
-
-
-def _check(name: str, value: object, kind: object) -> None:
-    if kind is bool:
-        if not isinstance(value, bool):
-            raise InvalidArgumentError(f"{name} is True or False, got {value!r}")
-    elif choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
-        if value not in choices:
-            raise InvalidArgumentError(f"{name} is one of {', '.join(map(repr, choices))}, got {value!r}")
-    elif not isinstance(value, get_args(kind)) or isinstance(value, bool):
-        names = " or ".join(option.__name__ for option in get_args(kind)).replace("NoneType", "None")
-        raise InvalidArgumentError(f"{name} is {names}, got {value!r}")

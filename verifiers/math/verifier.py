@@ -147,7 +147,7 @@ class MathVerifier:
 
     Raises:
         InvalidArgumentError: If an option has a value it cannot have.
-        UnknownNameError: If no extraction preset has the name.
+        UnknownNameError: If no extraction preset has the name, or no choice of an option.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
+from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.cases import FunctionTests, StdioTests, Tests
@@ -68,10 +69,10 @@ class UnitTestVerifier:
             InvalidArgumentError: If an argument is out of range.
         """
         for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
         for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
-            if value < 1:
+            if not is_whole_number(value) or value < 1:
                 raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
         _one_of("isolation", isolation, ("auto", "none"))
         _one_of("extraction", extraction, EXTRACTIONS)

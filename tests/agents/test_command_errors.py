@@ -1,0 +1,311 @@
+"""Broken input of every kind, to every option of every command and to the calls of Python that a user starts with.
+
+What is fed is derived: the commands from their table, the options from the commands' own fields, the kinds of value from the
+fields' types. Whatever comes in, an error is one line that names the option or the value, and never a report of a bug in
+this package. In the ordinary suite a command ends where its work begins, and an option gets the kinds that its type tells
+apart; `make test-long` gives every kind to every option.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import gymnasium
+import huggingface_hub
+import pytest
+import tyro
+
+import verifiers
+from agents import (
+    AGENTS,
+    CriticConfig,
+    Learner,
+    LearnerConfig,
+    SupervisedConfig,
+    VLLMConfig,
+    agent_classes,
+    load_policy,
+    save_model,
+    tiny_model,
+)
+from agents.cli import _COMMANDS, CANNOT, REFUSED, _load, main
+from agents.gradient_lab import GradientLab
+from agents.policy import CausalLMPolicy
+from rlvr_envs import ENVIRONMENTS, ByteTokenizer, environment_class
+from rlvr_envs.envs.task import SETTINGS
+from verifiers import RLVRError
+from verifiers.audit import audit
+
+HUGE = str(10**18)
+NUMBERS = ("abc", "", "-1", "0", HUGE, "nan", "inf")
+TEXTS = ("", "abc", "\udcff", "\x1b]0;title\x07", "[/x]", ":", "-1", "no_such_module:Thing", "broken_module:Thing")
+PATHS = ("no/such/file", "folder", "empty_file", "garbage_file", "unreadable_file", "folder/\udcff")
+EVERY_KIND = tuple(dict.fromkeys((*NUMBERS, *TEXTS, *PATHS)))
+REPORTS = ("verify", "check-dataset", "audit-verifier")
+"""Commands whose exit code 1 may be a finding."""
+SMALL = ("tokenizer=char", "max_new_tokens=4")
+LINES: dict[str, dict[str, tuple[str, ...]]] = {
+    "envs": {},
+    "check-dataset": {"name": ("Sort",), "limit": ("1",)},
+    "verify": {"completion": ("1",), "reference": ("1",)},
+    "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
+    "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
+    "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
+    "eval": {"env": ("Sort",), "model": ("model",), "problems": ("1",), "out": ("NEW",)},
+    "gradient-lab": {"batches": ("2",)},
+    "demo": {"folder": ("NEW",)},
+}
+"""What each command needs to get as far as its work; NEW is a path that nothing has used."""
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Option:
+    name: str
+    annotation: Any
+    positional: bool
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The values that a reader of this type tells apart."""
+        plain = {each for each in _alternatives(self.annotation) if each is not type(None)}
+        if plain <= {int, float}:
+            return NUMBERS
+        if Path in plain:
+            return PATHS
+        if str in plain or any(get_origin(each) is tuple for each in plain):
+            return (*TEXTS, *PATHS) if self.name in ("model", "dataset", "name", "env") else TEXTS
+        return ("", "[/x]")  # a choice, or a switch
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        return _alternatives(get_args(annotation)[0])
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def options_of(cls: Any, default: Any = dataclasses.MISSING) -> Iterator[Option]:
+    hints = get_type_hints(cls, include_extras=True)
+    for field in dataclasses.fields(cls):
+        nested = [each for each in _alternatives(hints[field.name]) if dataclasses.is_dataclass(each)]
+        own = getattr(default, field.name, dataclasses.MISSING)
+        if own is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
+            own = field.default_factory()
+        if nested and own is None:
+            continue  # no options where there is nothing by default, as of a critic
+        if nested:
+            yield from options_of(nested[0], own)
+        else:
+            positional = tyro.conf.Positional in getattr(hints[field.name], "__metadata__", ())
+            yield Option(field.name, hints[field.name], positional)
+
+
+def command_class(command: str) -> Any:
+    name, _, agent = command.partition(" ")
+    target = _load(_COMMANDS[name].home, "rlvr")
+    return target.load(agent) if agent else target
+
+
+def command_line(command: str, cls: Any, option: Option, value: str) -> list[str]:
+    given = LINES[command.partition(" ")[0]] | {option.name: (value,)}
+    words = command.split()
+    for each in options_of(cls):
+        values = [f"new-{next(_numbers)}" if word == "NEW" else word for word in given.get(each.name, ())]
+        if not values:
+            continue
+        if each.positional:
+            words += ["--", *values] if values[0].startswith("-") else values
+        elif bool in _alternatives(each.annotation):
+            words += [f"{each.flag}={values[0]}"]
+        else:
+            words += [f"{each.flag}={values[0]}", *values[1:]] if len(values) == 1 else [each.flag, *values]
+    return words
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, local_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder with a model and broken files of every kind, and no way to the hub."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError('this module fails')\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty_file").touch()
+    (tmp_path / "garbage_file").write_bytes(bytes(range(256)))
+    (tmp_path / "unreadable_file").write_text("{}")
+    (tmp_path / "unreadable_file").chmod(0)
+    save_model(tmp_path / "model", small_model(257), ByteTokenizer())
+    return tmp_path
+
+
+def small_model(vocab_size: int) -> Any:
+    return tiny_model(vocab_size, layers=1, hidden_size=8, heads=1, intermediate_size=8)
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a command where its work begins: what comes before has accepted its options."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise SystemExit(0)
+
+    for owner, name in (
+        (CausalLMPolicy, "act"),
+        (Learner, "step"),
+        (GradientLab, "draw"),
+        (audit.Runner, "__enter__"),
+    ):
+        monkeypatch.setattr(owner, name, stop)
+
+
+def outcome(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
+    """The exit code, the lines of errors, and all of standard error."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    said = capsys.readouterr().err
+    code: Any = stopped.value.code
+    return code, [line for line in said.splitlines() if line.startswith("error: ")], said
+
+
+def objection(command: str, option: Option, value: str, code: int, lines: list[str], said: str) -> str | None:
+    """What is wrong with an answer to a broken value; None if nothing is."""
+    if "Traceback" in said:
+        return "a traceback"
+    if code not in (0, CANNOT, REFUSED):
+        return f"exit code {code}"
+    if code == 0 or (not lines and command.partition(" ")[0] in REPORTS):
+        return None
+    if len(lines) != 1:
+        return f"{len(lines)} lines of errors"
+    if not lines[0].isprintable():
+        return "what a terminal obeys"
+    words = option.name.split("_")
+    names = {
+        option.flag,
+        option.name,
+        " ".join(words),
+        value,
+        repr(value),
+        ascii(value)[1:-1],
+        repr(os.fsencode(value)),
+    }
+    if not any(name and name.casefold() in lines[0].casefold() for name in names):
+        return "neither the option nor the value"
+    return None
+
+
+COMMANDS = [name for name in _COMMANDS if name != "train"]
+
+
+def check(command: str, option: Option, kinds: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    cls = command_class(command)
+    wrong = []
+    for value in kinds:
+        arguments = command_line(command, cls, option, value)
+        code, lines, said = outcome(arguments, capsys)
+        found = objection(command, option, value, code, lines, said)
+        if found is not None:
+            wrong.append(f"{found}: {arguments!r} -> {code} {lines or said[-300:]!r}")
+    return wrong
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_command_refuses_what_is_broken_in_one_line(
+    command: str, workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [
+        each for option in options_of(command_class(command)) for each in check(command, option, option.kinds, capsys)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_option_of_training_refuses_what_is_broken_in_one_line(
+    workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the options of one agent that has most of them; those that others add are driven below, as Python's."""
+    command = "train ppo"
+    wrong = [
+        each for option in options_of(command_class(command)) for each in check(command, option, option.kinds, capsys)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+VALUES = (
+    3,
+    -1,
+    0,
+    10**18,
+    float("nan"),
+    "abc",
+    "",
+    "\ud800",
+    [],
+    [3],
+    {},
+    {3: 3},
+    ("math", 3),
+    b"x",
+    Path("x"),
+    print,
+    object(),
+)
+
+
+def unforeseen(build: Callable[[], object], said: str) -> str | None:
+    """The error of a call that is none of ours, None if there is no such error."""
+    try:
+        build()
+    except RLVRError:
+        return None
+    except Exception as error:  # noqa: BLE001 - whatever it is, the test reports it
+        return f"{said}: {type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_setting_of_an_agent_refuses_what_is_broken(name: str) -> None:
+    needed = {"dr-grpo": {"max_tokens": 4}, "pass-at-k": {"k": 2}}.get(name, {})
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((agent_classes(name)[1], needed),)
+    others: tuple[Any, ...] = (LearnerConfig, CriticConfig, SupervisedConfig, VLLMConfig) if name == "grpo" else ()
+    wrong = [
+        unforeseen(partial(cls, **{**given, field.name: value}), f"{cls.__name__}({field.name}={value!r})")
+        for cls, given in (*kinds, *((each, {}) for each in others))
+        for field in dataclasses.fields(cls)
+        for value in VALUES
+    ]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_every_argument_of_an_environment_refuses_what_is_broken(env_id: str, workplace: Path) -> None:
+    monster = {"size", "verification_workers"}  # as many problems or threads as anybody likes, until they are asked for
+    wrong = [
+        unforeseen(partial(gymnasium.make, env_id, **{name: value}), f"{env_id} {name}={value!r}")
+        for name in (*SETTINGS, *environment_class(env_id).task.data_options)
+        for value in VALUES
+        if not (name in monster and value == 10**18)
+    ]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.parametrize("value", [*EVERY_KIND, 3, None, 1.5, [], {}, object(), b"x"])
+def test_a_verifier_and_a_model_that_are_none_are_refused(value: Any, workplace: Path) -> None:
+    with pytest.raises(RLVRError):
+        verifiers.verify(value, "1", "1")
+    with pytest.raises(RLVRError):
+        load_policy(value)
+
+
+def test_every_command_and_none_else_is_driven() -> None:
+    assert set(LINES) == set(_COMMANDS)

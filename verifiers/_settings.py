@@ -1,0 +1,93 @@
+"""Whether the fields of a dataclass of settings hold what their annotations say."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import numbers
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from verifiers.errors import InvalidArgumentError, unknown_name
+
+_IN_WORDS: dict[object, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    os.PathLike: "a path",
+    type(None): "None",
+    Mapping: "a mapping",
+    Sequence: "a sequence",
+    Callable: "a function",
+    type: "a class",
+}
+
+
+def check_types(settings: Any) -> None:
+    """Check that every field of a dataclass holds what its annotation says.
+
+    A whole number counts as a number, a bool as neither, and NaN as no number. Text may stand for a member of an enumeration.
+    Annotations that are none of the plain ones - those, `None`, a choice of literals, text, paths, mappings, sequences and
+    functions, other dataclasses, and unions of them - let anything through.
+
+    Raises:
+        InvalidArgumentError: If a field holds something else; the message names the field, what it may hold, and the value.
+        UnknownNameError: If it is text that is none of the field's choices; the message offers the nearest.
+    """
+    cls: type = type(settings)
+    for name, annotation in _annotations(cls).items():
+        value = getattr(settings, name)
+        if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
+            raise unknown_name(name, value, get_args(annotation))
+        if not _fits(value, annotation):
+            raise InvalidArgumentError(f"{name} is {_in_words(annotation)}, got {value!r}")
+
+
+def is_whole_number(value: object) -> bool:
+    """Whether a value is an integer, and no bool."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number other than NaN, and no bool."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and not math.isnan(value)
+
+
+@functools.cache
+def _annotations(cls: type) -> dict[str, Any]:
+    hints = get_type_hints(cls)
+    return {each.name: hints[each.name] for each in dataclasses.fields(cls)}
+
+
+def _fits(value: object, annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, option) for option in get_args(annotation))
+    if origin is Literal:
+        return value in get_args(annotation)
+    plain: Any = origin or annotation
+    if plain in (None, type(None)):
+        return value is None
+    if plain is Callable or (getattr(plain, "_is_protocol", False) and "__call__" in vars(plain)):
+        return callable(value)
+    if plain in (int, float):
+        return is_whole_number(value) if plain is int else is_number(value)
+    if plain in (Mapping, Sequence, tuple, list, dict):
+        return isinstance(value, plain) and not isinstance(value, str)
+    if plain in (bool, str, type, os.PathLike) or dataclasses.is_dataclass(plain):
+        return isinstance(value, plain)
+    return True
+
+
+def _in_words(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(_in_words, get_args(annotation))))
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, get_args(annotation)))}"
+    name = getattr(annotation, "__name__", str(annotation))
+    return _IN_WORDS.get(origin or annotation) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
