@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import subprocess
+import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ import huggingface_hub
 import pytest
 import tyro
 
+import agents
+import rlvr_envs
 import verifiers
 from agents import (
     AGENTS,
@@ -36,12 +40,12 @@ from agents import (
     save_model,
     tiny_model,
 )
-from agents.cli import _COMMANDS, CANNOT, REFUSED, _load, main
+from agents.cli import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
 from agents.gradient_lab import GradientLab
 from agents.policy import CausalLMPolicy
-from rlvr_envs import ENVIRONMENTS, ByteTokenizer, environment_class
+from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.task import SETTINGS
-from verifiers import RLVRError
+from verifiers import DataError, InvalidArgumentError, Problem, RLVRError
 from verifiers.audit import audit
 
 HUGE = str(10**18)
@@ -309,3 +313,112 @@ def test_a_verifier_and_a_model_that_are_none_are_refused(value: Any, workplace:
 
 def test_every_command_and_none_else_is_driven() -> None:
     assert set(LINES) == set(_COMMANDS)
+
+
+# Errors that were reported
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("verify", "1", "1", "--verifier", ":"), 1, "expected a verifier as module:attribute"),
+        (("verify", "1", "1", "--verifier", "broken_module:Thing"), 1, "RuntimeError: this module fails"),
+        (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 1, "a pair is (name, arguments)"),
+        (("check-dataset", "GSM8K", "--args", "data_dir=3"), 1, "data_dir is the path of a folder, got 3"),
+        (("check-dataset", "Text", "--args", "columns=3"), 1, "columns is a mapping to names of columns"),
+        (("gradient-lab", "--batches", "0"), 1, "batches is at least 2, got 0"),
+        (("gradient-lab", "--batches", "-1"), 1, "batches is at least 2, got -1"),
+        (("gradient-lab", "--seed", "-1"), 1, "seed is at least 0, got -1"),
+        (("audit-verifier", "[/x]", "--dataset", "Sort"), 1, "unknown verifier '[/x]'"),
+        (("train", "grpo", "--env", "Sort", "--engine", "vllm"), 1, "pip install 'rlvr-envs[vllm]'"),
+        (("train", "grpo", "--env", "Sort", "--num-envs", HUGE), 1, "not enough memory"),
+        (("train", "grpo", "--env", "Sort", "--group-size", "0"), 2, "error: group_size is at least 1, got 0"),
+        (("train", "grpo", "--env", "Sort", "--learning-rate", "-1"), 2, "error: learning_rate is greater than 0"),
+        (("train", "gpro", "--env", "Sort"), 2, "unknown agent 'gpro'"),
+        (("eval", "--env", "Sort", "--model", "bare_model", "--out", "new"), 1, "has no tokenizer of its own"),
+        (("eval", "--env", "Sort", "--model", "model", "--env-args", "tokenizer=char", "--out", "new"), 1, "alphabet"),
+        (("eval", "--env", "Sort", "--model", "wide_model", "--out", "new"), 1, "has 4000 tokens and the tokenizer"),
+        (("eval", "--env", "Sort", "--model", "empty_config", "--out", "new"), 1, "no causal language model"),
+        (("eval", "--env", "Sort", "--model", "no_settings", "--out", "new"), 1, "no causal language model"),
+        (("eval", "--env", "Sort", "--model", "cut_model", "--out", "new"), 1, "no causal language model"),
+    ],
+)
+def test_errors_that_were_reported_are_one_line(
+    arguments: tuple[str, ...], code: int, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "--model" in arguments:
+        broken_models(workplace)
+    found, lines, said = outcome(list(arguments), capsys)
+    assert found == code, said
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert "Traceback" not in said
+
+
+def broken_models(folder: Path) -> None:
+    small_model(257).save_pretrained(folder / "bare_model")
+    save_model(folder / "wide_model", small_model(4000), ByteTokenizer())
+    for name in ("empty_config", "no_settings", "cut_model"):
+        save_model(folder / name, small_model(257), ByteTokenizer())
+    (folder / "empty_config" / "config.json").write_text("")
+    (folder / "no_settings" / "config.json").write_text("{}")
+    weights = folder / "cut_model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+
+
+def test_a_verifier_that_raises_is_a_verdict(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workplace / "raising_verifier.py").write_text("def judge(completion, problem):\n    raise ValueError('\\ud800')\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(["verify", "1", "1", "--verifier", "raising_verifier:judge"])
+    assert stopped.value.code == 2
+    assert "verifier_error" in capsys.readouterr().out
+
+
+def test_a_model_has_the_tokenizer_it_was_saved_with(workplace: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="is not that of the model"):
+        load_policy(workplace / "model", tokenizer=CharTokenizer("ab"))
+    broken_models(workplace)
+    _, tokenizer = load_policy(workplace / "bare_model", tokenizer="byte")
+    assert isinstance(tokenizer, ByteTokenizer)
+
+
+def test_half_a_surrogate_pair_in_a_prompt_is_an_error_of_the_data() -> None:
+    problem = Problem("p", "\ud800", "1")
+    with pytest.raises(DataError, match="half of a surrogate pair at 0"):
+        gymnasium.make("rlvr/Text-v0", dataset=[problem])
+
+
+def test_what_nobody_foresaw_is_a_bug_of_ours_or_an_error_of_the_users(
+    workplace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("agents.cli._parse", fail)
+    code, lines, _ = outcome(["verify", "1", "1"], capsys)
+    assert code == CANNOT  # raised by this file, which is none of the package's
+    assert f"the code at {__file__}:" in lines[0]
+    monkeypatch.setattr("agents.cli._parse", lambda *_: None)
+    code, lines, said = outcome(["verify", "1", "1"], capsys)
+    assert code == BUG
+    assert "this is a bug in rlvr-envs" in lines[0]
+    assert "RLVR_TRACEBACK=1" in lines[0]
+    assert "Traceback" not in said
+    monkeypatch.setenv("RLVR_TRACEBACK", "1")
+    assert "Traceback" in outcome(["verify", "1", "1"], capsys)[2]
+
+
+def test_the_version_is_said_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"rlvr-envs {verifiers.__version__}\n"
+    assert verifiers.__version__ == rlvr_envs.__version__ == agents.__version__
+
+
+def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None:
+    program = "from rlvr_envs.console import main; main()"
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-c", program, "envs"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == CANNOT
+    assert done.stderr == "error: No space left on device\n"
