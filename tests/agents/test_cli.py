@@ -128,7 +128,7 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     named = {"env": "rlvr/GSM8K-v0", "split": "test", "model": str(model_folder)}
     assert told == {**named, "seed": 0, "samples": 2, "temperature": 1.0}
     assert settings["environment"]["prompt"]["name"] == "gsm8k_cot_8shot"
-    assert settings["example_prompt"].endswith("Q: Ada has 3 pens and buys 4 more. How many has she?\nA:")
+    assert settings["example_prompt"].endswith("Question: Ada has 3 pens and buys 4 more. How many has she?\nAnswer:")
     assert set(manifest["versions"]) >= {"torch", "transformers", "rlvr-envs"}
     rows = sorted(lines_of(out), key=lambda row: (row["problem"], row["sample"]))
     assert [row["problem_id"] for row in rows] == ["gsm8k/test/0"] * 2 + ["gsm8k/test/1"] * 2
