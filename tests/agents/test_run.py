@@ -247,7 +247,7 @@ agent.save(sys.argv[1])
 
 def test_a_kill_between_the_two_renames_of_a_save_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     saved = tmp_path / "saved"
-    process = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_RENAMES, str(saved)], timeout=300)
+    process = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_RENAMES, str(saved)], timeout=600)
     assert process.returncode == -signal.SIGKILL
     assert not saved.exists()
     agent = make_agent("grpo")
@@ -308,7 +308,7 @@ def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
     process = subprocess.Popen(command(folder, "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for_lines(folder / "metrics.jsonl", 4, process)
     process.terminate()
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 143, errors
     assert b"--resume" in output
     checkpoint = latest_checkpoint(folder)
