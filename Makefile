@@ -44,7 +44,7 @@ test-long: setup
 # The tests of files in which time matters, on a machine that is busy with other things.
 test-loaded: setup
 	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
-		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py' --exclude-dir=vllm --exclude-dir=trl)
+		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py')
 
 # The agents again, on the transformers that vLLM needs.
 test-older: setup $(OLDER)/.installed
