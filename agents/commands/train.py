@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, verifier_spec
+from agents.commands.common import env_arguments, shown_warnings, verifier_spec
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
@@ -166,6 +166,7 @@ def _train_in(
 ) -> int:
     """Start or resume the run in a folder."""
     with (
+        shown_warnings(),
         sigterm_interrupts(),
         contextlib.closing(Run(folder, record, resume=options.resume, keep=options.keep)) as run,
     ):
