@@ -332,3 +332,130 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: p
     code, output, errors = run(capsys, "eval", *scored)
     assert code == 0, errors
     assert "2 problems x 1" in output
+
+
+OWN = '''
+import gymnasium
+import numpy as np
+
+from rlvr_envs import TaskEnv, TaskSpec
+from verifiers import Problem
+
+
+def problems(split):
+    return [Problem(f"{split}/{n}", f"{n}=", str(n)) for n in range(4)]
+
+
+class Echo(TaskEnv):
+    """The number again."""
+
+    task = TaskSpec(load=problems, sizes={"train": 4, "test": 4}, source="made", verifier=("exact", {}), max_new_tokens=3)
+
+
+class Twos(gymnasium.Env):
+    """Pays for each token 2; a plain environment, which knows no splits."""
+
+    def __init__(self, width=5):
+        self.width = width
+        box = gymnasium.spaces.Box
+        self.observation_space = gymnasium.spaces.Dict(
+            {"tokens": box(0, 3, (width,), np.int32), "length": box(0, width, (1,), np.int32)}
+        )
+        self.action_space = gymnasium.spaces.Discrete(4)
+
+    def _observation(self):
+        tokens = np.zeros(self.width, dtype=np.int32)
+        tokens[: len(self.tokens)] = self.tokens
+        return {"tokens": tokens, "length": np.array([len(self.tokens)], dtype=np.int32)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.tokens = [1]
+        return self._observation(), {}
+
+    def step(self, action):
+        self.tokens.append(int(action))
+        return self._observation(), float(action == 2), len(self.tokens) == self.width, False, {}
+
+
+def vowels(completion, problem):
+    return sum(map(completion.count, "aeiou")) / 3
+
+
+NUMBER = 3
+'''
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_things.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_things", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+_SMALL = ("--steps", "1", "--num-envs", "4", "--problems-per-step", "2", "--group-size", "2")
+
+
+def test_training_takes_an_environment_and_a_verifier_of_ones_own(
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--env", "own_things:Echo", "--verifier", "own_things:vowels", *_SMALL)
+    code, _, said = run(capsys, "train", "grpo", *arguments)
+    assert code == 0, said
+    config = json.loads((own_folder / "runs" / "grpo-own_things.Echo" / "config.json").read_text())
+    assert config["environment"]["verifier"] == ["own_things:vowels", {}]
+    assert config["environment"]["problems"] == 4
+
+
+def test_training_takes_a_plain_gymnasium_environment(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--env", "own_things:Twos", "--env-args", "width=4", *_SMALL)
+    code, _, said = run(capsys, "train", "grpo", *arguments)
+    assert code == 0, said
+    [line] = (own_folder / "runs" / "grpo-own_things.Twos" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line)["reward"] >= 0
+
+
+def test_data_and_environments_of_ones_own_in_the_other_commands(
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output, _ = run(capsys, "envs", "own_things:Echo")
+    assert (code, "The number again." in output, "## Action Space" in output) == (0, True, True)
+    arguments = ("--verifier", "own_things:vowels", "--dataset", "Text", "--data-args", "dataset=own_things:problems")
+    code, output, said = run(capsys, "audit-verifier", *arguments, "--split", "test", "--limit", "1")
+    assert code in (0, 1), said
+    assert "vowels" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "grpo", "--env", "own_things:NUMBER"), "'own_things:NUMBER' is 3; expected a class of environments"),
+        (("train", "grpo", "--env", "own_things:Ech"), "'Ech'. Did you mean 'Echo'?"),
+        (("train", "grpo", "--env", "not_there:Env"), "there is no module 'not_there'"),
+        (("envs", "own_things:Twos"), "expected a subclass of rlvr_envs.TaskEnv"),
+        (("sft", "--env", "own_things:Twos", "--out", "m"), "own_things:Twos has no data set of gold completions"),
+        (
+            ("train", "grpo", "--env", "Addition", "--verifier", "exact", "--reward-model", "x"),
+            "two verifiers: 'exact'",
+        ),
+        (("train", "grpo", "--env", "Addition", "--verifier-args", "a=1"), "arguments ['a'] of a verifier were given"),
+        (
+            ("train", "grpo", "--env", "Addition", "--verifier", "own_things:NUMBER"),
+            "cannot be called with (completion",
+        ),
+        (("audit-verifier", "--dataset", "Addition"), "no verifier to look at"),
+        (
+            ("audit-verifier", "math", "--verifier", "exact", "--dataset", "Addition"),
+            "two verifiers: 'math' and 'exact'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_ones_own_is_said_in_one_line(
+    own_folder: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, said = run(capsys, *arguments)
+    assert code == 1
+    assert message in said
+    assert "Traceback" not in said
