@@ -11,7 +11,7 @@ LIBRARIES := .cache/libraries
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-older test-trl test-libraries test-vllm bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -45,6 +45,10 @@ test-long: setup
 test-loaded: setup
 	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
 		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py')
+
+# The agents on other kernels of torch, MKL and oneDNN, with one thread and two.
+test-kernels: setup
+	tests/kernels.sh $(BIN) $(PARALLEL)
 
 # The agents again, on the transformers that vLLM needs.
 test-older: setup $(OLDER)/.installed

@@ -5,6 +5,8 @@ The hook rewrites modules as they are imported, so it stands here, before any te
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +14,8 @@ import pytest
 from jaxtyping import install_import_hook
 
 CHECKED = ("agents.advantages", "agents.importance", "agents.kl", "agents.losses", "agents.sampling")
+
+KERNEL_SETTINGS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS", "RLVR_ROUNDING")
 
 _early = [name for name in CHECKED if name in sys.modules]
 if _early:
@@ -26,3 +30,23 @@ def float64() -> Iterator[None]:
 
     with in_float64():
         yield
+
+
+@pytest.fixture(autouse=True)
+def other_kernels() -> Iterator[None]:
+    """With RLVR_ROUNDING, the tests run on kernels of no machine: see `tests.agents.kernels`."""
+    with contextlib.ExitStack() as stack:
+        if "RLVR_ROUNDING" in os.environ:
+            from tests.agents.kernels import OtherKernels
+
+            stack.enter_context(OtherKernels(int(os.environ["RLVR_ROUNDING"])))
+        yield
+
+
+def pytest_report_header() -> str:
+    """Which kernels are in effect: a setting that the processor has no instructions for is not, and says nothing."""
+    import torch
+
+    settings = {name: os.environ.get(name) for name in KERNEL_SETTINGS}
+    chosen = ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
+    return f"kernels of torch: {torch.backends.cpu.get_cpu_capability()}; settings: {chosen or 'none'}"

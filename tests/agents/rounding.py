@@ -41,6 +41,10 @@ def tolerance(size: float, precision: type[np.floating[Any]] = np.float64, opera
     return float(np.finfo(precision).eps) * operations * size
 
 
+ROUNDING = tolerance(1.0)
+"""Of float64 formulas on a few numbers of about 1, whose own chains are far shorter; 2e-12."""
+
+
 def assert_equal(
     found: Any,
     expected: Any,

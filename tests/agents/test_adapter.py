@@ -102,8 +102,9 @@ def test_an_agent_learns_from_a_foreign_environment() -> None:
     learner = LearnerConfig(learning_rate=0.02)
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=64, learner=learner))
     rewards: list[float] = []
-    agent.learn(foreign(16), steps=25, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
-    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 1
+    agent.learn(foreign(16), steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
+    # From 3.4 to 4.9 of 5 at most; the mean of 192 rewards has a standard error of 0.1.
+    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.7
 
 
 class DrawnPrompt(CountUp):

@@ -49,6 +49,7 @@ from agents import (
 )
 from agents.losses import policy_gradient
 from agents.metrics import summarize
+from tests.agents import corridor
 from tests.agents.agent_cases import (
     CASES,
     GROUP,
@@ -437,14 +438,12 @@ class BestOfGroup(Agent):
 
 
 def test_a_users_agent_of_ten_lines_learns_saves_and_goes_on(tmp_path: Path) -> None:
-    env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=16, n=2, copy=False)
-    config = MineConfig(problems_per_step=8, group_size=8, learner=LearnerConfig(learning_rate=0.02))
-    agent = BestOfGroup(playing_policy(env), config)
-    rewards: list[float] = []
-    agent.learn(env, steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
-    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.1
+    env = corridor.corridor(corridor.EPISODES)
+    config = MineConfig(problems_per_step=4, group_size=8, learner=LearnerConfig(learning_rate=1e-2))
+    agent = BestOfGroup(corridor.tiny_policy(env), config)
+    assert corridor.taught(agent, env) > corridor.ENOUGH
     agent.save(tmp_path / "saved")
-    other = BestOfGroup(playing_policy(env, seed=1), config)
+    other = BestOfGroup(corridor.tiny_policy(env, seed=1), config)
     other.load(tmp_path / "saved")
     assert torch.equal(all_weights(other), all_weights(agent))
 

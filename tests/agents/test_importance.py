@@ -15,6 +15,7 @@ from torch import Tensor
 from agents import make_batch
 from agents.importance import Correction, effective_sample_size, importance_weights
 from tests.agents.agent_cases import make_agent, some_batch
+from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError, UnknownNameError
 
 MASK = torch.tensor([[False, True, True, True], [True, False, True, False], [False] * 4])
@@ -39,7 +40,7 @@ BEHAVIOUR = OLD - RATIOS.log()
 def test_weights_by_hand(correction: str, first: list[float], second: list[float]) -> None:
     weights = importance_weights(OLD, BEHAVIOUR, MASK, correction, cap=2.0, floor=0.4)
     expected = torch.tensor([first, second, [0.0] * 4], dtype=torch.float64)
-    torch.testing.assert_close(weights, expected, rtol=1e-14, atol=0)
+    torch.testing.assert_close(weights, expected, rtol=ROUNDING, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -170,14 +171,14 @@ def test_unbounded_sequence_weights_correct_the_mean_of_another_policys_samples(
     assert abs((behaviour.sum(1).exp() * rewards).sum() - exact) > 0.1
     weights = importance_weights(old, behaviour, mask, "sequence-truncate", cap=1e6)
     corrected = (behaviour.sum(1).exp() * weights[:, 0] * rewards).sum()
-    torch.testing.assert_close(corrected, exact, rtol=1e-13, atol=0)
+    torch.testing.assert_close(corrected, exact, rtol=ROUNDING, atol=0)
 
 
 def test_the_product_of_unbounded_token_weights_is_the_weight_of_the_completion() -> None:
     old, behaviour, _, mask = tables()
     tokens = importance_weights(old, behaviour, mask, "token-truncate", cap=1e6)
     sequences = importance_weights(old, behaviour, mask, "sequence-truncate", cap=1e6)
-    torch.testing.assert_close(tokens.prod(1), sequences[:, 0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(tokens.prod(1), sequences[:, 0], rtol=ROUNDING, atol=0)
 
 
 @pytest.mark.parametrize(("cap", "floor"), [(0.9, 0.0), (2.0, 1.1), (2.0, -0.1), (math.nan, 0.0)])

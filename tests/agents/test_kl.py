@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from agents.kl import AdaptiveKLController, KLEstimator, kl_estimate
+from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError, UnknownNameError
 
 
 def assert_equal(found: Tensor, expected: Tensor) -> None:
     """Up to the rounding of sums of six numbers of order 1, in float64."""
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
 
 
 class Categorical:
@@ -80,7 +81,7 @@ def test_estimates_by_hand() -> None:
     d = math.log(2)
     expected = {"k1": d, "k2": d**2 / 2, "k3": 0.5 + d - 1, "k3-ratio": 1.25 * (0.5 + d - 1)}
     for name, value in expected.items():
-        assert float(kl_estimate(name, logprobs, reference, old)) == pytest.approx(value, abs=1e-15)
+        assert float(kl_estimate(name, logprobs, reference, old)) == pytest.approx(value, abs=ROUNDING)
 
 
 def test_k3_is_never_negative_and_0_only_where_the_policies_agree() -> None:
@@ -120,7 +121,7 @@ def test_k3_ratio_pulls_towards_a_reference_that_is_far_above(gap: float) -> Non
 
 
 def test_k1_in_the_loss_teaches_nothing_on_average(policy: Categorical) -> None:
-    assert policy.gradient(policy.expected(KLEstimator.K1, policy.logprobs())).abs().max() < 1e-14
+    assert policy.gradient(policy.expected(KLEstimator.K1, policy.logprobs())).abs().max() < ROUNDING
 
 
 def test_k1_as_a_constant_in_the_reward_descends_the_divergence(policy: Categorical) -> None:

@@ -23,6 +23,7 @@ from agents.losses import (
     squared_value_error,
     token_weights,
 )
+from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError, UnknownNameError
 
 VOCAB, STEPS = 3, 2
@@ -66,7 +67,6 @@ def rewards() -> Tensor:
 
 
 EVERYWHERE = torch.ones(len(COMPLETIONS), STEPS, dtype=torch.bool)
-TINY = 1e-13
 """Nine products of float64 numbers of order 1 round by less."""
 
 
@@ -100,7 +100,7 @@ def test_expected_update_is_the_gradient_of_the_expected_return(
     assert exact.abs().max() > 0.05
     to_go = expected_update(policy, returns_to_go(rewards, EVERYWHERE) - baseline)
     whole = expected_update(policy, rewards.sum(1, keepdim=True).expand(-1, STEPS) - baseline)
-    tolerance = TINY * (1 + abs(baseline))
+    tolerance = ROUNDING * (1 + abs(baseline))
     torch.testing.assert_close(to_go, exact, rtol=0, atol=tolerance)
     torch.testing.assert_close(whole, exact, rtol=0, atol=tolerance)
 
@@ -112,7 +112,7 @@ def test_each_token_climbs_the_discounted_return_from_itself_on(
     found = expected_update(policy, returns_to_go(rewards, EVERYWHERE, discount))
     exact_first = policy.gradient(expected_return(policy, rewards, discount=discount))[:VOCAB]
     exact_second = policy.gradient(expected_return(policy, rewards))[VOCAB:]  # its own reward, discounted by nothing
-    torch.testing.assert_close(found, torch.cat([exact_first, exact_second]), rtol=0, atol=TINY)
+    torch.testing.assert_close(found, torch.cat([exact_first, exact_second]), rtol=0, atol=ROUNDING)
 
 
 def expected_batch_update(
@@ -147,12 +147,12 @@ def test_a_baseline_that_contains_the_episode_scales_the_gradient_and_no_more(
 ) -> None:
     exact = policy.gradient(expected_return(policy, rewards))
     found = expected_batch_update(policy, rewards, size, advantages_of)
-    torch.testing.assert_close(found, exact * (size - 1) / size, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found, exact * (size - 1) / size, rtol=0, atol=ROUNDING)
 
 
 def test_a_batch_of_one_without_baseline_is_unbiased(policy: TablePolicy, rewards: Tensor) -> None:
     exact = policy.gradient(expected_return(policy, rewards))
-    torch.testing.assert_close(expected_batch_update(policy, rewards, 1, lambda g: g), exact, rtol=0, atol=TINY)
+    torch.testing.assert_close(expected_batch_update(policy, rewards, 1, lambda g: g), exact, rtol=0, atol=ROUNDING)
 
 
 def test_z_scores_still_point_uphill(policy: TablePolicy, rewards: Tensor) -> None:
@@ -200,7 +200,7 @@ def test_clipping_saturates_on_the_side_of_the_advantage_only(
     ratio: float, advantage: float, value: float, slope: float
 ) -> None:
     found = surrogate_gradient(ratio, advantage)
-    assert found == pytest.approx((value, slope), abs=1e-14)
+    assert found == pytest.approx((value, slope), abs=ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_clipping_saturates_on_the_side_of_the_advantage_only(
     [(1.27, 1.0, -1.27), (1.29, 1.0, 0.0), (0.81, -1.0, 0.81), (0.79, -1.0, 0.0), (1.29, -1.0, 1.29)],
 )
 def test_clip_bounds_may_differ(ratio: float, advantage: float, slope: float) -> None:
-    assert surrogate_gradient(ratio, advantage, clip_low=0.2, clip_high=0.28)[1] == pytest.approx(slope, abs=1e-14)
+    assert surrogate_gradient(ratio, advantage, clip_low=0.2, clip_high=0.28)[1] == pytest.approx(slope, abs=ROUNDING)
 
 
 def test_at_ratio_1_its_gradient_is_the_policy_gradient() -> None:
@@ -227,7 +227,7 @@ def test_unclipped_it_corrects_for_the_distribution_that_was_sampled(rewards: Te
     first_only = torch.stack([rewards[:, 0], torch.zeros(len(rewards), dtype=torch.float64)], dim=1)
     losses = clipped_surrogate(policy.logprobs(), old_logprobs, first_only, clip_low=1.0, clip_high=1e6)
     exact = policy.gradient((policy.probabilities() * rewards[:, 0]).sum())
-    torch.testing.assert_close(policy.gradient(-(behaviour * losses.sum(1)).sum()), exact, rtol=0, atol=1e-12)
+    torch.testing.assert_close(policy.gradient(-(behaviour * losses.sum(1)).sum()), exact, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("advantage", [1.0, -1.0])
@@ -259,7 +259,7 @@ def test_extreme_ratios_stay_finite(advantage: float, difference: float) -> None
 def test_the_dual_clip_bounds_the_loss_of_bad_tokens(
     ratio: float, advantage: float, value: float, slope: float
 ) -> None:
-    assert surrogate_gradient(ratio, advantage, dual_clip=3.0) == pytest.approx((value, slope), abs=1e-12)
+    assert surrogate_gradient(ratio, advantage, dual_clip=3.0) == pytest.approx((value, slope), abs=ROUNDING)
 
 
 def off_policy_tokens() -> tuple[Tensor, Tensor, Tensor]:
@@ -300,9 +300,9 @@ def test_the_sequence_ratio_by_hand() -> None:
     losses = sequence_clipped_surrogate(logprobs, old, advantages, RAGGED, 0.25, 0.3)
     # Mean differences 0.1 and -0.2, and nothing to average in the last row.
     ratios = torch.tensor([math.exp(0.1), math.exp(-0.2), 1.0], dtype=torch.float64)[:, None]
-    torch.testing.assert_close(losses, (-ratios * advantages).expand(3, 4), rtol=1e-14, atol=0)
+    torch.testing.assert_close(losses, (-ratios * advantages).expand(3, 4), rtol=ROUNDING, atol=0)
     (gradient,) = torch.autograd.grad((losses * RAGGED).sum(), logprobs)
-    torch.testing.assert_close(gradient, (-ratios * advantages) * RAGGED, rtol=1e-14, atol=0)
+    torch.testing.assert_close(gradient, (-ratios * advantages) * RAGGED, rtol=ROUNDING, atol=0)
 
 
 def test_a_completion_is_clipped_as_a_whole() -> None:
@@ -330,10 +330,10 @@ def test_with_one_advantage_its_gradient_is_that_of_the_sequence_objective() -> 
     by_tokens = (sequence_clipped_surrogate(logprobs, old, advantages, mask, 0.2, 0.3) * weights).sum()
     ratio = (((logprobs - old) * mask).sum(1) / lengths).exp()
     whole = -torch.minimum(ratio * advantages[:, 0], ratio.clamp(0.8, 1.3) * advantages[:, 0]).mean()
-    torch.testing.assert_close(by_tokens, whole, rtol=1e-14, atol=0)
+    torch.testing.assert_close(by_tokens, whole, rtol=ROUNDING, atol=0)
     found, expected = (torch.autograd.grad(loss, logprobs)[0] for loss in (by_tokens, whole))
     assert expected.abs().max() > 0.01
-    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-16)
+    torch.testing.assert_close(found, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
 def test_at_sequence_ratio_1_its_gradient_is_the_policy_gradient() -> None:
@@ -357,7 +357,7 @@ def test_one_token_completions_have_the_ratio_of_the_token() -> None:
     logprobs, old, advantages = (tensor.reshape(-1, 1) for tensor in off_policy_tokens())
     mask = torch.ones(42, 1, dtype=torch.bool)
     sequence = sequence_clipped_surrogate(logprobs, old, advantages, mask, 0.2, 0.2)
-    torch.testing.assert_close(sequence, clipped_surrogate(logprobs, old, advantages), rtol=1e-14, atol=0)
+    torch.testing.assert_close(sequence, clipped_surrogate(logprobs, old, advantages), rtol=ROUNDING, atol=0)
 
 
 # CISPO
@@ -380,7 +380,7 @@ def test_below_its_cap_cispo_has_the_gradient_of_the_unclipped_surrogate() -> No
     (found,) = torch.autograd.grad(cispo(logprobs, old, advantages, 1e6).sum(), logprobs)
     surrogate = clipped_surrogate(logprobs, old, advantages, clip_low=1.0, clip_high=1e6)
     (expected,) = torch.autograd.grad(surrogate.sum(), logprobs)
-    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    torch.testing.assert_close(found, expected, rtol=ROUNDING, atol=0)
     on_policy = cispo(logprobs, logprobs.detach(), advantages, 1.0)
     assert torch.equal(on_policy, policy_gradient(logprobs, advantages))
 
@@ -424,7 +424,7 @@ def value_gradient(value: float, target: float, old: float, clip: float | None) 
     ],
 )
 def test_the_value_error_by_hand(value: float, target: float, clip: float | None, loss: float, slope: float) -> None:
-    assert value_gradient(value, target, 0.0, clip) == pytest.approx((loss, slope), abs=1e-14)
+    assert value_gradient(value, target, 0.0, clip) == pytest.approx((loss, slope), abs=ROUNDING)
 
 
 def test_a_wide_value_clip_is_none() -> None:
@@ -458,7 +458,7 @@ MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [Fa
 def test_token_weights_by_hand(aggregation: Aggregation, long: float, short: float) -> None:
     weights = token_weights(MASK, aggregation, num_completions=5, max_tokens=10)
     expected: list[list[float]] = [[0, long, long, long], [0, short, 0, 0], [0, 0, 0, 0]]
-    np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-15, atol=0)
+    np.testing.assert_allclose(weights.numpy(), expected, rtol=ROUNDING, atol=0)
     assert weights.dtype == torch.float64
 
 
@@ -484,10 +484,10 @@ def test_weights_of_means_sum_to_1() -> None:
     mask = torch.rand(6, 9, generator=torch.Generator().manual_seed(0)) < 0.5
     mask[:, 0] = True
     for aggregation in (Aggregation.TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN):
-        assert float(token_weights(mask, aggregation, num_completions=6).sum()) == pytest.approx(1, abs=1e-14)
+        assert float(token_weights(mask, aggregation, num_completions=6).sum()) == pytest.approx(1, abs=ROUNDING)
     lengths = float(mask.sum(1).double().mean())
     summed = token_weights(mask, Aggregation.SEQUENCE_MEAN_TOKEN_SUM, num_completions=6).sum()
-    assert float(summed) == pytest.approx(lengths, abs=1e-13)
+    assert float(summed) == pytest.approx(lengths, abs=ROUNDING)
 
 
 def test_the_aggregations_agree_where_all_completions_have_the_constant_length() -> None:
@@ -495,7 +495,7 @@ def test_the_aggregations_agree_where_all_completions_have_the_constant_length()
     kinds = (Aggregation.TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM)
     for aggregation in kinds:
         weights = token_weights(mask, aggregation, num_completions=4, max_tokens=6)
-        torch.testing.assert_close(weights, torch.full((4, 6), 1 / 24, dtype=torch.float64), rtol=1e-15, atol=0)
+        torch.testing.assert_close(weights, torch.full((4, 6), 1 / 24, dtype=torch.float64), rtol=ROUNDING, atol=0)
 
 
 def test_a_missing_constant_length_is_named() -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from agents import advantages, importance, kl, losses
 from tests.agents import numpy_reference as reference
 from tests.agents.numpy_reference import Bools, Floats, Ints
+from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError
 
 TOLERANCE = 1e-10
@@ -498,7 +499,7 @@ def test_token_weights(aggregation: losses.Aggregation, batch: Tokens, more: int
         arguments = {"num_completions": rows + more}
     actual = losses.token_weights(torch.from_numpy(batch.mask), aggregation, **arguments)
     # Losses are float32 in training, and so are their weights.
-    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=ROUNDING)
 
 
 # ---------------------------------------------------------------- KL divergence and importance weights
@@ -606,22 +607,22 @@ def best_of(k: int) -> Floats:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_reference_pass_at_k_is_unbiased(k: int) -> None:
-    np.testing.assert_allclose(expected_gradient(grouped(reference.pass_at_k, k), 5), best_of(k), atol=1e-14)
+    np.testing.assert_allclose(expected_gradient(grouped(reference.pass_at_k, k), 5), best_of(k), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_reference_group_baselines_keep_the_gradient(size: int) -> None:
     """Leave-one-out exactly; centring, whose baseline contains the sample itself, shrinks it by (G - 1)/G."""
-    np.testing.assert_allclose(expected_gradient(grouped(reference.leave_one_out), size), best_of(1), atol=1e-14)
+    np.testing.assert_allclose(expected_gradient(grouped(reference.leave_one_out), size), best_of(1), atol=ROUNDING)
     centred = expected_gradient(grouped(reference.group_centered), size)
-    np.testing.assert_allclose(centred, best_of(1) * (size - 1) / size, atol=1e-14)
+    np.testing.assert_allclose(centred, best_of(1) * (size - 1) / size, atol=ROUNDING)
 
 
 def test_reference_best_minus_second_is_the_gradient_of_the_best_of_the_group() -> None:
     """Per completion, summed over the group: G times the mean."""
     size = 4
     estimate = expected_gradient(grouped(reference.best_minus_second), size)
-    np.testing.assert_allclose(size * estimate, best_of(size), atol=1e-14)
+    np.testing.assert_allclose(size * estimate, best_of(size), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
@@ -635,7 +636,7 @@ def test_reference_maximum_likelihood_truncates_the_series_of_log_p(size: int) -
     p = PROBABILITIES[right].sum()
     gradient_of_p = PROBABILITIES * (right - p)
     series = sum((1 - p) ** (k - 1) for k in range(1, size))
-    np.testing.assert_allclose(expected_gradient(estimate, size), series * gradient_of_p, atol=1e-14)
+    np.testing.assert_allclose(expected_gradient(estimate, size), series * gradient_of_p, atol=ROUNDING)
 
 
 def central_difference(loss: Callable[[Floats], Floats], at: Floats) -> Floats:

@@ -1,0 +1,146 @@
+"""A lesson that every agent learns in a second: a corridor with a goal at its left end and a trap at its right.
+
+There is one problem and two legal moves, and four moves are made at most, so that a policy's expected return is the sum over
+16 walks at most (`rlvr_envs.worlds.every_episode`): what was learned is measured without luck. What luck there is lies in the
+episodes that were learned from. `python -m tests.agents.margins` says how far every agent gets with how many seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+
+from agents import Agent, CausalLMPolicy, CriticConfig, LearnerConfig, agent_classes, tiny_model
+from rlvr_envs import CharTokenizer
+from rlvr_envs.types import FixedActions
+from rlvr_envs.worlds import Maze, WalkVerifier, every_episode, prefix_values
+from verifiers import Problem
+
+LAYOUT = """
++---+---+---+---+---+
+| G       S       T |
++---+---+---+---+---+
+"""
+TOKENIZER = CharTokenizer(Maze(layout=LAYOUT).alphabet)
+BEST = 10.0
+"""The return of a walk that ends at the goal; in the trap it is -10, and 0 elsewhere."""
+STEPS = 6
+ENOUGH = 0.5
+"""Of the way from the policy's expected return at the start to the best one."""
+EPISODES = 32
+"""In each step, in groups of 8 where the agent compares completions."""
+
+
+def at_the_goal(completion: str, problem: Problem) -> bool:
+    return WalkVerifier()(completion, problem).score > 0
+
+
+def out_of_the_trap(completion: str, problem: Problem) -> bool:
+    return WalkVerifier()(completion, problem).score >= 0
+
+
+TWO_PARTS = {
+    "verifier": (
+        "weighted_sum",
+        {"parts": {"goal": at_the_goal, "safe": out_of_the_trap}, "weights": {"goal": 10.0, "safe": 10.0}},
+    )
+}
+"""The maze's return and 10 more, as two rewards: 20 at the goal, 0 in the trap, 10 elsewhere; GDPO needs several, MaxRL none
+below 0."""
+
+GROUPED = {"problems_per_step": EPISODES // 8, "group_size": 8, "epochs": 1, "minibatches": 1}
+SINGLE = {"problems_per_step": EPISODES, "group_size": 1, "epochs": 1, "minibatches": 1, "discount": 1.0}
+VALUES = {**SINGLE, "critic": CriticConfig("separate", critic_learning_rate=1e-2), "trace_decay": 0.9}
+NATURAL = {**VALUES, "max_kl": 0.01, "damping": 0.1, "cg_iterations": 4, "value_steps": 2}
+SETTINGS: dict[str, Mapping[str, Any]] = {
+    "reinforce": SINGLE,
+    "rloo": GROUPED,
+    "remax": {**GROUPED, "problems_per_step": EPISODES, "group_size": 1},
+    "actor-critic": {**VALUES, "trace_decay": 0.0},
+    "a2c": {**VALUES, "entropy_coefficient": 0.0},
+    "npg": NATURAL,
+    "trpo": NATURAL,
+    "ppo": VALUES,
+    "grpo": GROUPED,
+    "dr-grpo": {**GROUPED, "max_tokens": 4},
+    "dapo": {**GROUPED, "max_rounds": 1},
+    "reinforce++": SINGLE,
+    "opo": GROUPED,
+    "gspo": GROUPED,
+    "cispo": GROUPED,
+    "gdpo": GROUPED,
+    "maxrl": GROUPED,
+    "pass-at-k": {**GROUPED, "k": 2},
+}
+"""All that an agent is told but for its learner: a lesson does not depend on what is chosen where nothing is said."""
+
+
+def corridor(num_envs: int, **options: Any) -> Any:
+    """Environments of the corridor in which only the moves left and right are legal."""
+    return gymnasium.make_vec(
+        "rlvr/Maze-v0",
+        num_envs=num_envs,
+        copy=False,
+        layout=LAYOUT,
+        max_new_tokens=4,
+        legal_actions=FixedActions(legal_moves()),
+        **options,
+    )
+
+
+def legal_moves() -> np.ndarray:
+    """The tokens of the two moves, i8[v]."""
+    legal = np.zeros(TOKENIZER.vocab_size, dtype=np.int8)
+    legal[TOKENIZER.encode("LR")] = 1
+    return legal
+
+
+def next_token_probabilities(policy: CausalLMPolicy, legal: np.ndarray) -> Any:
+    """A language model that chooses among legal tokens i8[v] as a policy over token prefixes."""
+
+    def probabilities(prefixes: np.ndarray) -> np.ndarray:
+        tokens = torch.from_numpy(np.pad(prefixes, ((0, 0), (0, 1))).astype(np.int64))
+        with torch.no_grad():
+            found = policy.distributions(tokens, prefixes.shape[1])[:, 0].double().exp().numpy()
+        return found * legal
+
+    return probabilities
+
+
+def walk_values(env: Any, policy: CausalLMPolicy) -> dict[str, float]:
+    """The exact value of every sequence of moves; that of none is the policy's expected return."""
+    episodes = every_episode(env.unwrapped.streams, 0, next_token_probabilities(policy, legal_moves()))
+    return prefix_values(episodes)
+
+
+def tiny_policy(env: Any, seed: int = 0) -> CausalLMPolicy:
+    vocab_size = env.unwrapped.streams.vocab_size
+    return CausalLMPolicy(
+        tiny_model(vocab_size, layers=1, hidden_size=32, heads=2, intermediate_size=64, max_tokens=32, seed=seed)
+    )
+
+
+def pupil(name: str, seed: int) -> tuple[Agent, Any]:
+    """An agent with random weights, and the environment that it learns in."""
+    env = corridor(EPISODES, **(TWO_PARTS if name in ("gdpo", "maxrl") else {}))
+    cls, config = agent_classes(name)
+    rate = {} if SETTINGS[name] is NATURAL else {"learning_rate": 1e-2}
+    learner = LearnerConfig(**rate, max_grad_norm=1.0, micro_batch_size=64)
+    return cls(tiny_policy(env, seed), config(seed=seed, learner=learner, **SETTINGS[name])), env
+
+
+def taught(agent: Agent, env: Any, steps: int = STEPS) -> float:
+    """How much of the way from its expected return to the best one an agent goes in some steps."""
+    world = corridor(1)
+    start = walk_values(world, agent.policy)[""]
+    agent.learn(env, steps=steps)
+    return (walk_values(world, agent.policy)[""] - start) / (BEST - start)
+
+
+def share_learned(name: str, seed: int) -> float:
+    """The same of an agent with random weights, by its name."""
+    return taught(*pupil(name, seed))

@@ -1,0 +1,72 @@
+"""Kernels of no machine: every floating-point result that a processor may round in its own way is off by a little.
+
+With `RLVR_ROUNDING=SEED` the tests of this folder run so (see `conftest.py`). Sums, products of matrices, normalisations and
+exponentials get an error of up to `UNITS` units in the last place of the largest entry, as if summed in another order. It
+depends on the seed, the shape and the place alone: the same operation on the same numbers gives the same result, as on any
+machine, while another shape is rounded in another way, as by blocked and vectorised kernels. This reaches what the settings of
+torch and its libraries cannot: instructions that the processor at hand does not have.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+UNITS = 2.0
+"""More than the kernels of one library differ by, for sums as short as those of the tests' models."""
+ROUNDED = {
+    *(
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "linalg_vecdot",
+        "sum",
+        "mean",
+        "logsumexp",
+        "exp",
+        "log",
+        "rsqrt",
+        "tanh",
+        "silu",
+        "gelu",
+    ),
+    *("_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data"),
+    *("native_layer_norm", "native_layer_norm_backward"),
+    *("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward"),
+}
+"""The operations of torch that are rounded otherwise."""
+
+
+class OtherKernels(TorchDispatchMode):
+    """Inside, operations round as those of an unknown machine."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if function.overloadpacket.__name__ not in ROUNDED:
+            return result
+        return tuple(map(self._rounded, result)) if isinstance(result, tuple) else self._rounded(result)
+
+    def _rounded(self, result: Any) -> Any:
+        if not isinstance(result, Tensor) or not result.is_floating_point() or not result.numel():
+            return result
+        size = result.detach().abs().nan_to_num_(0.0, 0.0, 0.0)
+        size = size.amax(-1, keepdim=True) if result.dim() else size
+        other = result + errors(self.seed, result.shape, result.dtype) * size
+        return torch.where(result == 0, result, other)  # what is left out stays so
+
+
+@functools.cache
+def errors(seed: int, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Relative errors f[*shape] of a kernel, from -`UNITS` to `UNITS` units in the last place."""
+    generator = torch.Generator().manual_seed(hash((seed, *shape)) % 2**31)
+    spread = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return (spread * UNITS * torch.finfo(dtype).eps).to(dtype)
