@@ -41,7 +41,7 @@ class LearnerConfig:
 
     learning_rate: float | None = None
     """None: chosen from the number of the model's parameters, about 1e-4 for a million and 1e-6 from a billion on, ten times as
-    much for supervised learning and ten times as much for LoRA; see `default_learning_rate`."""
+    much for supervised learning and ten times as much for LoRA; see `agents.training.learning_rate`."""
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999

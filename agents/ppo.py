@@ -6,7 +6,10 @@ that learns beside the policy. For language models see Ouyang et al. 2022 (arXiv
 token's reward loses the estimated divergence from the reference policy, and `kl_target` steers how much.
 
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
-choices of code; most code whitens in each minibatch). Value targets are not.
+choices of code; most code whitens in each minibatch). Value targets are not. And a batch is passed over once by default, in
+four minibatches, where the paper passes 3 to 15 times: from the early checkpoints of benchmarks/learning_curves.py (one seed,
+20 and 25 steps) greedy accuracy went from 0.82 to 0.92 on Sort and from 0.42 to 0.60 on Addition, with four passes to 0.78
+and 0.47 for three times the time, and the sampled reward was the same within 0.03.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ class PPOConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     epochs: int = 1
+    """Passes over each batch; the paper's are 3 to 15."""
     minibatches: int = 4
     critic: CriticConfig | None = field(default_factory=lambda: CriticConfig(value_clip=0.2))
     kl_placement: Literal["loss", "reward"] = "reward"

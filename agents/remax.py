@@ -7,7 +7,10 @@ A rule for truncated completions that changes scores, such as `truncation="fixed
 what is compared is always paid by one rule. A problem on whose greedy completion the verifier broke has nothing to compare
 with, so its completions are left out of learning like those of a broken verifier.
 
-Departure from the paper: no KL term unless `kl_coefficient` is set; then it is taken from the reward of each token, as there.
+Departures from the paper: four completions of each problem share its greedy one by default (the paper: one), so that four
+fifths of what is played is learned from: in 25 steps of 128 completions on Addition (one seed) the sampled reward went from
+0.25 to 0.29, with one completion for each greedy one to 0.26 for 1.4 times the time. And no KL term unless `kl_coefficient`
+is set; then it is taken from the reward of each token, as there.
 """
 
 from __future__ import annotations

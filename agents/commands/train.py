@@ -54,7 +54,7 @@ class TrainOptions:
     to be those that it was started with."""
     split: str = "train"
     """The problems to learn from."""
-    num_envs: int = 64
+    num_envs: int = 128
     """Episodes that are played at once."""
     temperature: float = 1.0
     """Of sampling, and so of the log-probabilities that are trained."""
