@@ -24,7 +24,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,report,dev]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,dev]'
 	touch $@
 
 lint: setup
@@ -95,7 +95,43 @@ $(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	touch $@
 
 bench: setup
-	$(BIN)/python benchmarks/env_steps.py
+	$(BIN)/python benchmarks/env_steps.py $(BENCH)
 
 clean:
 	rm -rf .venv .cache runs
+
+# Verifiers and environments on the other versions of Python, each in an environment of its own without torch, whose build for
+# the CPU is not at hand everywhere: tests/agents runs where a user has put torch into .cache/python3.X, and says that it does
+# not elsewhere. A version that does not start is an error: name those that do, as in `make test-pythons PYTHONS=python3.12`.
+PYTHONS := python3.12 python3.13
+
+.PHONY: test-pythons test-lowest $(PYTHONS:%=test-%)
+test-pythons: $(PYTHONS:%=test-%)
+
+$(PYTHONS:%=test-%): test-%: .cache/%/.installed
+	env -u RLVR_DATA_DIR .cache/$*/bin/pytest tests -n 2 --dist loadfile \
+		--ignore tests/agents --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math
+	if .cache/$*/bin/python -c 'import torch' 2>/dev/null; then .cache/$*/bin/pytest tests/agents -n 2 --dist loadfile; \
+	else echo "tests/agents is left out on $*: torch is not installed in .cache/$*"; fi
+
+$(PYTHONS:%=.cache/%/.installed): .cache/%/.installed: pyproject.toml constraints.txt
+	$* -c '' || { echo "$* does not start: install it, or name those that do: make test-pythons PYTHONS=..." >&2; exit 1; }
+	rm -rf .cache/$*
+	$* -m venv .cache/$*
+	.cache/$*/bin/pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[hub]' build hypothesis jinja2 pytest pytest-xdist transformers
+	touch $@
+
+# The lowest versions that pyproject.toml allows, but for torch, of which one build is at hand, and vLLM; and what calls them.
+LOWEST := .cache/lowest
+
+test-lowest: $(LOWEST)/.installed
+	env -u RLVR_DATA_DIR $(LOWEST)/bin/pytest -n 2 --dist loadfile tests/verifiers tests/envs tests/data tests/procedural \
+		tests/test_readme.py tests/agents/test_cli.py tests/agents/test_lora.py tests/agents/test_policy.py
+
+$(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt beartype hypothesis pytest pytest-xdist
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch==2.13.0 -e '.[train,lora,hub]'
+	touch $@

@@ -34,6 +34,7 @@ from rich.table import Table
 
 from agents.interrupts import Terminated
 from agents.printable import in_one_line
+from agents.terminal import TerminalConsole, print_warnings_safely
 from verifiers import RLVRError, UnknownNameError, __version__, missing_dependency, unknown_name
 
 CANNOT, REFUSED, BUG, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
@@ -88,6 +89,7 @@ class _RefusedError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; see the module's docstring for the exit codes."""
+    print_warnings_safely()
     sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -144,7 +146,7 @@ def _run(arguments: list[str]) -> int:
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
     command = _parse(target, rest, prog)
-    return command.run(Console())
+    return command.run(TerminalConsole())
 
 
 def _load(home: str, prog: str) -> Any:
@@ -158,7 +160,7 @@ def _load(home: str, prog: str) -> Any:
 
 
 def _print_choices(usage: str, choices: Mapping[str, str]) -> None:
-    console = Console()
+    console = TerminalConsole()
     console.print(f"{usage}\n", highlight=False, markup=False)
     table = Table.grid(padding=(0, 3))
     for name, summary in choices.items():
@@ -284,9 +286,8 @@ def _report(error: BaseException, message: str | None, code: int, *, label: str 
     if os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0"):
         traceback.print_exception(error, file=sys.stderr)
     if message is not None:
-        style = "[red]{}[/red]" if label else "{}"
-        console = Console(stderr=True)
-        console.print(style.format(label), end="", highlight=False)
+        console = TerminalConsole(stderr=True)
+        console.print(label, style="red", end="", highlight=False)
         console.print(in_one_line(message), soft_wrap=True, highlight=False, markup=False)
     return code
 

@@ -13,6 +13,7 @@ Text, finite numbers, booleans, null, lists and objects with text as keys are wr
 | NumPy's and torch's numbers and arrays | numbers and lists |
 | a path | text |
 | bytes | text: UTF-8, with other bytes as `\xff` |
+| a `verifiers.Secret` | where it comes from, such as `env:NAME` |
 | anything else, what contains itself, what lies deeper than 64 levels | the text of its `repr` |
 
 A line is one line for every reader: control characters and other line ends are written as JSON's escapes.
@@ -32,7 +33,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from verifiers import DataError
+from verifiers import DataError, Secret
 
 T = TypeVar("T")
 _MOST_BITS = 2048
@@ -63,6 +64,8 @@ def _converted(value: object, outer: tuple[int, ...]) -> Any:
     """Convert a value that lies in containers with the ids `outer`."""
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, Secret):
+        return value.source
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, np.bool_):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers.utils import logging
 
 from agents.json_files import write_json
 from agents.policy import CausalLMPolicy
@@ -64,6 +68,22 @@ def tiny_model(
         return Qwen2ForCausalLM(config).eval()
 
 
+@contextlib.contextmanager
+def without_loading_bars() -> Iterator[None]:
+    """While the block runs, `transformers` draws no progress bars between ours; those of downloads stay as they are."""
+    shown, downloads_hidden = logging.is_progress_bar_enabled(), are_progress_bars_disabled()
+    logging.disable_progress_bar()  # that hides the bars of downloads too
+    if not downloads_hidden:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+        if downloads_hidden:
+            disable_progress_bars()
+
+
 def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
     """Load a causal LM from a folder or by its name on the hub, in evaluation mode.
 
@@ -75,7 +95,8 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
         InvalidArgumentError: If nothing can be loaded under that name.
     """
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
+        with without_loading_bars():
+            loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except Exception as error:
         # What a damaged file makes of it may be anything: an error of JSON, of safetensors, of pickle, or a missing key.
         raise InvalidArgumentError(
@@ -103,7 +124,8 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
     Of a torch module that is no `transformers` model the weights alone are saved.
     """
     if is_pretrained(model):
-        model.save_pretrained(folder)
+        with without_loading_bars():
+            model.save_pretrained(folder)
     else:
         folder.mkdir(parents=True, exist_ok=True)
         torch.save(model.state_dict(), folder / _WEIGHTS)
@@ -135,7 +157,8 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
     """The weights that `save_model` wrote of a model of the same kind."""
     weights: dict[str, Any]
     if is_pretrained(model):
-        weights = type(model).from_pretrained(folder, dtype=model.dtype).state_dict()
+        with without_loading_bars():
+            weights = type(model).from_pretrained(folder, dtype=model.dtype).state_dict()
     elif (folder / _WEIGHTS).is_file():
         weights = torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True)
     else:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from agents.printable import in_one_line
+from agents.terminal import TerminalConsole
 
 
 class Advance(Protocol):
@@ -37,7 +38,7 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True)) as bar:
+    with Progress(*columns, console=console or TerminalConsole(stderr=True)) as bar:
         task = bar.add_task(in_one_line(title), total=total, text="")
 
         def advance(done: float, text: str = "") -> None:

@@ -10,6 +10,7 @@ Run: python benchmarks/env_steps.py
 
 from __future__ import annotations
 
+import argparse
 import platform
 import time
 from collections.abc import Callable
@@ -82,6 +83,9 @@ def bare(num_envs: int) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, nargs="+", default=[64, 256])
+    options = parser.parse_args()
     packages = ", ".join(f"{name} {version(name)}" for name in ("gymnasium", "numpy"))
     print(
         f"Python {platform.python_version()}, {packages}, {platform.machine()}; microseconds, the best of {ROUNDS} rounds\n"
@@ -91,11 +95,11 @@ def main() -> None:
         "| streams | bare NumPy | native, no copies | native, copies | SyncVectorEnv | copies: x Sync | no copies: x bare |"
     )
     print("|---|---|---|---|---|---|---|")
-    for num_envs in (64, 256):
+    for num_envs in options.streams:
         floor, fast, copied, peer = bare(num_envs), native(num_envs, False), native(num_envs, True), sync(num_envs)
         row = f"| {num_envs} | {floor:.1f} | {fast:.1f} | {copied:.1f} | {peer:.0f} "
         print(row + f"| {peer / copied:.1f} faster | {fast / floor:.2f} slower |")
-    print("\nsteps per second, 256 streams, no copies:", f"{256 / fast * 1e6:,.0f}")
+    print(f"\nsteps per second, {num_envs} streams, no copies: {num_envs / fast * 1e6:,.0f}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,52 @@ def test_the_wheel_holds_the_three_packages_and_runs_elsewhere(tmp_path: Path) -
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stdout.strip() == "correct", done.stderr
+
+
+def requirements(*groups: list[str]) -> dict[str, str]:
+    """The lower bound of each direct dependency that is another distribution."""
+    texts = [text for group in groups for text in group if not text.startswith("rlvr-envs")]
+    return {name: bound for name, _, bound in (text.partition(">=") for text in texts)}
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return {left: right for left, _, right in (line.partition("==") for line in lines if not line.startswith("#"))}
+
+
+def release(version: str) -> tuple[int, ...]:
+    numbers = [int(number) for number in version.split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
+    bounds = requirements(PROJECT["dependencies"], *(EXTRAS[name] for name in ("train", "lora", "hub")))
+    del bounds["torch"]  # one build is at hand
+    assert {name: release(bound) for name, bound in bounds.items()} == {
+        name: release(version) for name, version in pins("constraints-lowest.txt").items()
+    }
+
+
+def test_the_pinned_versions_are_within_the_bounds() -> None:
+    pinned = pins("constraints.txt")
+    for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
+        if name != "vllm":
+            assert release(pinned[name]) >= release(bound), name
+
+
+def test_every_extra_is_named_where_it_is_needed() -> None:
+    """By an error that names it as the remedy, or by a page of the documentation."""
+    texts = [path.read_text(encoding="utf-8") for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py")]
+    asked = {name for text in texts for name in re.findall(r'missing_dependency\([^()]+?, "(\w+)"', text)}
+    documented = "".join(
+        path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    )
+    for name in EXTRAS.keys() - {"all", "dev"}:
+        assert name in asked or f"rlvr-envs[{name}]" in documented, name
+    assert asked <= EXTRAS.keys()

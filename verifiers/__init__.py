@@ -30,6 +30,7 @@ from verifiers.errors import (
     unknown_name,
 )
 from verifiers.imports import import_attribute, is_attribute_path
+from verifiers.redaction import Secret, redacted, secret
 from verifiers.registry import (
     factory,
     from_function,
@@ -65,6 +66,7 @@ __all__ = [
     "PromptTooLongError",
     "RLVRError",
     "SandboxUnavailableError",
+    "Secret",
     "UnknownArgumentError",
     "UnknownNameError",
     "Verdict",
@@ -79,8 +81,10 @@ __all__ = [
     "is_attribute_path",
     "make",
     "missing_dependency",
+    "redacted",
     "register",
     "registered_names",
+    "secret",
     "unknown_argument",
     "unknown_name",
     "verifier_error",

@@ -11,10 +11,11 @@ from typing import Any
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from rich.console import Console
 
+from agents.json_files import plain
+from agents.terminal import TerminalConsole
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, redacted, secret
 
 VerifierSpec = tuple[str, dict[str, Any]]
 """What `verifiers.make` takes by name: a name or module:attribute, and arguments."""
@@ -28,19 +29,36 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     """Read `name=value` pairs; a value that is a Python literal is read as one, anything else as text.
 
+    A text `env:NAME`, also inside a literal, is replaced by what that environment variable holds: see `verifiers.secret`.
+
     Raises:
-        InvalidArgumentError: If a pair has no `=`.
+        InvalidArgumentError: If a pair has no `=`, or there is no such variable.
     """
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise InvalidArgumentError(f"{whose} argument is name=value, such as digits=3, got {pair!r}")
-        try:
-            arguments[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            arguments[name] = value
+        arguments[name] = secret(_literal(value))
     return arguments
+
+
+def redacted_pairs(pairs: Sequence[str]) -> list[str]:
+    """Give `name=value` pairs as records may hold them, without secrets."""
+    shown: list[str] = []
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        value = _literal(text)
+        safe = redacted({name: value})[name]
+        shown.append(pair if plain(safe) == plain(value) else f"{name}{equals}{safe}")
+    return shown
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierSpec | None:
@@ -99,7 +117,7 @@ def shown_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if category is UserWarning:
-            Console(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+            TerminalConsole(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
         else:
             plainly(message, category, *where, **more)
 

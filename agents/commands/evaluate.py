@@ -17,6 +17,7 @@ from agents.models import load_policy
 from agents.outputs import free_folder
 from agents.progress import progress
 from agents.run import package_versions
+from agents.terminal import TerminalConsole
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
@@ -82,7 +83,7 @@ class Evaluate:
                 result = self._evaluate(env, policy, record)
             except BaseException:
                 if record.started:
-                    Console(stderr=True).print(
+                    TerminalConsole(stderr=True).print(
                         f"the samples so far are in {out}; go on with the same command and --out {out} --resume",
                         markup=False,
                         soft_wrap=True,

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, shown_warnings, verifier_spec
+from agents.commands.common import env_arguments, redacted_pairs, shown_warnings, verifier_spec
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
@@ -219,8 +219,9 @@ def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, r
 
 
 def _plain(options: TrainOptions) -> dict[str, Any]:
-    """The options as they come back from JSON."""
-    settings: dict[str, Any] = plain(dataclasses.asdict(options))
+    """The options as they come back from JSON, without secrets."""
+    pairs = {name: redacted_pairs(getattr(options, name)) for name in ("env_args", "verifier_args", "engine_args")}
+    settings: dict[str, Any] = plain({**dataclasses.asdict(options), **pairs})
     return settings
 
 

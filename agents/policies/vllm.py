@@ -54,6 +54,9 @@ class VLLMConfig:
     server: str | None = None
     """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a process of its own. See
     docs/vllm.md for the options that the server needs."""
+    api_key: str | None = field(default=None, repr=False)
+    """The key of that server; None: what the environment variable VLLM_API_KEY holds. On a command line write env:NAME, which
+    names the variable that holds it."""
     python: str | None = None
     """The interpreter of that process, where vLLM is in another virtual environment."""
     dtype: str | None = None
@@ -501,7 +504,7 @@ class VLLMPolicy:
     def _start(self, folder: Path) -> Engine:
         """Start vLLM with the learner's model as it is, or connect to the server."""
         if self.config.server is not None:
-            return ServerEngine(self.config.server)
+            return ServerEngine(self.config.server, api_key=self.config.api_key)
         if self.config.python is None and importlib.util.find_spec("vllm") is None:
             raise missing_dependency("vllm", "vllm", "engine 'vllm' (or name the interpreter that has it, python=PATH)")
         merged(self.learner.model).save_pretrained(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -29,17 +30,20 @@ class ServerEngine:
 
     Args:
         address: Such as http://localhost:8000.
+        api_key: The key that the server was started with; None: what the environment variable VLLM_API_KEY holds, which the
+            server reads too, and no key where that is not set.
 
     Raises:
         InvalidArgumentError: If the address is no HTTP address.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, api_key: str | None = None) -> None:
         if not address.startswith(("http://", "https://")):
             raise InvalidArgumentError(
                 f"a server's address begins with http:// or https://, such as http://localhost:8000; got {address!r}"
             )
         self.address = address.rstrip("/")
+        self._api_key = os.environ.get("VLLM_API_KEY") if api_key is None else api_key
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # an engine is near
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
@@ -92,11 +96,20 @@ class ServerEngine:
             headers={"Content-Type": "application/json"},
             method="POST",
         )
+        if self._api_key:
+            request.add_unredirected_header(
+                "Authorization", f"Bearer {self._api_key}"
+            )  # goes nowhere but to this server
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as response:
                 body = response.read()
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", errors="replace")[:500]
+            if error.code == http.HTTPStatus.UNAUTHORIZED:
+                raise EngineError(
+                    f"the vLLM server at {self.address} refused {path}: it wants a key, and got "
+                    f"{'another' if self._api_key else 'none'}. Set VLLM_API_KEY to the key that the server was started with"
+                ) from error
             raise EngineError(
                 f"the vLLM server at {self.address} answered {path} with {error.code}: {said}. Was it started with the options "
                 f"that docs/vllm.md lists? {RESUME}"

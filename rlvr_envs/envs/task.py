@@ -21,7 +21,7 @@ from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.vector_env import TokenVectorEnv
 from rlvr_envs.worlds import GridWorld, Maze, world_rules
-from verifiers import InvalidArgumentError, Problem, Verifier, check_types, unknown_argument
+from verifiers import InvalidArgumentError, Problem, Verifier, check_types, redacted, unknown_argument
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
 
@@ -225,7 +225,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "problems": len(dataset),
         "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
         "tokenizer": rules.tokenizer.fingerprint,
-        "verifier": [verifier[0], dict(verifier[1])] if isinstance(verifier, tuple) else _identity(verifier),
+        "verifier": [verifier[0], redacted(dict(verifier[1]))] if isinstance(verifier, tuple) else _identity(verifier),
         "stop": list(rules.stop),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
@@ -237,8 +237,13 @@ def _identity(value: object) -> str:
     """Something that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
     if hasattr(value, "fingerprint"):
         return str(value.fingerprint)
-    if isinstance(value, str) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+    if isinstance(value, str):
         return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        settings = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.repr}
+        safe = redacted(settings)
+        secrets = {name: safe[name] for name, text in settings.items() if isinstance(text, str) and text != safe[name]}
+        return str(dataclasses.replace(value, **secrets) if secrets else value)
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
 

@@ -1,0 +1,55 @@
+"""Every benchmark starts as a user starts it, as a file, and prints its table at tiny sizes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
+TINY_MODEL = "--layers 1 --width 16 --heads 2 --problems 2 --group 2 --prompt 5 --completion 3"
+ARGUMENTS = {
+    "env_steps": "--streams 2",
+    "learning_curves": "--help",  # its supervised start alone takes longer; test_learning_curves.py runs its functions
+    "math_verifier": "--answers 2",
+    "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
+    "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
+    "sandbox": "--programs 1 --workers 1 --repeats 1",
+    "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
+}
+SAYS_WHAT_IS_MISSING = {"math_verifier": "math-verify is not installed", "training_step": "TRL"}
+"""What a benchmark prints where the package that it is compared with is not there, as it is not in `make test`."""
+
+
+def start(name: str, arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, f"benchmarks/{name}.py", *arguments.split()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_file_has_tiny_settings() -> None:
+    assert sorted(ARGUMENTS) == FILES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_it_runs(name: str, local_data: Path) -> None:
+    done = start(name, ARGUMENTS[name])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert SAYS_WHAT_IS_MISSING.get(name, "") in done.stdout + done.stderr
+
+
+def test_an_interpreter_without_vllm_is_named() -> None:
+    done = start("rollout", f"{ARGUMENTS['rollout']} --vllm-python {sys.executable}")
+    assert done.returncode != 0
+    assert "vllm" in done.stderr.splitlines()[-1].lower()

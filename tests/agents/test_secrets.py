@@ -1,0 +1,109 @@
+"""Secrets reach who needs them, and no file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from agents.cli import main
+from agents.commands.common import named_arguments, redacted_pairs
+from agents.json_files import to_json
+from verifiers import InvalidArgumentError, Problem, Secret, Verdict, redacted, secret, verify
+
+SECRET = "sk-12345"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A verifier that asks a server, and gives its key away where it is not the right one."""
+
+    api_key: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        assert self.api_key == SECRET
+        assert not self.headers or self.headers["X-Auth"] == SECRET
+        return verify("exact", completion, str(problem.reference))
+
+
+def train(folder: Path, verifier: str, *more: str) -> Any:
+    sizes = ["--num-envs", "2", "--problems-per-step", "1", "--group-size", "2"]
+    with pytest.raises(SystemExit) as ending:
+        main(
+            [
+                *("train", "grpo", "--env", "Addition", "--steps", "1", "--run-folder", str(folder), *sizes, *more),
+                *("--env-args", "tokenizer=char", "max_new_tokens=3", f"verifier={verifier}"),
+            ]
+        )
+    return ending.value.code
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_key_from_the_environment_reaches_the_verifier_and_no_file_and_the_run_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", SECRET)
+    verifier = f"('{__name__}:Judge', {{'api_key': 'env:JUDGE_KEY', 'headers': {{'X-Auth': 'env:JUDGE_KEY'}}}})"
+    assert train(tmp_path / "run", verifier) == 0
+    assert SECRET.encode() not in everything_in(tmp_path)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["environment"]["verifier"][1] == {"api_key": "env:JUDGE_KEY", "headers": {"X-Auth": "env:JUDGE_KEY"}}
+    assert train(tmp_path / "run", verifier, "--steps", "2", "--resume") == 0
+    monkeypatch.delenv("JUDGE_KEY")
+    assert train(tmp_path / "other", verifier) == 1
+
+
+def test_a_key_on_the_command_line_is_left_out_of_the_records(tmp_path: Path) -> None:
+    verifier = f"('{__name__}:Judge', {{'api_key': '{SECRET}'}})"
+    assert train(tmp_path / "run", verifier) == 0
+    assert SECRET.encode() not in everything_in(tmp_path)
+    assert train(tmp_path / "run", verifier, "--steps", "2", "--resume") == 0
+
+
+def test_the_manifest_of_a_verifier_object_has_no_key() -> None:
+    vector = gymnasium.make_vec("rlvr_envs:rlvr/Addition-v0", num_envs=1, tokenizer="char", verifier=Judge(SECRET))
+    assert "api_key='<redacted>'" in vector.manifest["verifier"]  # type: ignore[attr-defined]  # of TokenVectorEnv
+    assert SECRET not in str(vector.manifest)  # type: ignore[attr-defined]
+
+
+def test_the_names_of_secrets_and_those_that_only_look_like_them() -> None:
+    hidden = re.findall(
+        r"\S+",
+        "api_key apikey API-KEY openai_api_key token hf_token auth_token password db_password secret client_secret "
+        "Authorization credentials access_key",
+    )
+    shown = re.findall(r"\S+", "eos_token stop_token max_new_tokens tokenizer key keys author secretary tokens")
+    settings = dict.fromkeys(hidden, SECRET) | dict.fromkeys(shown, "text")
+    safe = redacted({"a": [settings], "api_key": None})
+    assert safe == {"a": [dict.fromkeys(hidden, "<redacted>") | dict.fromkeys(shown, "text")], "api_key": None}
+
+
+def test_pairs_of_the_command_line() -> None:
+    given = ("api_key=sk-1", "digits=3", "api_key=env:NAME", "server=http://x", "tokenizer='char'", "stop=('a', 'b')")
+    assert redacted_pairs(given) == ["api_key=<redacted>", *given[1:]]
+    (nested,) = redacted_pairs(["verifier=('judge', {'api_key': 'sk-1', 'n': 3})"])
+    assert nested == "verifier=['judge', {'api_key': '<redacted>', 'n': 3}]"
+
+
+def test_a_secret_is_text_and_shows_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", SECRET)
+    arguments = named_arguments(["key=env:JUDGE_KEY", "other=env: JUDGE_KEY"], "a verifier")
+    assert arguments == {"key": SECRET, "other": "env: JUDGE_KEY"}
+    for text in (str([arguments["key"]]), to_json(arguments), to_json(copy.deepcopy(arguments))):
+        assert SECRET not in text
+        assert "env:JUDGE_KEY" in text
+    again = pickle.loads(pickle.dumps(arguments["key"]))
+    assert (again, again.source, type(again)) == (SECRET, "env:JUDGE_KEY", Secret)
+    with pytest.raises(InvalidArgumentError, match="environment variable NO_SUCH, which is not set: export it first"):
+        secret(["env:NO_SUCH"])

@@ -1,0 +1,70 @@
+"""What data hold is shown on the terminal, and never obeyed by it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from agents.cli import main
+from agents.printable import printable
+from agents.progress import progress
+from agents.terminal import TerminalConsole
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202egnp.exe\u2066\ud800[link=file:///etc]x[/link]"
+"""A new title, a cleared screen, a colour by a C1 control, text that overwrites and text that runs backwards."""
+OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2066", "\ud800"} - {"\n", "\t"}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    captured = capsys.readouterr()
+    output = captured.out + captured.err
+    assert not OBEYED & set(output), output
+    return output
+
+
+def test_no_character_that_is_obeyed_stays() -> None:
+    assert not OBEYED & {each for code in range(0x110000) for each in printable(chr(code))}
+
+
+def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    output = run(capsys, "verify", f"\\boxed{{{HOSTILE}}}", HOSTILE, "--verifier", "exact")
+    assert "owned" in output
+
+
+def test_an_unknown_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "owned" in run(capsys, "envs", HOSTILE)
+    assert "owned" in run(capsys, HOSTILE)
+
+
+@pytest.mark.parametrize("command", ["check-dataset", "audit-verifier"])
+def test_a_data_set_of_hostile_rows(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "amc23"
+    folder.mkdir()
+    rows = [{"id": HOSTILE, "problem": HOSTILE, "answer": f"{n}{HOSTILE}", "url": "u"} for n in range(2)]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    if command == "check-dataset":
+        run(capsys, command, "AMC23", "--args", f"data_dir={tmp_path}")
+    else:
+        run(capsys, command, "exact", "--dataset", "AMC23", "--data-args", f"data_dir={tmp_path}")
+
+
+def test_progress_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(HOSTILE, 1) as advance:
+        advance(1, HOSTILE)
+    run(capsys, "--help")  # from its first command on, warnings are printable
+    assert not OBEYED & set(warnings.formatwarning(HOSTILE, UserWarning, "file.py", 1))  # type: ignore[arg-type]  # text, as warn takes
+    captured = capsys.readouterr()
+    assert "owned" in captured.err or not captured.err
+
+
+def test_styles_and_widths_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    console = TerminalConsole(force_terminal=True, color_system="standard", width=40)
+    console.print("plain", style="red", end="")
+    assert capsys.readouterr().out == "\x1b[31mplain\x1b[0m"
+    console.print("[red]not markup[/red]", end="", highlight=False)
+    assert capsys.readouterr().out == "[red]not markup[/red]"
