@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -76,6 +77,11 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--device cuda: torch finds no GPU here")
     if options.vocab < BYTES:
         parser.error(f"--vocab is at least {BYTES}, the bytes of prompts")
+    looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
+    if options.vllm_python and subprocess.run([options.vllm_python, "-c", looks], check=False).returncode:
+        parser.error(
+            f"--vllm-python {options.vllm_python} has no vLLM: make test-vllm, and take .cache/vllm/bin/python"
+        )
     return options
 
 

@@ -29,6 +29,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -587,6 +588,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
         if not torch.cuda.is_available():
             parser.error("--device cuda: torch finds no GPU here")
+    if not found.profile and importlib.util.find_spec("trl") is None:
+        found.sides = [side for side in found.sides if not side.startswith("TRL")]
+        if not found.sides:
+            parser.error("TRL is not installed: make test-trl, and take the Python in .cache/trl/bin")
+        print("TRL is not installed (make test-trl): measuring ours alone")
     return found
 
 
