@@ -32,7 +32,8 @@ def test_no_character_that_is_obeyed_stays() -> None:
 
 
 def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    output = run(capsys, "verify", f"\\boxed{{{HOSTILE}}}", HOSTILE, "--verifier", "exact")
+    answer = HOSTILE.replace("\ud800", "")  # no argument of a command line holds one
+    output = run(capsys, "verify", f"\\boxed{{{answer}}}", answer, "--verifier", "exact")
     assert "owned" in output
 
 
