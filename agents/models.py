@@ -181,13 +181,12 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
     path = Path(name) / _TOKENIZER_FILE
     if path.is_file():
         return _saved_tokenizer(path)
-    try:
-        return get_tokenizer(str(name))
-    except InvalidArgumentError as error:
+    if not _has_tokenizer(name):  # transformers would make an empty one up
         raise InvalidArgumentError(
-            f"{error}. The model {str(name)!r} has no tokenizer of its own: name the one it was trained with, as in "
+            f"the model {str(name)!r} has no tokenizer of its own: name the one it was trained with, as in "
             "load_policy(model, tokenizer=...) or --env-args tokenizer=FOLDER"
-        ) from error
+        )
+    return get_tokenizer(str(name))
 
 
 def _saved_tokenizer(path: Path) -> Tokenizer:
