@@ -108,7 +108,7 @@ class VerifierWatch:
         raise VerifierFailureError(
             f"the verifier broke on {sum(causes.values())} of the last {episodes} episodes, more than "
             f"max_error_share={self._max_share} of them; {count} times: {shown(cause)}.{where} Mend the verifier and resume "
-            "the run, or allow a larger share"
+            "the run, or start another that allows a larger share"
         )
 
 
