@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -50,3 +51,11 @@ def pytest_report_header() -> str:
     settings = {name: os.environ.get(name) for name in KERNEL_SETTINGS}
     chosen = ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
     return f"kernels of torch: {torch.backends.cpu.get_cpu_capability()}; settings: {chosen or 'none'}"
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's own answer to SIGINT, which is ignored where a shell has started the tests in the background."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)

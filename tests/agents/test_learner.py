@@ -724,6 +724,7 @@ def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
     assert all(map(torch.equal, weights(learner.policy), weights(twin.policy)))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_while_weights_change_waits_until_the_step_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, twin = (Learner(tiny_policy(), LearnerConfig(learning_rate=0.01)) for _ in range(2))
     batch = make_batch(some_trajectories())

@@ -318,6 +318,7 @@ def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
     assert checkpoint.name == f"step-{metrics(folder)[-1]['step']:06d}"
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
 def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, kind: type[BaseException]) -> None:
     done = []
@@ -337,6 +338,7 @@ def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, kind: type[
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_the_error_of_a_block_is_not_hidden_by_a_signal_that_waited() -> None:
     def work() -> None:
         with interrupts_deferred():
