@@ -1,8 +1,10 @@
 """The learning rate of AdamW where none is set: chosen from the number of the model's parameters.
 
-One power law, `1e-4 (n / 1e6)^(-2/3)` for reinforcement learning, and never below 1e-6. Its ends:
+One power law, `1e-4 (n / 1e6)^(-2/3)` for reinforcement learning, within 1e-6 and 2e-4. What it goes through:
 
 * About 1e6 parameters, measured here: 1e-4, at which agents improve the demonstration's checkpoint (benchmarks/README.md).
+* Below 4e5 parameters no more than 2e-4: at 6e-4, where the law would be for 7e4, ReMax fell from 0.57 to 0.54 (greedy 0.82 to 0.66)
+  in 13 steps on Sort, while other agents rose.
 * From 1e9 parameters on, the field's: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9.
 
 Supervised learning takes ten times as much, 1e-3 and 1e-5: its gradient has far less noise. Adapters take ten times as much as
@@ -18,7 +20,7 @@ from agents.lora import has_adapter
 _MEASURED_PARAMETERS = 1e6
 _MEASURED_RATE = 1e-4
 _EXPONENT = -2 / 3
-_LEAST_RATE = 1e-6
+_LEAST_RATE, _MOST_RATE = 1e-6, 2e-4
 _SUPERVISED = 10
 _ADAPTER = 10
 
@@ -31,7 +33,8 @@ def default_learning_rate(parameters: int, *, supervised: bool = False, adapter:
         supervised: Whether the gradient is that of the likelihood of given completions.
         adapter: Whether only a LoRA adapter learns.
     """
-    rate = max(_LEAST_RATE, _MEASURED_RATE * (parameters / _MEASURED_PARAMETERS) ** _EXPONENT)
+    rate = _MEASURED_RATE * (parameters / _MEASURED_PARAMETERS) ** _EXPONENT
+    rate = min(max(rate, _LEAST_RATE), _MOST_RATE)
     return float(f"{rate * (_SUPERVISED if supervised else 1) * (_ADAPTER if adapter else 1):.1e}")
 
 

@@ -30,8 +30,8 @@ from verifiers import InvalidArgumentError
     ("parameters", "rate"),
     [
         (1_000_000, 1e-4),
-        (125_000, 4e-4),  # an eighth of the weights, four times the rate
-        (8_000_000, 2.5e-5),
+        (8_000_000, 2.5e-5),  # eight times the weights, a quarter of the rate
+        (125_000, 2e-4),  # and not four times that of a million
         (500_000_000, 1.6e-6),
         (1_000_000_000, 1e-6),
         (32_000_000_000, 1e-6),
