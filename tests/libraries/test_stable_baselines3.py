@@ -31,13 +31,31 @@ def four_moves() -> gymnasium.Env[Any, Any]:
     return gymnasium.wrappers.TransformAction(env, lambda move: tokens[move], gymnasium.spaces.Discrete(4))
 
 
-def test_ppo_learns_to_walk() -> None:
-    env = four_moves()
-    model = PPO("MultiInputPolicy", env, n_steps=256, batch_size=64, learning_rate=3e-3, seed=0, device="cpu")
-    before, _ = evaluate_policy(model, four_moves(), n_eval_episodes=50, deterministic=False, warn=False)
-    model.learn(4000)
-    after, _ = evaluate_policy(model, four_moves(), n_eval_episodes=50, deterministic=False, warn=False)
-    assert after > float(before) + 0.15
+def test_ppo_plays_worlds_by_their_four_moves() -> None:
+    model = PPO("MultiInputPolicy", four_moves(), n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    model.learn(128)
+    mean, _ = evaluate_policy(model, four_moves(), n_eval_episodes=10, deterministic=False, warn=False)
+    assert -0.04 <= float(mean) <= 0.99  # four moves without the goal, and one that reaches it
+
+
+def sevens(completion: str, problem: object) -> float:
+    return completion.count("7") / 2
+
+
+def seven_env() -> gymnasium.Env[Any, Any]:
+    return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=2, verifier=sevens)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ppo_learns_what_a_verifier_pays_for(seed: int) -> None:
+    model = PPO(
+        "MultiInputPolicy", seven_env(), n_steps=256, batch_size=64, learning_rate=3e-3, seed=seed, device="cpu"
+    )
+    before, _ = evaluate_policy(model, seven_env(), n_eval_episodes=100, deterministic=False, warn=False)
+    model.learn(4096)
+    after, _ = evaluate_policy(model, seven_env(), n_eval_episodes=100, deterministic=False, warn=False)
+    assert float(before) < 0.25
+    assert float(after) > 0.5
 
 
 @pytest.mark.parametrize("name", ["Addition", "Sort"])
