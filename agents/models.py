@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from transformers.utils import logging
 
