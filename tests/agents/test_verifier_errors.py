@@ -16,6 +16,7 @@ import torch
 from agents import Agent, AgentConfig, Run
 from agents.cli import main
 from agents.evaluation import summarize_evaluation
+from agents.evaluation_record import Sample
 from agents.run import step_checkpoints
 from agents.training.verifier_errors import WINDOW, error_cause
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy
@@ -179,7 +180,8 @@ def test_an_evaluation_names_causes() -> None:
         for text in said
     ]
     played = [trajectory([0, 1], rewards=[0, each.score], verdict=each, group=n) for n, each in enumerate(verdicts)]
-    found = summarize_evaluation(played, 5, 1)
+    rows = [Sample.of(each, problem=number, sample=0, seed=number) for number, each in enumerate(played)]
+    found = summarize_evaluation(rows, 5, 1)
     assert found.error_causes == {"port closed": 2, "no such model": 1}
     assert str(found).endswith("(5 problems x 1, 3 verifier errors left out, 2 of them: port closed)")
-    assert summarize_evaluation(played[3:], 2, 1).error_causes == {}
+    assert summarize_evaluation(rows[3:], 2, 1).error_causes == {}
