@@ -19,6 +19,10 @@ from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
 
+MAX_COMPLETIONS = 1_000_000
+"""Most completions of one step."""
+
+
 @dataclass(frozen=True)
 class AgentConfig:
     """What every agent is told. Names of choices may be given as text.
@@ -107,6 +111,11 @@ class AgentConfig:
             raise InvalidArgumentError(f"max_error_share is from 0 to 1, got {self.max_error_share}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
+        if self.problems_per_step * self.group_size > MAX_COMPLETIONS:
+            raise InvalidArgumentError(
+                f"a step has at most {MAX_COMPLETIONS} completions, which are in memory at once, got problems_per_step="
+                f"{self.problems_per_step} x group_size={self.group_size}"
+            )
         if self.problems_per_step * self.group_size % self.minibatches:
             raise InvalidArgumentError(
                 f"the batch of problems_per_step={self.problems_per_step} x group_size={self.group_size} completions can't be "
@@ -150,7 +159,7 @@ class AgentConfig:
         if not self.kl_horizon * 5 > self.problems_per_step * self.group_size:
             raise InvalidArgumentError(
                 f"kl_horizon is more than a fifth of the completions of a step, got {self.kl_horizon} for "
-                f"{self.problems_per_step * self.group_size}"
+                f"{self.problems_per_step} x {self.group_size}"
             )
         if self.needs_reference and self.kl_placement == "loss" and self.kl_estimator is KLEstimator.K1:
             raise InvalidArgumentError(

@@ -27,6 +27,7 @@ from agents.policy import CausalLMPolicy
 from agents.progress import progress
 from agents.run import Run
 from agents.supervised import SupervisedConfig, train_supervised
+from verifiers import InvalidArgumentError
 
 ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
@@ -52,6 +53,11 @@ class DemoConfig:
             learner=LearnerConfig(learning_rate=1e-4, micro_batch_size=256),
         )
     )
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "test_problems", "samples"):
+            if getattr(self, name) < 1:
+                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
 
 
 def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None:

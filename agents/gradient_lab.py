@@ -39,6 +39,8 @@ MAX_SEQUENCES = 4096
 MAX_BYTES = 4 * 2**30
 """Most room for the derivatives of all completions."""
 _ROWS_AT_ONCE = 16
+MAX_BATCHES = 10_000_000
+"""Most batches of an examination, which keeps a few numbers of each."""
 _DIRECTIONS = 16
 
 
@@ -374,12 +376,13 @@ def examine(
         progress: Called with the number of batches done.
 
     Raises:
-        InvalidArgumentError: If there are fewer than two batches, which have no variance, the seed is negative, or the gradient
-            is 0.
+        InvalidArgumentError: If there are fewer than two batches, which have no variance, or more than `MAX_BATCHES`; the seed
+            is negative; or the gradient is 0.
     """
-    for setting, value, least in (("batches", batches, 2), ("seed", seed, 0)):
-        if value < least:
-            raise InvalidArgumentError(f"{setting} is at least {least}, got {value}")
+    if not 2 <= batches <= MAX_BATCHES:
+        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
+    if seed < 0:
+        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
     generator = np.random.default_rng(seed)
     config = agent.config
     gradient = lab.gradient if target is None else target

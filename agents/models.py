@@ -250,8 +250,8 @@ def load_policy(
     if not _is_name(name):
         raise InvalidArgumentError(f"a model is the path of a folder or a name on the Hugging Face hub, got {name!r}")
     folder = model_folder(name)
-    chosen = _tokenizer_of(folder, tokenizer)
     model = load_model(folder, dtype=dtype)
+    chosen = _tokenizer_of(folder, tokenizer)
     _check_sizes(str(name), model, chosen)
     if torch.cuda.is_available():
         model = model.to("cuda")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch, make_batch
+from agents.config import MAX_COMPLETIONS
 from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation, policy_gradient
 from agents.policy import CausalLMPolicy, TokenOutputs
@@ -61,6 +62,8 @@ class SupervisedConfig:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+        if self.batch_size > MAX_COMPLETIONS:
+            raise InvalidArgumentError(f"batch_size is at most {MAX_COMPLETIONS}, got {self.batch_size}")
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:

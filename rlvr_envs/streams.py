@@ -17,7 +17,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.stop_strings import StopStrings
-from rlvr_envs.tokenizers import Tokenizer, decode, token_table
+from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
 from rlvr_envs.types import (
     Dataset,
     EndCondition,
@@ -90,6 +90,8 @@ class Rules:
         for stop in self.stop:
             if not isinstance(stop, str | int | np.integer):
                 raise InvalidArgumentError(f"a stop is text or a token, got {type(stop).__name__} {stop!r}")
+            if isinstance(stop, str):
+                utf8(stop)
         if self.verification not in ("sync", "deferred"):
             raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):

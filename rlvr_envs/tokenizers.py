@@ -52,7 +52,7 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
     r"""The bytes of a text.
 
     Raises:
@@ -82,7 +82,7 @@ class ByteTokenizer:
         Raises:
             DataError: If it holds half of a surrogate pair, which has no bytes.
         """
-        return np.frombuffer(_utf8(text), dtype=np.uint8).astype(np.int32)
+        return np.frombuffer(utf8(text), dtype=np.uint8).astype(np.int32)
 
     def token_bytes(self, token: int) -> bytes:
         """Give the byte, or nothing for the end token."""
@@ -176,7 +176,7 @@ class HuggingFaceTokenizer:
         Raises:
             DataError: If it holds half of a surrogate pair, which no tokenizer knows.
         """
-        _utf8(text)
+        utf8(text)
         tokens = self._encode(text) if start or not self._adds_space else self._encode_continuation(text)
         if start and tokens[: len(self._prefix)] != self._prefix:
             tokens = self._prefix + tokens

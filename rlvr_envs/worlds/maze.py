@@ -10,7 +10,7 @@ from rlvr_envs.procedural.base import SPLITS
 from rlvr_envs.worlds.drawing import read_drawing
 from rlvr_envs.worlds.rules import alphabet, coordinates
 from rlvr_envs.worlds.world import World, require_reward
-from verifiers import Problem, unknown_name
+from verifiers import Problem, check_types, unknown_name
 
 LAYOUT = """
 +---+---+---+
@@ -46,6 +46,7 @@ class Maze:
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
             raise unknown_name("split", str(self.split), SPLITS)
+        check_types(self)
         require_reward("step_reward", self.step_reward)
         self._problem  # noqa: B018 - an unreadable layout is named here, before an environment is built
 

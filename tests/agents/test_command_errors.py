@@ -41,6 +41,7 @@ from agents import (
     tiny_model,
 )
 from agents.cli import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
+from agents.commands import check_dataset
 from agents.gradient_lab import GradientLab
 from agents.policy import CausalLMPolicy
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
@@ -124,18 +125,16 @@ def command_class(command: str) -> Any:
 
 def command_line(command: str, cls: Any, option: Option, value: str) -> list[str]:
     given = LINES[command.partition(" ")[0]] | {option.name: (value,)}
-    words = command.split()
+    words, positional = command.split(), list[str]()
     for each in options_of(cls):
         values = [f"new-{next(_numbers)}" if word == "NEW" else word for word in given.get(each.name, ())]
-        if not values:
-            continue
         if each.positional:
-            words += ["--", *values] if values[0].startswith("-") else values
-        elif bool in _alternatives(each.annotation):
-            words += [f"{each.flag}={values[0]}"]
-        else:
-            words += [f"{each.flag}={values[0]}", *values[1:]] if len(values) == 1 else [each.flag, *values]
-    return words
+            positional += values
+        elif len(values) == 1:
+            words.append(f"{each.flag}={values[0]}")
+        elif values:
+            words += [each.flag, *values]
+    return [*words, "--", *positional] if positional else words
 
 
 @pytest.fixture
@@ -169,6 +168,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (Learner, "step"),
         (GradientLab, "draw"),
         (audit.Runner, "__enter__"),
+        (check_dataset, "judge_golds"),
     ):
         monkeypatch.setattr(owner, name, stop)
 
@@ -194,16 +194,15 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
         return f"{len(lines)} lines of errors"
     if not lines[0].isprintable():
         return "what a terminal obeys"
-    words = option.name.split("_")
-    names = {
-        option.flag,
-        option.name,
-        " ".join(words),
+    words = " ".join(option.name.split("_"))
+    values = {
         value,
         repr(value),
         ascii(value)[1:-1],
         repr(os.fsencode(value)),
-    }
+        f"rlvr/{value}-v0",
+    }  # as names are completed
+    names = {option.flag, option.name, words, *values}
     if not any(name and name.casefold() in lines[0].casefold() for name in names):
         return "neither the option nor the value"
     return None
@@ -326,8 +325,8 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 1, "a pair is (name, arguments)"),
         (("check-dataset", "GSM8K", "--args", "data_dir=3"), 1, "data_dir is the path of a folder, got 3"),
         (("check-dataset", "Text", "--args", "columns=3"), 1, "columns is a mapping to names of columns"),
-        (("gradient-lab", "--batches", "0"), 1, "batches is at least 2, got 0"),
-        (("gradient-lab", "--batches", "-1"), 1, "batches is at least 2, got -1"),
+        (("gradient-lab", "--batches", "0"), 1, "batches is from 2 to 10000000, got 0"),
+        (("gradient-lab", "--batches", "-1"), 1, "batches is from 2 to 10000000, got -1"),
         (("gradient-lab", "--seed", "-1"), 1, "seed is at least 0, got -1"),
         (("audit-verifier", "[/x]", "--dataset", "Sort"), 1, "unknown verifier '[/x]'"),
         (("train", "grpo", "--env", "Sort", "--engine", "vllm"), 1, "pip install 'rlvr-envs[vllm]'"),
