@@ -18,7 +18,6 @@ from agents.schedules import Schedule
 from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
-
 MAX_COMPLETIONS = 1_000_000
 """Most completions of one step."""
 

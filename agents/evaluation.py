@@ -21,6 +21,8 @@ from agents.types import Policy, Trajectory
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
 
+MAX_SAMPLES = 10_000_000
+"""Most samples of an evaluation, whose scores are in memory at once."""
 _Z = 1.959964
 """The normal distribution's quantile of a two-sided 95 % interval."""
 _EVALUATION = 2**63
@@ -168,6 +170,10 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
     if count < 1 or samples < 1 or (available is not None and count > available):
         said = "at least 1 of each is needed" if available is None else f"the environment has {available} problems"
         raise InvalidArgumentError(f"can't evaluate {count} problems x {samples}: {said}")
+    if count * samples > MAX_SAMPLES:
+        raise InvalidArgumentError(
+            f"an evaluation has at most {MAX_SAMPLES} samples, got {count} problems x {samples} samples"
+        )
     return count
 
 

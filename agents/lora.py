@@ -31,11 +31,14 @@ def add_lora(
         seed: Decides the adapters' first weights; torch's global generators stay as they are.
 
     Raises:
-        InvalidArgumentError: If the rank is less than 1, or the model has an adapter.
+        InvalidArgumentError: If the rank is less than 1 or more than any layer is wide, or the model has an adapter.
         MissingDependencyError: If `peft` is not installed.
     """
     if rank < 1:
         raise InvalidArgumentError(f"rank is at least 1, got {rank}")
+    widest = max((max(weight.shape, default=0) for weight in model.parameters()), default=0)
+    if rank > widest:
+        raise InvalidArgumentError(f"rank is at most {widest}, the width of the model's widest layer, got {rank}")
     if has_adapter(model):
         raise InvalidArgumentError("the model has an adapter already")
     try:

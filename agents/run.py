@@ -228,6 +228,12 @@ class Run:
             from verifiers import missing_dependency
 
             raise missing_dependency("tensorboard", "train", "a run's TensorBoard log") from error
+        try:
+            str(self.folder).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(
+                f"TensorBoard needs a folder whose path is UTF-8 text, got {os.fsencode(self.folder)!r}: choose another run_folder"
+            ) from error
         return SummaryWriter(str(self.folder / "tensorboard"), purge_step=next_step)
 
 
