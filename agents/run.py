@@ -232,7 +232,8 @@ class Run:
             str(self.folder).encode()
         except UnicodeEncodeError as error:
             raise InvalidArgumentError(
-                f"TensorBoard needs a folder whose path is UTF-8 text, got {os.fsencode(self.folder)!r}: choose another run_folder"
+                f"TensorBoard needs a folder whose path is UTF-8 text, got {os.fsencode(self.folder)!r}: choose "
+                "another run_folder"
             ) from error
         return SummaryWriter(str(self.folder / "tensorboard"), purge_step=next_step)
 
