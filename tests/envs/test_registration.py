@@ -125,7 +125,7 @@ def _run_digest(hash_seed: str) -> dict[str, str]:
         ({"prompt": "no placeholder"}, r"\{problem\}"),
         ({"tokenizer": 3}, "a tokenizer is 'byte'"),
         ({"max_new_tokens": 0}, "max_new_tokens is at least 1, got 0"),
-        ({"verification": "later"}, "'sync' or 'deferred', got 'later'"),
+        ({"verification": "later"}, "unknown verification 'later'. Known: deferred, sync"),
         ({"stop": [999]}, r"stop token 999 is outside the vocabulary \[0, 257\)"),
         ({"stop": [""]}, "stop strings are non-empty"),
         ({"digits": 0}, "digits"),
