@@ -188,11 +188,13 @@ class Agent(abc.ABC):
             callbacks: Called after each step.
 
         Raises:
+            InvalidArgumentError: If the warm-up is as long as the run.
             VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows; a run then has a
                 checkpoint of the steps before.
         """
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
+        self.learner.config.check_schedule(self.learner.run_steps)
         if run is not None and self._health.steps == 0:
             for row in run.rows():
                 self._health.observe(row["step"], row)

@@ -37,7 +37,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agents.json_files import JsonLines, differences, plain, read_json, write_json
+from agents.json_files import JsonLines, differences, plain, read_json, to_json, write_json
 from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
 from agents.run import package_versions
 from agents.training.verifier_errors import error_cause
@@ -75,12 +75,12 @@ class Sample:
         verdict = trajectory.verdict
         return cls(
             problem=problem,
-            problem_id=plain(trajectory.problem_id),
+            problem_id=_text(trajectory.problem_id),
             sample=sample,
             seed=seed,
             outcome=None if verdict is None else str(verdict.outcome),
             score=None if trajectory.broken else trajectory.score,
-            answer=None if verdict is None else plain(verdict.answer),
+            answer=None if verdict is None or verdict.answer is None else _text(verdict.answer),
             tokens=int(trajectory.policy_mask.sum()),
             truncated=trajectory.truncated,
             error=plain(error_cause(verdict.detail)) if verdict is not None and trajectory.broken else None,
@@ -108,6 +108,12 @@ class Sample:
     def errored(self) -> bool:
         """Whether the verifier broke."""
         return self.error is not None
+
+
+def _text(value: object) -> str:
+    """An id or an answer as the text that a record holds; some verifiers and data sets give numbers."""
+    written = plain(value)
+    return written if isinstance(written, str) else to_json(written)
 
 
 _KINDS: dict[str, Any] = typing.get_type_hints(Sample)

@@ -95,6 +95,14 @@ class LearnerConfig:
             raise InvalidArgumentError("no learning rate is set: `for_model` chooses one")
         return self._schedule(self.learning_rate, run_steps)(step)
 
+    def check_schedule(self, run_steps: int) -> None:
+        """Refuse a schedule that a run of so many optimiser steps leaves no room for.
+
+        Raises:
+            InvalidArgumentError: If the warm-up is as long as the schedule.
+        """
+        self._schedule(1.0, run_steps)
+
     def _schedule(self, rate: float, run_steps: int | None) -> Schedule:
         steps = run_steps if self.schedule_steps is None else self.schedule_steps
         return Schedule(rate, 0.0, self.schedule, steps, self.warmup_steps)

@@ -308,7 +308,8 @@ class CausalLMPolicy:
         if self._context is not None and width > self._context:
             raise InvalidArgumentError(
                 f"episodes have up to {width} tokens, prompt included, and the model's context holds "
-                f"{self._context}: lower max_new_tokens or max_prompt_tokens, or use another model"
+                f"{self._context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
+                "max_new_tokens count in full), or use another model"
             )
 
     def _legal_tokens(self, mask: NDArray[np.int8], wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:

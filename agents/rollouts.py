@@ -104,6 +104,12 @@ class _Recorder:
         self.policy = policy
         self.episodes = episodes
         self.next = 0
+        known, tokens = getattr(policy, "vocab_size", None), getattr(env.single_action_space, "n", None)
+        if known is not None and tokens is not None and known < tokens:
+            raise InvalidArgumentError(
+                f"the policy knows {known} tokens and the environment has {tokens}: make the policy for the environment's "
+                "tokenizer, whose size is env.single_action_space.n"
+            )
         rows = env.num_envs
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
@@ -115,6 +121,7 @@ class _Recorder:
         self.policy_mask = np.zeros((rows, width), dtype=bool)
         self.logprobs = np.zeros((rows, width), dtype=np.float32)
         self.rewards = np.zeros((rows, width))
+        self.reward_scale = np.ones(rows)  # of the last reward, by what `step` returned
         self.versions = np.zeros((rows, width), dtype=np.int32)
         self.action_masks: NDArray[np.uint8] | None = None
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
@@ -257,6 +264,8 @@ class _Recorder:
         differs &= np.isfinite(paid) & ((consumed > 0) | ended)
         rows = np.flatnonzero(differs & (self.playing >= 0))
         self.rewards[rows, self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
+        whole = rows[paid[rows] != 0]
+        self.reward_scale[whole] = reward[whole] / paid[whole]
 
     def _record_rewards(self, info: dict[str, Any]) -> None:
         """A verdict that was awaited comes without a token: it belongs to the last one."""
@@ -267,8 +276,10 @@ class _Recorder:
         """Move the parts of the last reward that belong to earlier tokens there; the return stays what it was."""
         if "token_scores" in info and info["_token_scores"][row]:
             for position, amount in info["token_scores"][row]:
-                self.rewards[row, position] += amount
-                self.rewards[row, length - 1] -= amount
+                moved = amount * self.reward_scale[row]  # a wrapper that scales a reward scales its parts
+                self.rewards[row, position] += moved
+                self.rewards[row, length - 1] -= moved
+        self.reward_scale[row] = 1.0
 
     def _finish(
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]

@@ -37,7 +37,7 @@ class Schedule:
             raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
         if self.shape != "constant" and self.steps is not None and self.warmup_steps >= self.steps:
             raise InvalidArgumentError(
-                f"warmup_steps={self.warmup_steps} leave nothing of schedule_steps={self.steps} for the {self.shape} schedule"
+                f"warmup_steps={self.warmup_steps} leave nothing of the {self.shape} schedule of {self.steps} optimiser steps"
             )
 
     def __call__(self, step: int) -> float:

@@ -48,11 +48,15 @@ def test_every_agent_is_listed() -> None:
 
 
 def test_the_table_of_checks_lists_the_targets_of_the_makefile() -> None:
-    (declared,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lines = re.findall(
+        r"^\.PHONY: (.*?)(?: \$\(.*\))?$", makefile, re.MULTILINE
+    )  # targets that are computed are not listed
+    declared = " ".join(lines).split()
     (table,) = re.findall(r"## Checks\n\n(.*?)\n\n", README, re.DOTALL)
     listed = re.findall(r"^\| `make ([\w-]+)` ", table, re.MULTILINE)
-    assert set(listed) == {target for target in declared.split() if re.fullmatch(r"test(-\w+)?", target)}
-    assert set(re.findall(r"make ([a-z][\w-]+)(?=`|  )", README)) <= set(declared.split())
+    assert sorted(listed) == sorted(target for target in declared if re.fullmatch(r"test(-\w+)?", target))
+    assert set(re.findall(r"make ([a-z][\w-]+)(?=`|  )", README)) <= set(declared)
 
 
 def test_every_file_of_the_tree_exists() -> None:

@@ -15,7 +15,7 @@ import functools
 import inspect
 import math
 import traceback
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, cast
 
@@ -193,13 +193,20 @@ def _as_verdict(value: object, source: object) -> Verdict:
         value = cast(Any, value).item()
     if isinstance(value, bool):
         return Verdict.of(Outcome.CORRECT if value else Outcome.INCORRECT)
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int | float) and _is_finite(value):
         return Verdict(float(value), Outcome.SCORED)
     raise VerifierContractError(
         f"{source!r} returned {value!r}; expected a Verdict, a bool or a finite number "
         "(a verifier that could not judge raises, or returns a Verdict with Outcome.VERIFIER_ERROR; a function that returns a "
         "verifier is marked with @verifiers.factory)"
     )
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -231,17 +238,21 @@ def _verify_all(verifier: Verifier, completions: Sequence[str], problems: Sequen
         verdicts = verifier.verify_batch(completions, problems)
     except VerifierContractError:
         raise
-    except Exception as error:  # noqa: BLE001 - recorded in every verdict, never scored
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in every verdict, never scored
         return [verifier_error(error)] * len(problems)
     return _as_verdicts(verdicts, verifier, len(problems))
 
 
 def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
     """What a batch verifier returned, as verdicts."""
-    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
-        said = f"{len(values)} verdicts" if isinstance(values, Sized) else f"a {type(values).__name__}"
+    listed = (
+        isinstance(values, Sized) and isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    )
+    found = list(cast("Iterable[object]", values)) if listed else None
+    if found is None or len(found) != count:
+        said = f"a {type(values).__name__}" if found is None else f"{len(found)} verdicts"
         raise VerifierContractError(f"{source!r} returned {said} for {count} completions; expected one each, in order")
-    return [_as_verdict(value, source) for value in values]
+    return [_as_verdict(value, source) for value in found]
 
 
 def _verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:
@@ -249,7 +260,7 @@ def _verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdic
         return _as_verdict(verifier(completion, problem), verifier)
     except VerifierContractError:
         raise
-    except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in the verdict, never scored
         return verifier_error(error)
 
 

@@ -119,7 +119,10 @@ def _is_payment(pair: object) -> bool:
         return False
     end, amount = pair
     counts = isinstance(end, int) and not isinstance(end, bool) and end >= 1
-    return counts and isinstance(amount, int | float) and math.isfinite(amount)
+    try:
+        return counts and isinstance(amount, int | float) and math.isfinite(amount)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 _SCORES = {Outcome.CORRECT: 1.0, Outcome.VERIFIER_ERROR: math.nan}

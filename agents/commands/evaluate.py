@@ -90,7 +90,7 @@ class Evaluate:
                     )
                 raise
         self._report(console, name, out, result)
-        return 0
+        return 1 if result.verifier_errors == result.problems * result.samples else 0
 
     def _evaluate(self, env: TokenVectorEnv, policy: Any, record: EvaluationRecord) -> Evaluation:
         count = env.num_problems if self.problems is None else self.problems

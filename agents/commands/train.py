@@ -134,6 +134,8 @@ AGENT_COMMANDS = AgentCommands()
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     if options.steps < 1:
         raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
+    if options.checkpoint_every < 1:
+        raise InvalidArgumentError(f"checkpoint_every is at least 1, got {options.checkpoint_every}")
     name = environment_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)

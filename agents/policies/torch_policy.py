@@ -22,7 +22,7 @@ from agents.sampling import mix, sample, scaled_logprobs, uniforms
 from agents.token_logprobs import token_logprobs_and_entropy
 from agents.types import Action
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError
+from verifiers import DivergedError, InvalidArgumentError
 
 
 class TorchPolicy:
@@ -57,19 +57,27 @@ class TorchPolicy:
     def _sizes(self) -> tuple[int, int]:
         """The sizes d and v, from one token."""
         with torch.no_grad():
-            states = self.model["body"](torch.zeros(1, 1, dtype=torch.int64, device=self.device))
+            states = self._tried("body", torch.zeros(1, 1, dtype=torch.int64, device=self.device))
             if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
                 said = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
                 raise InvalidArgumentError(
                     f"the body makes states f[b l d] of tokens i64[b l]; of i64[1 1] it made {said}"
                 )
-            logits = self.model["head"](states)
+            logits = self._tried("head", states)
         if not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[:2] != (1, 1):
             said = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise InvalidArgumentError(
                 f"the head makes logits f[b l v] of states f[b l d]; of one state it made {said}"
             )
         return states.shape[2], logits.shape[2]
+
+    def _tried(self, part: str, value: Tensor) -> Any:
+        try:
+            return self.model[part](value)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise InvalidArgumentError(
+                f"the {part} fails on a tensor of shape {tuple(value.shape)}: {' '.join(str(error).split())}"
+            ) from error
 
     @property
     def device(self) -> torch.device:
@@ -123,7 +131,8 @@ class TorchPolicy:
         """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
 
         Raises:
-            FloatingPointError: If the weights have diverged.
+            InvalidArgumentError: If the action mask leaves a row no token.
+            DivergedError: If the weights have diverged.
         """
         tokens = np.atleast_2d(observation["tokens"])
         length = observation["length"].reshape(-1).astype(np.int64)
@@ -136,6 +145,11 @@ class TorchPolicy:
         )
         if len(wanted):
             legal = None if action_mask is None else np.atleast_2d(action_mask)[wanted].astype(bool)
+            if legal is not None and not legal.any(axis=1).all():
+                raise InvalidArgumentError(
+                    f"the action mask allows row {wanted[~legal.any(axis=1)][0]} no token at all: "
+                    "legal_actions must leave one, such as a stop token"
+                )
             chosen, logprobs = self._choose(tokens[wanted, : length[wanted].max()], length[wanted], wanted, legal)
             action.tokens[wanted, 0], action.logprobs[wanted, 0], action.counts[wanted] = chosen, logprobs, 1
         if observation["tokens"].ndim == 1:
@@ -151,9 +165,7 @@ class TorchPolicy:
         allowed = None if legal is None else torch.from_numpy(legal).to(self.device)
         logprobs = scaled_logprobs(logits, self.temperature or 1.0, allowed)
         if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
-            raise FloatingPointError(
-                "the model's logits are not finite: its weights have diverged, or no token is legal"
-            )
+            raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")
         if self.temperature == 0:
             return logprobs.argmax(dim=-1).cpu().numpy(), np.full(len(rows), np.nan, dtype=np.float32)
         u = torch.from_numpy(uniforms(self._seeds[rows], length)).to(self.device)

@@ -103,4 +103,8 @@ def environment_class(name: str) -> type[TaskEnv]:
         raise InvalidArgumentError(
             f"the environment {name!r} is {found!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
         )
+    if not hasattr(found, "task"):
+        raise InvalidArgumentError(
+            f"the environment {name!r} is a TaskEnv without `task`: set it to a TaskSpec, as docs/plugging-in.md shows"
+        )
     return found

@@ -237,3 +237,8 @@ def test_rollouts_do_not_depend_on_how_many_rows_play_at_once() -> None:
         assert np.array_equal(one.tokens, other.tokens)
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
     assert evaluate(envs(4), gru_policy(v).at_temperature(0.0), problems=4).problems == 4
+
+
+def test_a_head_that_does_not_fit_its_body_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"the head fails on a tensor of shape \(1, 1, 8\)"):
+        TorchPolicy(torch.nn.Embedding(V, 8), torch.nn.Linear(7, V))

@@ -176,6 +176,17 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_rows(after: int, tmp_path
     assert manifest_of(tmp_path / "part")["summary"] == manifest_of(tmp_path / "whole")["summary"]
 
 
+def test_ids_and_answers_that_are_numbers_are_resumed(tmp_path: Path) -> None:
+    def answers_a_number(completion: str, problem: Problem) -> Verdict:
+        return Verdict(1.0, Outcome.CORRECT, 42)  # type: ignore[arg-type]  # as verifiers do that nobody checks
+
+    env = vector_env(3, verifier=answers_a_number, problems=[Problem(7, "Q", "")] * 5)  # type: ignore[arg-type]
+    whole = record_in(tmp_path / "a", env)
+    again = record_in(tmp_path / "a", env, resume=True)
+    assert again.rows == whole.rows
+    assert {(row.answer, row.problem_id) for row in again.rows} == {("42", "7")}
+
+
 def test_samples_whose_verifier_broke_are_made_again(tmp_path: Path) -> None:
     broken = True
 
@@ -416,6 +427,7 @@ def test_a_command_that_is_killed_at_any_moment_goes_on_to_the_same_rows(
     def arguments(folder: Path, *more: str) -> list[str]:
         return [*command(model, folder, *more), "verifier=stalling:Stalls"]
 
+    moments = random.Random(0)
     folder = tmp_path / "killed"
     start = "import sys; from agents.cli import main; main(sys.argv[1:])"
     written: list[int] = []
@@ -425,14 +437,14 @@ def test_a_command_that_is_killed_at_any_moment_goes_on_to_the_same_rows(
         process = subprocess.Popen(
             [sys.executable, "-c", start, *arguments(folder, *more)],
             # More than what ends at once in 5 rows, so that some are written; two runs of them are not all 36.
-            env={**os.environ, "PYTHONPATH": path, "VERDICTS": str(random.randint(6, 12))},
+            env={**os.environ, "PYTHONPATH": path, "VERDICTS": str(moments.randint(6, 12))},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         while process.poll() is None and count_of(folder) == there:
             time.sleep(0.005)
-        time.sleep(random.uniform(0, 0.2))
+        time.sleep(moments.uniform(0, 0.2))
         process.send_signal(number)
         _, error = process.communicate(timeout=600)
         assert process.returncode == code

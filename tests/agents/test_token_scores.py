@@ -118,11 +118,11 @@ def test_environments_of_gymnasiums_own_vectorisation_pay_at_the_same_tokens() -
     assert [each.rewards.tolist() for each in found] == [[0, 0, 0, 1, 10], [0, 0, 0, 0, 10]]
 
 
-def test_the_return_stays_that_of_a_wrapper_which_changes_the_reward() -> None:
+def test_a_wrapper_that_scales_a_reward_scales_what_its_tokens_are_paid() -> None:
     env = gymnasium.wrappers.vector.TransformReward(TokenVectorEnv(streams(1)), lambda reward: reward / 2)
     found = rollout(env, Script([b"a+"], 1), [Episode(0, 0, 0)])[0]
     assert found.score == 5.5
-    assert found.rewards.tolist() == [0, 0, 0, 1, 4.5]
+    assert found.rewards.tolist() == [0, 0, 0, 0.5, 5]
 
 
 @pytest.mark.parametrize(

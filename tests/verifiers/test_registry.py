@@ -264,6 +264,22 @@ def test_a_class_may_return_numbers_singly_and_in_batches(named):
     assert pickle.loads(pickle.dumps(verifier))("", PROBLEM) == half
 
 
+def test_a_batch_may_be_an_array():
+    class Batch:
+        def __call__(self, completion, problem):
+            return 1.0
+
+        def verify_batch(self, completions, problems):
+            return np.array([1.0, 0.5])
+
+    assert [v.score for v in verifiers.verify_batch(verifiers.make(Batch), ["a", "b"], [PROBLEM] * 2)] == [1.0, 0.5]
+
+
+def test_a_number_that_no_float_holds_is_refused():
+    with pytest.raises(VerifierContractError, match="finite number"):
+        verifiers.make(lambda completion, problem: 10**400)("a", PROBLEM)
+
+
 @pytest.mark.parametrize("returned", ["half", 0.5, {"a": 1}, [0.5, 0.5], [None]])
 def test_a_batch_of_something_else_is_refused_and_named(returned):
     class Wrong(HalfScore):
@@ -345,3 +361,12 @@ def test_an_entry_point_to_a_missing_attribute_names_the_attribute(monkeypatch):
     monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])
     with pytest.raises(UnknownNameError, match=r"exact\.py\) 'ExactVerifer'\. Did you mean 'ExactVerifier'"):
         verifiers.make("gone")
+
+
+def test_a_verifier_that_exits_the_interpreter_broke():
+    def leaves(completion, problem):
+        raise SystemExit(3)
+
+    (verdict,) = verifiers.verify_batch(verifiers.make(leaves), ["a"], [PROBLEM])
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["error"] == "SystemExit: 3"
