@@ -16,8 +16,9 @@ from agents.shared_prefix import IMPLEMENTATION, Costs, plan, shared_prefix_atte
 _TOLERANCE = 1e-3
 """Of log-probabilities; what two orders of summation differ by in float32 is below, what a wrong layout does is far above."""
 _ROUNDINGS = 4.0
-"""Further roundings to the model's precision, each of a number as large as log-probabilities lie apart. Two orders of summation
-in float16 were seen to differ by half of one; a mask that shows too much, in bfloat16, by thirty."""
+"""Further roundings to the model's precision, each of a number as large as log-probabilities lie apart. Of 2, 8 and 32
+layers with 6 seeds of random weights, two right passes in half precision differed by at most 0.6, 1.0 and 1.6 of them, and a
+mask that shows too much by at least 18; 4 lies between."""
 
 
 def inner_model(model: Any) -> Any:

@@ -1,7 +1,8 @@
 """Kernels of no machine: every floating-point result that a processor may round in its own way is off by a little.
 
 With `RLVR_ROUNDING=SEED` the tests of this folder run so (see `conftest.py`). Sums, products of matrices, normalisations and
-exponentials get an error of up to `UNITS` units in the last place of the largest entry, as if summed in another order. It
+exponentials get an error of up to `UNITS` units in the last place of the largest entry, as if summed in another order. In half
+precision every kernel sums in float32 and rounds once at the end, so that there the error is one unit of the entry itself. It
 depends on the seed, the shape and the place alone: the same operation on the same numbers gives the same result, as on any
 machine, while another shape is rounded in another way, as by blocked and vectorised kernels. This reaches what the settings of
 torch and its libraries cannot: instructions that the processor at hand does not have.
@@ -58,15 +59,16 @@ class OtherKernels(TorchDispatchMode):
     def _rounded(self, result: Any) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point() or not result.numel():
             return result
-        size = result.detach().abs().nan_to_num_(0.0, 0.0, 0.0)
-        size = size.amax(-1, keepdim=True) if result.dim() else size
-        other = result + errors(self.seed, result.shape, result.dtype) * size
-        return torch.where(result == 0, result, other)  # what is left out stays so
+        summed_in = torch.promote_types(result.dtype, torch.float32)
+        size = result.detach().abs().nan_to_num(0.0, 0.0, 0.0).to(summed_in)
+        if summed_in is result.dtype:
+            size = UNITS * (size.amax(-1, keepdim=True) if result.dim() else size)
+        error = errors(self.seed, result.shape, summed_in) * torch.finfo(result.dtype).eps * size
+        return torch.where(result == 0, result, (result + error).to(result.dtype))  # what is left out stays so
 
 
 @functools.cache
 def errors(seed: int, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    """Relative errors f[*shape] of a kernel, from -`UNITS` to `UNITS` units in the last place."""
+    """Errors f[*shape] of a kernel in units, from -1 to 1."""
     generator = torch.Generator().manual_seed(hash((seed, *shape)) % 2**31)
-    spread = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
-    return (spread * UNITS * torch.finfo(dtype).eps).to(dtype)
+    return (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1).to(dtype)
