@@ -73,14 +73,14 @@ class Lesson:
     learning_rate: float | None = 5e-3
     """None where the length of steps is `max_kl`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the agent's config."""
+    """Of the agent's config, beside those of the corridor."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Of the environment that it learns in, where the rewards of the world itself are not for this agent."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A world, how often each of its problems is tried, and how the agents are taught it."""
+    """A world, how often each of its problems is tried, about 1000 episodes in all, and how the agents are taught it."""
 
     env_id: str
     options: Mapping[str, Any]
@@ -136,10 +136,11 @@ GRID_LESSONS = {
     "pass-at-k": Lesson(settings={"minibatches": 2, "k": 2}),
 }
 TASKS = {
-    "maze": Task(MAZE, {}, 144, MAZE_LESSONS),
-    "grid": Task(GRID, {"n": 2}, 16, GRID_LESSONS),
+    "maze": Task(MAZE, {}, 1008, MAZE_LESSONS),
+    "grid": Task(GRID, {"n": 2}, 112, GRID_LESSONS),
 }
-MOST_STEPS = 150
+STEPS = 80
+SEEDS = 3
 
 
 def pupil(name: str, task: Task, seed: int = 0) -> tuple[Agent, Any]:
@@ -150,25 +151,24 @@ def pupil(name: str, task: Task, seed: int = 0) -> tuple[Agent, Any]:
     grouped = next(each.default for each in dataclasses.fields(config) if each.name == "group_size") > 1
     group = 8 if grouped else 1
     rate = {} if lesson.learning_rate is None else {"learning_rate": lesson.learning_rate}
-    settings = {"problems_per_step": EPISODES // group, "group_size": group, **lesson.settings}
-    learner = LearnerConfig(**rate, micro_batch_size=512)
+    groups = {"problems_per_step": EPISODES // group, "group_size": group}
+    settings = {**corridor.SETTINGS[name], **groups, **lesson.settings}
+    learner = LearnerConfig(**rate, max_grad_norm=1.0, micro_batch_size=512)
     return kind(tiny_policy(env, seed), config(seed=seed, learner=learner, **settings)), env
 
 
-def steps_to_learn(name: str, task: Task, seed: int = 0) -> int | None:
-    """The training steps, in tens, until sampled and greedy returns are at least 95 % of the optimum; None if never.
+def learned(name: str, task: Task, seed: int) -> tuple[float, float]:
+    """How far sampled episodes are from random moves (0) to the best ones (1) after `STEPS` steps, and its standard error.
 
-    All are means over the problems of the world with its own rewards.
+    Returns are means over the problems of the world with its own rewards; those of random and best moves are exact.
     """
     agent, env = pupil(name, task, seed)
     trial = gymnasium.make_vec(task.env_id, num_envs=144, copy=False, **task.options)
-    enough = 0.95 * float(exact.optimal_returns(trial.unwrapped).mean())
-    for steps in range(10, MOST_STEPS + 1, 10):
-        agent.learn(env, steps=steps)
-        greedy = agent.evaluate(trial, greedy=True).score >= enough
-        if greedy and agent.evaluate(trial, samples=task.samples).score >= enough:
-            return steps
-    return None
+    agent.learn(env, steps=STEPS)
+    evaluation = agent.evaluate(trial, samples=task.samples)
+    returns = np.array([each.score for each in evaluation.rows])
+    random, best = (float(of(trial.unwrapped).mean()) for of in (exact.uniform_returns, exact.optimal_returns))
+    return (evaluation.score - random) / (best - random), returns.std() / math.sqrt(len(returns)) / (best - random)
 
 
 @pytest.mark.parametrize("world", TASKS)
@@ -179,13 +179,14 @@ def test_every_agent_has_a_lesson(world: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("world", TASKS)
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_reaches_95_percent_of_the_optimal_return(world: str, name: str) -> None:
+def test_every_agent_goes_half_of_the_way_to_the_best_return(world: str, name: str) -> None:
     """From random weights, which walk about; what counts is the return that the worlds pay by default.
 
-    A single run may settle on a detour in one of the problems: on one machine 5 of these 36 did with seed 0, on another none.
-    So it is enough if one of five seeds gets there.
+    A run may settle on a detour in one of the problems, so that seeds differ: the mean over some of them is judged, and
+    three standard errors of the sampled returns are given away.
     """
-    assert any(steps_to_learn(name, TASKS[world], seed) is not None for seed in range(5))
+    shares, errors = np.array([learned(name, TASKS[world], seed) for seed in range(SEEDS)]).T
+    assert shares.mean() - 3 * math.sqrt((errors**2).sum()) / SEEDS > corridor.ENOUGH
 
 
 # Estimators against dynamic programming
