@@ -122,7 +122,7 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in _HELP:
         usage = "usage: rlvr COMMAND [options]\n\nReinforcement learning with verifiable rewards."
         _print_choices(usage, {name: entry.summary for name, entry in _COMMANDS.items()})
-        print("\nrlvr COMMAND --help tells a command's options; rlvr --version the version.")
+        print("\nrlvr COMMAND --help shows the options of a command; rlvr --version the version.")
         return 0
     name, *rest = arguments
     if name == "--version":
@@ -138,7 +138,7 @@ def _run(arguments: list[str]) -> int:
             raise _RefusedError(f"{usage}: expected one of {', '.join(target)}")
         if rest[0] in _HELP:
             _print_choices(f"{usage}\n\n{entry.summary}", target)
-            print(f"\n{prog} {entry.subcommands} --help tells the options.")
+            print(f"\n{prog} {entry.subcommands} --help shows the options.")
             return 0
         prog = f"{prog} {rest[0]}"
         try:

@@ -24,7 +24,7 @@ MAX_COMPLETIONS = 1_000_000
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """What every agent is told. Names of choices may be given as text.
+    """Settings shared by all agents. Names of choices may be given as text.
 
     Raises:
         InvalidArgumentError: If a value is out of range.

@@ -39,7 +39,7 @@ _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_ca
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What every agent's training is told."""
+    """Options shared by the training of all agents."""
 
     env: str
     """An environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""

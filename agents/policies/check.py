@@ -55,7 +55,7 @@ def check_policy(policy: TrainablePolicy, *, seed: int = 0) -> None:
 
 def _require(holds: bool, expected: str, came: object, hint: str) -> None:
     if not holds:
-        raise InvalidArgumentError(f"this is no policy that agents can train. Expected: {expected}; got {came}. {hint}")
+        raise InvalidArgumentError(f"agents can't train this policy. Expected: {expected}; got {came}. {hint}")
 
 
 def _check_members(policy: Any) -> None:
