@@ -217,13 +217,16 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
     if wanted is None:
         return load_tokenizer(folder)
     own = load_tokenizer(folder) if _has_tokenizer(folder) else None
-    chosen = get_tokenizer(wanted, alphabet=own.alphabet if isinstance(own, CharTokenizer) else None)
-    if own is not None and own.fingerprint != chosen.fingerprint:
+    if own is None:
+        return get_tokenizer(wanted)
+    # "char" is short for the alphabet that is at hand, here the model's, where it has one.
+    same = isinstance(own, CharTokenizer) if wanted == "char" else get_tokenizer(wanted).fingerprint == own.fingerprint
+    if not same:
         raise InvalidArgumentError(
-            f"the tokenizer {wanted!r} ({chosen.fingerprint}) is not that of the model {str(folder)!r} ({own.fingerprint}), to "
-            "which its tokens would mean something else: leave it out"
+            f"the tokenizer {wanted!r} is not that of the model {str(folder)!r} ({own.fingerprint}), to which its tokens would "
+            "mean something else: leave it out"
         )
-    return chosen
+    return own
 
 
 def load_policy(
