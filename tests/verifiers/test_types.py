@@ -19,6 +19,7 @@ ERRORS = [
     (verifiers.MissingDataError, FileNotFoundError),
     (verifiers.PromptTooLongError, ValueError),
     (verifiers.IllegalTokenError, ValueError),
+    (verifiers.DivergedError, FloatingPointError),
     (verifiers.CheckpointError, RuntimeError),
     (verifiers.EngineError, RuntimeError),
 ]
