@@ -1,7 +1,7 @@
 """How far every agent gets in its lesson with each of many seeds: `python -m tests.agents.margins --seeds 20`.
 
-A lesson that is passed with every seed, by a wide margin, is passed on every machine: other kernels change less than another
-seed does. Prints a table, and fails if a seed stayed below what the test asks for.
+Where every seed passes by a wide margin, a machine that rounds otherwise is not likely to fail: it changes episodes as another
+seed does, or less. Prints a table, and fails if a seed stayed below what the test asks for.
 """
 
 from __future__ import annotations

@@ -48,8 +48,7 @@ def test_every_agent_has_its_lesson_in_the_corridor() -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_learns_the_corridor(name: str) -> None:
-    """By its exact expected return. With 20 seeds the least of any agent was 0.74, on the oldest kernels of each
-    library; `python -m tests.agents.margins` measures it again."""
+    """By its exact expected return; `tests.agents.corridor` has what was measured with 20 seeds."""
     assert share_learned(name, seed=0) > corridor.ENOUGH
 
 
