@@ -2,7 +2,22 @@
 
 There is one problem and two legal moves, and four moves are made at most, so that a policy's expected return is the sum over
 16 walks at most (`rlvr_envs.worlds.every_episode`): what was learned is measured without luck. What luck there is lies in the
-episodes that were learned from. `python -m tests.agents.margins` says how far every agent gets with how many seeds.
+episodes that were learned from. `python -m tests.agents.margins --seeds 20` says how far
+every agent gets. On 2026-11-22 (AMD EPYC Milan, AVX2; torch 2.13.0, transformers 5.23.0; one thread) the least share of the way
+with any of the seeds 0 to 19 was, to two decimals the same on the kernels chosen by default and with
+`ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE`:
+
+| agents | least share | (mean - 0.5) / standard deviation over seeds |
+|---|---|---|
+| actor-critic, A2C, PPO | 0.99 | 177 to 260 |
+| REINFORCE, REINFORCE++ | 0.96 | 50, 49 |
+| RLOO, GRPO, Dr. GRPO, DAPO, OPO, GSPO, CISPO, GDPO, MaxRL | 0.95 | 44 to 47 |
+| ReMax | 0.94 | 32 |
+| Pass@k | 0.91 | 24 |
+| TRPO | 0.75 | 9 |
+| NPG | 0.74 | 7 |
+
+Kernels of AVX512 and of other makers were not measured.
 """
 
 from __future__ import annotations
