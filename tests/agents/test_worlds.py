@@ -142,7 +142,7 @@ STEPS = 80
 SEEDS = 3
 ENOUGH = 0.25
 """Of the way from random moves to the best ones, in the mean over the seeds. One problem of the grid that is never solved costs
-0.2; of 8 agents there with seed 0 seven were above 0.77, and one at 0.46."""
+0.2; of nine agents there with seed 0 the natural policy gradient had least, 0.55, and the others were above 0.77."""
 
 
 def pupil(name: str, task: Task, seed: int = 0) -> tuple[Agent, Any]:
