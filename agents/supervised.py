@@ -27,7 +27,7 @@ from agents.types import Trajectory
 from rlvr_envs import TokenStreams
 from verifiers import DataError, InvalidArgumentError, check_types
 
-_RANDOM_STEPS = 500
+_RANDOM_STEPS = 900
 _TRAINED_STEPS = 100
 
 
@@ -40,7 +40,7 @@ class SupervisedConfig:
     """
 
     steps: int | None = None
-    """Optimiser steps; None: 500 for a model with random weights, 100 for one that was trained before; see `for_model`."""
+    """Optimiser steps; None: 900 for a model with random weights, 100 for one that was trained before; see `for_model`."""
     batch_size: int = 128
     seed: int = 0
     """Decides the order of the examples."""

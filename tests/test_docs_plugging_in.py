@@ -25,6 +25,7 @@ FILES = {match[1]: block for block in PYTHON if (match := re.match(r"# (\w+\.py)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    pytest.importorskip("torch")
     for name, source in FILES.items():
         (tmp_path / name).write_text(source, encoding="utf-8")
     return tmp_path
