@@ -104,12 +104,6 @@ class _Recorder:
         self.policy = policy
         self.episodes = episodes
         self.next = 0
-        known, tokens = getattr(policy, "vocab_size", None), getattr(env.single_action_space, "n", None)
-        if known is not None and tokens is not None and known < tokens:
-            raise InvalidArgumentError(
-                f"the policy knows {known} tokens and the environment has {tokens}: make the policy for the environment's "
-                "tokenizer, whose size is env.single_action_space.n"
-            )
         rows = env.num_envs
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from agents import Action, CausalLMPolicy, Episode, rollout, tiny_model
+from agents import Action, Episode, rollout
 from agents.agent import summarize
 from rlvr_envs import TokenVectorEnv
 from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env
@@ -196,10 +196,3 @@ def test_episodes_announce_their_seeds() -> None:
     acting = Scripted([EOS])
     rollout(vector_env(7), acting, EPISODES)
     assert acting.begun == {index: index for index in range(7)}
-
-
-def test_a_policy_of_fewer_tokens_than_the_environment_is_refused() -> None:
-    env = vector_env(2)
-    policy = CausalLMPolicy(tiny_model(env.single_action_space.n - 1, layers=1, hidden_size=16, heads=1))
-    with pytest.raises(InvalidArgumentError, match=r"the policy knows \d+ tokens and the environment has \d+"):
-        rollout(env, policy, [Episode(0, 0, 0)])

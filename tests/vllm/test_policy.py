@@ -544,7 +544,7 @@ def test_what_an_engine_sampled_too_rarely_counts_for_more_up_to_the_cap() -> No
 def test_remax_takes_its_baseline_from_the_engine_too() -> None:
     policy, env = learner(), world(4)
     sampler = on_torch(policy, env)
-    agent = ReMax(policy, ReMaxConfig(problems_per_step=4), sampler=sampler)
+    agent = ReMax(policy, ReMaxConfig(problems_per_step=4, group_size=1), sampler=sampler)
     calls = []
     inner = sampler.engine.generate
     sampler.engine.generate = lambda requests, sampling: calls.append(sampling.temperature) or inner(requests, sampling)  # type: ignore[method-assign, func-returns-value]
