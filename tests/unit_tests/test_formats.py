@@ -76,7 +76,7 @@ IMPORTING = [
     "class Solution:\n    def head(self, nums: List[int], k: int) -> List[int]: return nums[:k]",
     "from __future__ import annotations\ndef head(nums: Unknown, k): return nums[:k]",
     "def head(nums, k):\n    d, c, q = defaultdict(int), Counter(nums), deque(nums)\n    heapq.heapify(nums[:]); bisect_left([1], 1); bisect.bisect([1], 1)\n    assert c.most_common() and sqrt(4) == 2 and gcd(4, 6) == 2 and reduce(add, nums) and list(accumulate([1, 2])) == [1, 3]\n    return list(islice(q, k))",
-    "@lru_cache(None)\ndef down(n): return n and down(n - 1)\ndef head(nums, k):\n    down(3000)\n    return nums[:k]",
+    "@lru_cache(None)\ndef down(n): return n and down(n - 1)\ndef head(nums, k):\n    down(300)\n    return nums[:k]",
     "def count(x): return 7\nclass Counter: x = 5\ndef head(nums, k): return nums[:k] if count(1) == 7 and Counter.x == 5 else 0",
     "def head(nums, k): return nums[:k] if open.__module__ == 'io' and pow(2, 3, 5) == 3 and max([1]) == 1 else 0",
 ]
