@@ -6,7 +6,7 @@ Every error is one line on standard error. The exit code is
 |---|---|
 | 0 | done |
 | 1 | the command could not be carried out, or found something wrong (`verify`, `check-dataset` and `audit-verifier`) |
-| 2 | the command line was refused: an unknown option, a missing one, a setting out of its range; `verify`: the verifier broke |
+| 2 | the command line was refused: an option, a name or a value that can't be, or a missing one; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; ended by SIGTERM, in a command that saves its work then |
 
@@ -23,10 +23,11 @@ import re
 import sys
 import sysconfig
 import traceback
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Union, get_args, get_origin
 
 import tyro
 from rich.console import Console
@@ -35,7 +36,14 @@ from rich.table import Table
 from agents.interrupts import Terminated
 from agents.printable import in_one_line
 from agents.terminal import TerminalConsole, print_warnings_safely
-from verifiers import RLVRError, UnknownNameError, __version__, missing_dependency, unknown_name
+from verifiers import (
+    InvalidArgumentError,
+    RLVRError,
+    UnknownNameError,
+    __version__,
+    missing_dependency,
+    unknown_name,
+)
 
 CANNOT, REFUSED, BUG, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
 """Exit codes."""
@@ -98,7 +106,7 @@ def _exit_code(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()  # here, where an error can still be told
         return code
-    except _RefusedError as error:
+    except (_RefusedError, InvalidArgumentError, UnknownNameError) as error:
         return _report(error, str(error), REFUSED)
     except RLVRError as error:
         return _report(error, str(error), CANNOT)
@@ -213,15 +221,28 @@ _READERS: dict[Any, tuple[str, Any]] = {str: ("STR", _text), int: ("INT", _whole
 def _plain_value(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """How text and numbers are read: as by `tyro`, with messages that say what was expected."""
-    if info.type not in _READERS:
+    """How text, numbers and optional ones are read: as by `tyro`, with messages that say what was expected."""
+    kinds = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
+    optional = types.NoneType in kinds
+    given = [kind for kind in kinds if kind is not types.NoneType]
+    if len(given) != 1 or given[0] not in _READERS:
         return None
-    metavar, read = _READERS[info.type]
+    (kind,) = given
+    metavar, read = _READERS[kind]
+
+    def read_optional(values: list[str]) -> Any:
+        if values == ["None"]:
+            return None
+        try:
+            return read(values)
+        except ValueError as error:
+            raise ValueError(str(error).replace(", got", " or None, got", 1)) from None
+
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
-        metavar=metavar,
-        instance_from_str=read,
-        is_instance=lambda value: isinstance(value, info.type) or (info.type is float and isinstance(value, int)),
+        metavar=f"{metavar}|None" if optional else metavar,
+        instance_from_str=read_optional if optional else read,
+        is_instance=lambda value: isinstance(value, kinds) or (kind is float and isinstance(value, int)),
         str_from_instance=lambda value: [str(value)],
     )
 
@@ -273,7 +294,7 @@ def _without_box(text: str) -> str:
     """What tyro says of a wrong command line: the box without its frame, its title, and the sections on where to find help."""
     text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
     _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
-    sections = " ".join(lines).replace("Error parsing ", "")
+    sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
     first, *others = (part.strip() for part in re.split(r"[-─]{10,}", sections) if part.strip())
     kept = [part for part in others if part.startswith("Perhaps you meant")]
     return ". ".join([first, *kept])

@@ -108,6 +108,8 @@ class AgentConfig:
             )
         if not 0 <= self.max_error_share <= 1:
             raise InvalidArgumentError(f"max_error_share is from 0 to 1, got {self.max_error_share}")
+        if self.seed < 0:
+            raise InvalidArgumentError(f"seed is at least 0, got {self.seed}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
         if self.problems_per_step * self.group_size > MAX_COMPLETIONS:

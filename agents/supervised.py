@@ -19,6 +19,7 @@ from torch import Tensor
 
 from agents.batch import Batch, make_batch
 from agents.config import MAX_COMPLETIONS
+from agents.interrupts import interrupts_deferred
 from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation, policy_gradient
 from agents.policy import CausalLMPolicy, TokenOutputs
@@ -143,10 +144,12 @@ def train_supervised(
     step = 0
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
-        metrics = _fit(learner, [demonstration(streams, index) for index in indices])
-        step += 1
-        if on_step is not None:
-            on_step(step, metrics["loss"])
+        demonstrations = [demonstration(streams, index) for index in indices]
+        with interrupts_deferred():  # the weights are those after a whole step, whenever they are looked at
+            metrics = _fit(learner, demonstrations)
+            step += 1
+            if on_step is not None:
+                on_step(step, metrics["loss"])
     return step
 
 

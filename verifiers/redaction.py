@@ -15,10 +15,12 @@ from verifiers.errors import InvalidArgumentError
 
 REDACTED = "<redacted>"
 _SECRET_NAME = re.compile(
-    r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|authorization|credentials?"
+    r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|passphrase|pwd|auth|authorization|credentials?"
     r"|(api|auth|access|bearer|refresh|hf)_?token)(_|$)|^token$"
 )
 """Names of settings that hold secrets. Not `eos_token`, `max_new_tokens` and the like, which are about text."""
+_URL_PASSWORD = re.compile(r"(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
+"""Name and password in an address, as in `http://name:password@host`."""
 _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
 
@@ -62,14 +64,17 @@ def secret(value: Any) -> Any:
 
 
 def redacted(value: Any) -> Any:
-    """Give settings as records may hold them: the values of secret names and of environment variables left out."""
+    """Give settings as records may hold them.
+
+    Left out are the values of secret names, those of environment variables, and passwords in addresses.
+    """
     if isinstance(value, Secret):
         return value.source
     if isinstance(value, Mapping):
         return {name: _redacted_setting(name, each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(each) for each in value]
-    return value
+    return _URL_PASSWORD.sub(REDACTED, value) if isinstance(value, str) else value
 
 
 def _redacted_setting(name: object, value: Any) -> Any:

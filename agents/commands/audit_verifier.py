@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import env_arguments, verifier_spec
+from agents.commands.common import check_at_least, env_arguments, verifier_spec
 from agents.json_files import write_json
 from agents.outputs import check_new_file
 from agents.progress import progress
@@ -50,6 +50,10 @@ class AuditVerifier:
     """A file for everything that was found."""
     overwrite: bool = False
     """Replace that file if it is there."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, limit=self.limit)
+        check_at_least(0, seed=self.seed)
 
     def run(self, console: Console) -> int:
         """Print the report card; 0 if nothing was found, 1 if something was."""

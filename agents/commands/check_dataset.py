@@ -11,10 +11,10 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import env_arguments
+from agents.commands.common import check_at_least, env_arguments
 from agents.progress import progress
 from rlvr_envs import Dataset, environment_class
-from verifiers import InvalidArgumentError, MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
+from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
 
 _CHUNK = 32
 
@@ -32,6 +32,9 @@ class CheckDataset:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
 
+    def __post_init__(self) -> None:
+        check_at_least(1, limit=self.limit)
+
     def run(self, console: Console) -> int:
         """Print what passes and each problem that does not; 0 if all pass."""
         task = environment_class(self.name).task
@@ -39,8 +42,6 @@ class CheckDataset:
         for each in arguments:
             if each not in task.data_options:
                 raise unknown_name("data argument", each, task.data_options)
-        if self.limit is not None and self.limit < 1:
-            raise InvalidArgumentError(f"limit is at least 1, got {self.limit}")
         name, kwargs = task.verifier
         verifier = verifiers.make(name, **kwargs)
         results: list[bool] = []

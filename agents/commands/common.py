@@ -17,6 +17,18 @@ from agents.terminal import TerminalConsole
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError, redacted, secret
 
+
+def check_at_least(least: int, **values: float | None) -> None:
+    """Check numbers before any work is done; None stands for a default.
+
+    Raises:
+        InvalidArgumentError: If one is smaller; the message names it.
+    """
+    for name, value in values.items():
+        if value is not None and not value >= least:
+            raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+
+
 VerifierSpec = tuple[str, dict[str, Any]]
 """What `verifiers.make` takes by name: a name or module:attribute, and arguments."""
 

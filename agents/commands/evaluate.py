@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, make_vec, shown_warnings, verifier_spec
+from agents.commands.common import check_at_least, env_arguments, make_vec, shown_warnings, verifier_spec
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.interrupts import sigterm_interrupts
@@ -57,6 +57,10 @@ class Evaluate:
     """The folder or Hugging Face name of a reward model that judges."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
+        check_at_least(0, seed=self.seed, temperature=self.temperature)
 
     def run(self, console: Console) -> int:
         """Evaluate, write the samples as they come, and print the score."""

@@ -13,7 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, make_vec
+from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.commands.own_agents import own_agent
 from agents.config import AgentConfig
 from agents.gradient_lab import Finding, GradientLab, examine
@@ -204,6 +204,11 @@ class GradientLabCommand:
     """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
     problem: int = 0
     """The problem of that environment."""
+
+    def __post_init__(self) -> None:
+        check_at_least(2, batches=self.batches)
+        check_at_least(1, groups=self.groups, group_size=self.group_size)
+        check_at_least(0, seed=self.seed, problem=self.problem)
 
     def run(self, console: Console) -> int:
         """Examine each estimator and print a table."""

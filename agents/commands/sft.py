@@ -10,6 +10,7 @@ from rich.console import Console
 
 from agents.commands.common import env_arguments
 from agents.commands.policies import policy_for
+from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.models import save_model
 from agents.outputs import check_new_folder, whole_folder
 from agents.progress import progress
@@ -54,18 +55,26 @@ class SFT:
         config = self.config.for_model(policy.model, trained=self.model != "tiny")
         assert config.steps is not None
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
-        last = 0.0
-        with progress(f"supervised {self.env}", config.steps) as advance:
+        done, last = 0, 0.0
+        try:
+            with sigterm_interrupts(), progress(f"supervised {self.env}", config.steps) as advance:
 
-            def show(step: int, loss: float) -> None:
-                nonlocal last
-                last = loss
-                advance(step, f"loss {loss:.3f}")
+                def show(step: int, loss: float) -> None:
+                    nonlocal done, last
+                    done, last = step, loss
+                    advance(step, f"loss {loss:.3f}")
 
-            steps = train_supervised(policy, env.streams, config, on_step=show)
-        with whole_folder(self.out) as folder:
-            save_model(folder, policy.model, env.streams.rules.tokenizer)
-        console.print(f"{steps} steps, last loss {last:.3f} nats per token; the model is in {self.out}", markup=False)
+                train_supervised(policy, env.streams, config, on_step=show)
+        finally:
+            if done:  # also where it was interrupted: what has been learned is not lost
+                with interrupts_deferred(), whole_folder(self.out) as folder:
+                    save_model(folder, policy.model, env.streams.rules.tokenizer)
+                steps = f"{done} steps" if done == config.steps else f"stopped after {done} of {config.steps} steps"
+                console.print(
+                    f"{steps}, last loss {last:.3f} nats per token; the model is in {self.out}",
+                    markup=False,
+                    soft_wrap=True,
+                )
         return 0
 
     def _choices(self, config: SupervisedConfig, model: Any) -> str:

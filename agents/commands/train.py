@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import env_arguments, redacted_pairs, shown_warnings, verifier_spec
+from agents.commands.common import check_at_least, env_arguments, redacted_pairs, shown_warnings, verifier_spec
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
@@ -89,6 +89,11 @@ class TrainOptions:
     """Arguments of vLLM, each as name=value: those of VLLMConfig, such as server=http://localhost:8000, and those of vllm.LLM,
     such as gpu_memory_utilization=0.4."""
 
+    def __post_init__(self) -> None:
+        at_least_one = ("steps", "checkpoint_every", "num_envs", "keep", "lora_rank", "max_cached_tokens")
+        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
+        check_at_least(0, temperature=self.temperature)
+
 
 class AgentCommands(Mapping[str, str]):
     """The agents and what each is in a line, and the options of the command that trains one."""
@@ -132,10 +137,6 @@ AGENT_COMMANDS = AgentCommands()
 
 
 def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
-    if options.steps < 1:
-        raise InvalidArgumentError(f"steps is at least 1, got {options.steps}")
-    if options.checkpoint_every < 1:
-        raise InvalidArgumentError(f"checkpoint_every is at least 1, got {options.checkpoint_every}")
     name = environment_id(options.env)
     folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)

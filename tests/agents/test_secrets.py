@@ -61,7 +61,7 @@ def test_a_key_from_the_environment_reaches_the_verifier_and_no_file_and_the_run
     assert config["environment"]["verifier"][1] == {"api_key": "env:JUDGE_KEY", "headers": {"X-Auth": "env:JUDGE_KEY"}}
     assert train(tmp_path / "run", verifier, "--steps", "2", "--resume") == 0
     monkeypatch.delenv("JUDGE_KEY")
-    assert train(tmp_path / "other", verifier) == 1
+    assert train(tmp_path / "other", verifier) == 2
 
 
 def test_a_key_on_the_command_line_is_left_out_of_the_records(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_names_of_secrets_and_those_that_only_look_like_them() -> None:
     hidden = re.findall(
         r"\S+",
         "api_key apikey API-KEY openai_api_key token hf_token auth_token password db_password secret client_secret "
-        "Authorization credentials access_key",
+        "pwd auth db_pwd Authorization credentials access_key",
     )
     shown = re.findall(r"\S+", "eos_token stop_token max_new_tokens tokenizer key keys author secretary tokens")
     settings = dict.fromkeys(hidden, SECRET) | dict.fromkeys(shown, "text")
@@ -94,6 +94,12 @@ def test_pairs_of_the_command_line() -> None:
     assert redacted_pairs(given) == ["api_key=<redacted>", *given[1:]]
     (nested,) = redacted_pairs(["verifier=('judge', {'api_key': 'sk-1', 'n': 3})"])
     assert nested == "verifier=['judge', {'api_key': '<redacted>', 'n': 3}]"
+
+
+def test_the_password_of_an_address_is_left_out_and_the_rest_stays() -> None:
+    given = ("server=http://me:pw-1@host:80/v1", "server=http://host:80/a@b", "stop=a:b@c")
+    assert redacted_pairs(given) == ["server=http://<redacted>@host:80/v1", *given[1:]]
+    assert redacted({"urls": ["postgres://u:pw@h/db?x=1"]}) == {"urls": ["postgres://<redacted>@h/db?x=1"]}
 
 
 def test_a_secret_is_text_and_shows_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
