@@ -266,9 +266,24 @@ def longest_prompt(dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt) -> in
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     key = (tokenizer.fingerprint, prompt.fingerprint)
     if key not in known:
-        texts = (_render(prompt, tokenizer, dataset[index]) for index in range(len(dataset)))
-        known[key] = max(len(tokenizer.encode(text, start=True)) for text in texts)
+        known[key] = _most_tokens(
+            tokenizer, [_render(prompt, tokenizer, dataset[index]) for index in range(len(dataset))]
+        )
     return known[key]
+
+
+def _most_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
+    """The tokens of the text that has most of them.
+
+    Long texts come first, and one of ASCII that has fewer characters than the record has tokens need not be encoded: no
+    token is shorter than a byte, and what normalisers make of other characters does not concern it.
+    """
+    opening = len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
+    most = 0
+    for text in sorted(texts, key=len, reverse=True):
+        if not text.isascii() or opening + len(text) > most:
+            most = max(most, len(tokenizer.encode(text, start=True)))
+    return most
 
 
 class TaskEnv(TokenEnv):

@@ -117,6 +117,18 @@ def test_every_generated_prompt_fits_whatever_the_tokenizer_adds(name: str, toke
         assert info["problem_index"] == index
 
 
+@pytest.mark.parametrize("tokenizer", [ByteTokenizer(), BYTE_LEVEL, METASPACE], ids=["byte", "byte-level", "metaspace"])
+@given(
+    texts=st.lists(
+        st.text("abth x\n", min_size=1, max_size=30) | st.text(min_size=1, max_size=12), min_size=1, max_size=8
+    )
+)
+def test_the_room_for_prompts_is_that_of_the_longest_in_tokens(tokenizer: Any, texts: list[str]) -> None:
+    problems = [Problem(str(index), text, "") for index, text in enumerate(texts)]
+    env = environment_class("rlvr/Text-v0")(dataset=problems, prompt="{problem}", tokenizer=tokenizer)
+    assert env.streams.rules.max_prompt_tokens == max(len(tokenizer.encode(text, start=True)) for text in texts)
+
+
 def test_characters() -> None:
     tokenizer = CharTokenizer("ab+a")
     assert (tokenizer.vocab_size, tokenizer.encode("a+b").tolist(), decode(tokenizer, [1, 3, 2, 0])) == (
