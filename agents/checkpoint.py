@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from agents.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
-from agents.models import is_pretrained, save_model, saved_weights
+from agents.models import is_pretrained, save_model, saved_weights, writing_to
 from agents.training.integrity import check_checksums, write_checksums
 from rlvr_envs import Tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
@@ -41,7 +41,8 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
     try:
         partial.mkdir(parents=True)
         save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
-        torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
+        with writing_to(folder):
+            torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
         write_checksums(partial)
         for path in (*partial.rglob("*"), partial):
             _flush(path)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from transformers.utils import logging
 
@@ -25,6 +29,12 @@ _WEIGHTS = "weights.pt"
 """Of a torch module that is no `transformers` model."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 """By which a folder is known to hold a tokenizer of `transformers`."""
+
+
+_SYSTEM_ERROR = re.compile(r"os error (\d+)")
+"""How safetensors gives the number of what the system refused."""
+_TORCH_WRITER = ("PytorchStreamWriter", "inline_container.cc")
+"""Names in the errors of torch's writer."""
 
 
 def tiny_model(
@@ -125,11 +135,12 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
     Of a torch module that is no `transformers` model the weights alone are saved.
     """
     if is_pretrained(model):
-        with without_loading_bars():
+        with without_loading_bars(), writing_to(folder):
             model.save_pretrained(folder)
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        torch.save(model.state_dict(), folder / _WEIGHTS)
+        with writing_to(folder):
+            torch.save(model.state_dict(), folder / _WEIGHTS)
     path = Path(folder) / _TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
@@ -137,6 +148,22 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
         write_json(path, {"type": "byte"})
     elif isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.inner.save_pretrained(folder)
+
+
+@contextlib.contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Raise as an `OSError` of this path what torch and safetensors make of a file that can't be written.
+
+    torch does not say what the system refused: that is taken for a full disk.
+    """
+    try:
+        yield
+    except (SafetensorError, RuntimeError) as error:
+        refused = _SYSTEM_ERROR.search(str(error))
+        if refused is None and not any(name in str(error) for name in _TORCH_WRITER):
+            raise
+        number = errno.ENOSPC if refused is None else int(refused[1])
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def weights_fingerprint(model: torch.nn.Module) -> str:

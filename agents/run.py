@@ -53,8 +53,8 @@ class Run:
         keep: How many of the last checkpoints stay, beside the best one (see `best_checkpoint`); None: all stay.
 
     Raises:
-        InvalidArgumentError: If the folder holds a run already and `resume` is False, another process writes there, or `keep`
-            is less than 1.
+        InvalidArgumentError: If the folder holds a run already, or a `config.json` of something else, and `resume` is False;
+            another process writes there; or `keep` is less than 1.
         CheckpointError: If it is to be resumed and holds no run, or all its checkpoints are damaged.
     """
 
@@ -77,11 +77,12 @@ class Run:
         self._metrics = self.folder / "metrics.jsonl"
         if resume:
             read_config(self.folder)
-        self._checkpoints.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
             opened.enter_context(locked(self.folder))
-            if not resume and (step_checkpoints(self.folder) or self._has_metrics()):
-                raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
+            if not resume:
+                self._check_free()
+            self._checkpoints.mkdir(exist_ok=True)
             self._clean_up()
             self.checkpoint = self._last_sound_checkpoint() if resume else None
             if not resume:
@@ -172,6 +173,16 @@ class Run:
 
     def _has_metrics(self) -> bool:
         return self._metrics.exists() and self._metrics.stat().st_size > 0
+
+    def _check_free(self) -> None:
+        """Refuse a folder in which a new run would overwrite something."""
+        if step_checkpoints(self.folder) or self._has_metrics():
+            raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
+        with contextlib.suppress(CheckpointError):  # there is none, or one that nobody can read
+            if "versions" not in read_config(self.folder):
+                raise InvalidArgumentError(
+                    f"{self.folder} holds a config.json that is of no run, such as a model's: choose another folder"
+                )
 
     def _clean_up(self) -> None:
         """Remove what a save or a removal left when it was cut off: nothing but checkpoints has a name without a dot."""

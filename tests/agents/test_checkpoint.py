@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import resource
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agents import Run
+from agents import Run, tiny_model
+from agents.checkpoint import save_checkpoint
 from agents.random_state import random_state, set_random_state
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from verifiers import InvalidArgumentError
@@ -46,6 +49,25 @@ def test_a_failure_while_saving_leaves_the_earlier_checkpoint(tmp_path: Path, mo
     agent.save(tmp_path / "saved")
     other.load(tmp_path / "saved")
     assert other.steps == 1
+
+
+@pytest.mark.parametrize("most_bytes", [10_000, 600_000])
+@pytest.mark.parametrize(
+    "model", [tiny_model(5, layers=1, hidden_size=64), torch.nn.Linear(200, 200)], ids=["tiny", "torch"]
+)
+def test_what_the_system_refuses_to_write_is_named_and_nothing_stays(
+    model: Any, most_bytes: int, tmp_path: Path
+) -> None:
+    """The smaller limit stops the model, the larger one the state."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large|No space left") as raised:
+            save_checkpoint(tmp_path / "one", model, {"weights": torch.zeros(10**6)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(raised.value.filename).startswith(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:

@@ -201,6 +201,15 @@ def test_a_run_that_finished_no_step_may_be_started_again_or_resumed(tmp_path: P
         Run(tmp_path / "run", {}, tensorboard=False)
 
 
+def test_a_folder_with_a_config_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
+    with pytest.raises(InvalidArgumentError, match="that is of no run"):
+        Run(tmp_path, {}, tensorboard=False)
+    assert (tmp_path / "config.json").read_text() == '{"model_type": "qwen2"}'
+    (tmp_path / "config.json").write_text("")  # of a run that was cut off, or of nothing
+    Run(tmp_path, {}, tensorboard=False).close()
+
+
 HOLDER = """
 import sys, time
 from pathlib import Path
