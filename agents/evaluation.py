@@ -104,11 +104,7 @@ def evaluate(
     """
     available = num_problems(env)
     count = _number_of_problems(available, problems, samples)
-    if samples > 1 and getattr(policy, "temperature", None) == 0:
-        warnings.warn(
-            f"all {samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample",
-            stacklevel=2,
-        )
+    _warn_of_equal_samples(policy, samples)
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
     rows = {} if record is None else record.begin(settings)
     keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
@@ -137,6 +133,14 @@ def evaluate(
     if record is not None:
         record.finish(result.summary())
     return result
+
+
+def _warn_of_equal_samples(policy: Policy, samples: int) -> None:
+    if samples > 1 and getattr(policy, "temperature", None) == 0:
+        warnings.warn(
+            f"all {samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample",
+            stacklevel=3,
+        )
 
 
 def _settings(env: VectorEnv[Any, Any, Any], policy: Policy) -> dict[str, Any]:

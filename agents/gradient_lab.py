@@ -379,20 +379,12 @@ def examine(
         InvalidArgumentError: If there are fewer than two batches, which have no variance, or more than `MAX_BATCHES`; the seed
             is negative; or the gradient is 0.
     """
-    if not 2 <= batches <= MAX_BATCHES:
-        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
-    if seed < 0:
-        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
+    gradient = lab.gradient if target is None else target
+    _check_examination(batches, seed, gradient)
     generator = np.random.default_rng(seed)
     config = agent.config
-    gradient = lab.gradient if target is None else target
     mean, square = torch.zeros_like(gradient), 0.0
     size = float(gradient.norm())
-    if size == 0:
-        raise InvalidArgumentError(
-            "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "
-            "problem, verifier or budget"
-        )
     directions = _directions(gradient)
     along = torch.zeros(batches, len(directions), dtype=torch.float64)
     for number in range(batches):
@@ -418,6 +410,18 @@ def examine(
         raw_variance=variance / size**2,
         variance=variance / (scale * size) ** 2 if scale else math.inf,
     )
+
+
+def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
+    if not 2 <= batches <= MAX_BATCHES:
+        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
+    if seed < 0:
+        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
+    if not gradient.any():
+        raise InvalidArgumentError(
+            "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "
+            "problem, verifier or budget"
+        )
 
 
 def _directions(gradient: Tensor) -> Tensor:
