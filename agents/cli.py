@@ -192,8 +192,8 @@ def _text(values: list[str]) -> str:
     try:
         values[0].encode()
     except UnicodeEncodeError:
-        # How Python spells bytes of the command line that are no UTF-8.
-        raise ValueError(f"expected text in UTF-8, got {os.fsencode(values[0])!r}") from None
+        # Bytes of the command line that are no UTF-8 are half surrogate pairs here.
+        raise ValueError(f"expected text in UTF-8, got {values[0]!a}") from None
     return values[0]
 
 

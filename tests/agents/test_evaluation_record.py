@@ -389,9 +389,9 @@ def test_every_run_has_a_folder_of_its_own(
         assert code == 0
         assert f"written to runs/eval/model-Addition-v0-{number}" in output
     code, _, error = run(capsys, command(model, None, "--resume"))
-    assert (code, "--resume needs --out" in error) == (1, True)
+    assert (code, "--resume needs --out" in error) == (2, True)
     code, _, error = run(capsys, command("/nowhere", tmp_path / "new"))
-    assert code == 1
+    assert code == 2
     assert not (tmp_path / "new").exists()  # nothing began
 
 

@@ -249,7 +249,7 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
     assert "bias" in output
     with pytest.raises(SystemExit) as ended:
         main(["gradient-lab", "--estimator", "own_agent"])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert "unknown agent 'own_agent'" in capsys.readouterr().err
     assert AgentConfig().group_size == 8
 
@@ -325,5 +325,5 @@ def test_the_command_takes_an_environment_and_a_built_in_agent(
         "name it with --env": ("--problem", "1"),
     }.items():
         code, _, error = run(*arguments)
-        assert code == 1
+        assert code == 2
         assert message in error.replace("\n", " ")

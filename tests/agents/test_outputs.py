@@ -99,7 +99,7 @@ def test_commands_find_out_before_they_work(
         monkeypatch.setattr(place, work, raising=False)
     with pytest.raises(SystemExit) as exit_info:
         main([*COMMANDS[name], str(blocked)])
-    assert exit_info.value.code == 1
+    assert exit_info.value.code == 2
     assert "can't write to the folder" in " ".join(capsys.readouterr().err.split())
 
 
