@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import string
+import re
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from verifiers._settings import is_whole_number
-from verifiers.errors import InvalidArgumentError, missing_dependency
-from verifiers.types import Outcome, Problem, Verdict
+from verifiers.errors import InvalidArgumentError, missing_dependency, unknown_name
+from verifiers.types import Message, Outcome, Problem, Verdict
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+Format = Literal["auto", "chat", "text"]
+_PLACEHOLDER = re.compile(r"\{(prompt|completion)\}")
 _NO_LIMIT = 10**9
 """A tokenizer without a limit states a huge number of tokens instead."""
 
@@ -23,14 +26,14 @@ _NO_LIMIT = 10**9
 class RewardModelVerifier:
     """The one logit of a sequence classifier over prompt and completion, as a `SCORED` verdict.
 
-    What is scored is the first of these that is there: `template`, filled in; for a prompt of messages the tokenizer's
-    chat template, with the completion as the assistant's last message; for a prompt of text the prompt and, directly
-    after it, the completion.
+    What is scored is the `template`, filled in; without one a chat, in which the prompt is followed by the completion as the
+    assistant's message, or a text, the prompt and directly after it the completion. A prompt of text is the user's message
+    of a chat, so that it is scored as the same prompt in a message is.
 
-    A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): only texts
-    of equal length in tokens share a forward pass, so that nothing is ever padded, and each is pooled as the model itself
-    does for this text alone. Models that `transformers` does not batch without padding (no padding token, or an encoder
-    with a decoder) are run text by text.
+    A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
+    pooled as the model itself does for this text alone. Causal models, in which no token sees a later one, get texts of about
+    one length together, padded on the right. For any other only texts of equal length in tokens share a forward pass, and
+    models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 
     A text of more tokens than the model takes is not cut: its verdict is a `VERIFIER_ERROR` that names both numbers. So is
     the verdict of a text without tokens, and of a logit that is not finite.
@@ -43,11 +46,14 @@ class RewardModelVerifier:
         max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
         device: Where to run. By default a model stays where it is, and a name is loaded to the GPU if there is one. On the
             CPU the model computes in 32-bit floats, elsewhere in its own type.
-        template: A format string with `{prompt}` and `{completion}`; messages are joined by blank lines.
+        format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines;
+            `"auto"`: as a chat where the tokenizer has a template.
+        template: In place of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
+            lines.
 
     Raises:
-        InvalidArgumentError: If nothing can be loaded from the name, the model has more than one logit or no trained
-            head, the tokenizer is missing, or another argument is out of range.
+        InvalidArgumentError: If nothing can be loaded from the name, the model has more than one logit, scores each token or
+            has no trained head, the tokenizer or its chat template is missing, or another argument is out of range.
         MissingDependencyError: If torch or transformers are not installed.
     """
 
@@ -59,15 +65,19 @@ class RewardModelVerifier:
         batch_size: int = 16,
         max_tokens: int | None = None,
         device: str | torch.device | None = None,
+        format: Format = "auto",
         template: str | None = None,
     ) -> None:
-        _check_arguments(batch_size, max_tokens, template)
+        _check_arguments(batch_size, max_tokens, format, template)
         _require_packages()
         self._model = _loaded_model(model, device)
         self._tokenizer = _loaded_tokenizer(model, tokenizer)
         self._template = template
+        self._format = format
+        self._chat = template is None and _is_chat(format, self._tokenizer)
         self._max_tokens = _token_limit(self._model, self._tokenizer) if max_tokens is None else max_tokens
-        self._batch_size = batch_size if _batches_without_padding(self._model) else 1
+        self._batch_size = batch_size if _takes_batches(self._model) else 1
+        self._pads = _is_causal(self._model)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Score one completion."""
@@ -77,7 +87,7 @@ class RewardModelVerifier:
         """Score completion i on problem i.
 
         Raises:
-            InvalidArgumentError: If a prompt is a chat, and there is neither a template nor a chat template.
+            InvalidArgumentError: If a prompt is messages, the format `"auto"`, and there is no chat template.
         """
         texts = [self._tokens(*pair) for pair in zip(completions, problems, strict=True)]
         verdicts = {row: self._refused(len(tokens)) for row, tokens in enumerate(texts) if not self._fits(len(tokens))}
@@ -88,20 +98,22 @@ class RewardModelVerifier:
 
     def _tokens(self, completion: str, problem: Problem) -> list[int]:
         prompt = problem.prompt
-        if self._template is not None:
-            text = prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
-            return self._encoded(self._template.format(prompt=text, completion=completion))
-        if isinstance(prompt, str):
-            return self._encoded(prompt + completion)
-        if not self._tokenizer.chat_template:
+        if self._chat:
+            messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+            chat = [{"role": message.role, "content": message.content} for message in messages]
+            chat.append({"role": "assistant", "content": completion})
+            # A chat template writes the special tokens itself.
+            return self._encoded(self._tokenizer.apply_chat_template(chat, tokenize=False), add_special_tokens=False)
+        if not isinstance(prompt, str) and self._template is None and self._format == "auto":
             raise InvalidArgumentError(
-                f"the prompt of problem {problem.id!r} is a chat, and the reward model's tokenizer has no chat template; "
-                "pass template='{prompt}...{completion}'"
+                f"the prompt of problem {problem.id!r} is messages, and the reward model's tokenizer has no chat template; "
+                "pass template='{prompt}...{completion}', or format='text'"
             )
-        chat = [{"role": message.role, "content": message.content} for message in prompt]
-        chat.append({"role": "assistant", "content": completion})
-        # A chat template writes the special tokens itself.
-        return self._encoded(self._tokenizer.apply_chat_template(chat, tokenize=False), add_special_tokens=False)
+        text = prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
+        if self._template is None:
+            return self._encoded(text + completion)
+        values = {"prompt": text, "completion": completion}
+        return self._encoded(_PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], self._template))
 
     def _encoded(self, text: Any, add_special_tokens: bool = True) -> list[int]:
         ids = self._tokenizer(text, add_special_tokens=add_special_tokens, truncation=False, verbose=False)["input_ids"]
@@ -115,21 +127,26 @@ class RewardModelVerifier:
         return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason, "tokens": length})
 
     def _batches(self, texts: list[list[int]]) -> Iterator[list[int]]:
-        """Rows of texts that fit, of one length in each batch."""
-        rows_of: dict[int, list[int]] = {}
-        for row, tokens in enumerate(texts):
-            if self._fits(len(tokens)):
-                rows_of.setdefault(len(tokens), []).append(row)
-        for rows in rows_of.values():
-            for start in range(0, len(rows), self._batch_size):
-                yield rows[start : start + self._batch_size]
+        """Rows of texts that fit, the longest first, and of one length in each batch where nothing may be padded."""
+        rows = sorted(
+            (row for row, tokens in enumerate(texts) if self._fits(len(tokens))), key=lambda row: -len(texts[row])
+        )
+        together = (
+            [rows] if self._pads else [list(same) for _, same in itertools.groupby(rows, lambda row: len(texts[row]))]
+        )
+        for group in together:
+            yield from (group[start : start + self._batch_size] for start in range(0, len(group), self._batch_size))
 
     def _logits(self, texts: list[list[int]]) -> list[float]:
         import torch
 
-        ids = torch.tensor(texts, device=self._model.device)
+        lengths = torch.tensor([len(tokens) for tokens in texts])
+        mask = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+        ids = torch.full_like(mask, self._model.config.get_text_config().pad_token_id or 0)
+        ids[mask.bool()] = torch.tensor([token for tokens in texts for token in tokens])
+        device = self._model.device
         with torch.inference_mode():
-            logits: torch.Tensor = self._model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            logits: torch.Tensor = self._model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
         return [float(logit) for logit in logits.reshape(len(texts)).float().tolist()]
 
 
@@ -139,18 +156,26 @@ def _scored(logit: float) -> Verdict:
     return Verdict(logit, Outcome.SCORED)
 
 
-def _check_arguments(batch_size: int, max_tokens: int | None, template: str | None) -> None:
+def _check_arguments(batch_size: int, max_tokens: int | None, format: str, template: str | None) -> None:
     for name, value in (("batch_size", batch_size), ("max_tokens", max_tokens)):
         if value is not None and not (is_whole_number(value) and value >= 1):
             raise InvalidArgumentError(f"{name} is at least 1, got {value!r}")
-    if template is not None and not isinstance(template, str):
+    if format not in get_args(Format):
+        raise unknown_name("format", format, get_args(Format))
+    if template is None:
+        return
+    if not isinstance(template, str):
         raise InvalidArgumentError(f"a template is text, got {template!r}")
-    if template is not None:
-        fields = {field for _, field, _, _ in string.Formatter().parse(template) if field is not None}
-        if fields != {"prompt", "completion"}:
-            raise InvalidArgumentError(
-                f"a template has the fields {{prompt}} and {{completion}} and no others, got {template!r}"
-            )
+    if {*_PLACEHOLDER.findall(template)} != {"prompt", "completion"}:
+        raise InvalidArgumentError(f"a template has {{prompt}} and {{completion}}, got {template!r}")
+    if format != "auto":
+        raise InvalidArgumentError(f"a template stands in place of a format: leave format={format!r} out")
+
+
+def _is_chat(format: str, tokenizer: PreTrainedTokenizerBase) -> bool:
+    if format == "chat" and not tokenizer.chat_template:
+        raise InvalidArgumentError("format='chat' needs a tokenizer with a chat template, and this one has none")
+    return format == "chat" or (format == "auto" and bool(tokenizer.chat_template))
 
 
 def _require_packages() -> None:
@@ -169,6 +194,10 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     else:
         loaded = model
+    if "ForTokenClassification" in type(loaded).__name__:
+        raise InvalidArgumentError(
+            f"{_name(model)} scores each token; expected a sequence classifier, which scores a text"
+        )
     logits = loaded.config.num_labels
     if logits != 1:
         raise InvalidArgumentError(
@@ -190,6 +219,11 @@ def _from_pretrained(name: str | PathLike[str]) -> PreTrainedModel:
         loaded, info = AutoModelForSequenceClassification.from_pretrained(name, dtype="auto", output_loading_info=True)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"no sequence classifier could be loaded from {str(name)!r}: {error}") from error
+    written_as = " ".join(loaded.config.architectures or ())
+    if "ForTokenClassification" in written_as:
+        raise InvalidArgumentError(
+            f"{str(name)!r} is a {written_as}, which scores each token; expected a sequence classifier, which scores a text"
+        )
     if info["missing_keys"]:
         raise InvalidArgumentError(
             f"{str(name)!r} holds no trained reward model: the weights {sorted(info['missing_keys'])} are missing and would "
@@ -225,5 +259,13 @@ def _token_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
     return min(positions or math.inf, stated if stated < _NO_LIMIT else math.inf)
 
 
-def _batches_without_padding(model: PreTrainedModel) -> bool:
+def _takes_batches(model: PreTrainedModel) -> bool:
     return model.config.get_text_config().pad_token_id is not None and not model.config.is_encoder_decoder
+
+
+def _is_causal(model: PreTrainedModel) -> bool:
+    """Whether no token of this kind of model sees a later one, so that padding on the right changes nothing."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
+    kind = type(model.config)
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING

@@ -2,7 +2,16 @@ import sys
 
 import pytest
 
-from verifiers import InvalidArgumentError, Message, MissingDependencyError, Outcome, Problem, make, verify_batch
+from verifiers import (
+    InvalidArgumentError,
+    Message,
+    MissingDependencyError,
+    Outcome,
+    Problem,
+    RLVRError,
+    make,
+    verify_batch,
+)
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -65,13 +74,17 @@ def test_scores_equal_those_of_texts_alone(kind, pad_token_id, batch_size):
     assert len({round(score, 4) for score in expected}) > 4
 
 
-def test_texts_of_equal_length_share_a_forward_pass(monkeypatch):
-    model = tiny_model(pad_token_id=1)
+@pytest.mark.parametrize(
+    ("kind", "shapes"), [("llama", [(3, 4), (2, 2)]), ("bert", [(1, 4), (3, 3), (1, 2)])], ids=["causal", "encoder"]
+)
+def test_texts_of_about_one_length_share_a_forward_pass_where_padding_changes_nothing(kind, shapes):
+    model = tiny_model(kind, pad_token_id=1)
     verifier = make("reward_model", model=model, tokenizer=character_tokenizer(), batch_size=3)
-    shapes = []
-    model.register_forward_pre_hook(lambda _, args, kwargs: shapes.append(kwargs["input_ids"].shape), with_kwargs=True)
-    verifier.verify_batch(["aa", "b", "cc", "dd", "ee"], problems("")[:5])
-    assert sorted(map(tuple, shapes)) == [(1, 2), (1, 3), (3, 3)]
+    seen = []
+    model.register_forward_pre_hook(lambda _, args, kwargs: seen.append(kwargs["input_ids"].shape), with_kwargs=True)
+    lengths = {"llama": ["a", "bbb", "cc", "d", "ee"], "bert": ["aa", "b", "cc", "ddd", "ee"]}
+    verifier.verify_batch(lengths[kind], problems("")[:5])
+    assert list(map(tuple, seen)) == shapes
 
 
 def test_one_call_equals_the_batch():
@@ -89,19 +102,44 @@ def test_chat_prompts_go_through_the_chat_template():
     assert verdict.score == pytest.approx(model(input_ids=ids).logits.item(), abs=1e-5)
 
 
-def test_text_prompts_do_not_go_through_the_chat_template():
-    model = tiny_model(pad_token_id=1)
-    with_template, plain = character_tokenizer(chat_template=CHAT_TEMPLATE), character_tokenizer()
-    scores = [make("reward_model", model=model, tokenizer=t)("7", problems()[0]).score for t in (with_template, plain)]
-    assert scores[0] == scores[1]
+def test_a_prompt_of_text_is_scored_as_the_same_prompt_in_a_message():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
+    verifier = make("reward_model", model=model, tokenizer=tokenizer)
+    message = Problem("m", (Message("user", "3+4="),), None)
+    assert verifier("7", problems()[0]).score == verifier("7", message).score
+    ids = torch.tensor([tokenizer("<user>3+4=</s><assistant>7</s>", add_special_tokens=False)["input_ids"]])
+    assert verifier("7", message).score == pytest.approx(model(input_ids=ids).logits.item(), abs=1e-5)
+
+
+def test_the_format_of_text_leaves_the_chat_template_out():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
+    verifier = make("reward_model", model=model, tokenizer=tokenizer, format="text")
+    assert verifier("7", problems()[0]).score == pytest.approx(alone(model, tokenizer, "3+4=7"), abs=1e-5)
+    expected = alone(model, tokenizer, "be brief\n\n3+4?7")
+    assert verifier("7", Problem("p", CHAT, None)).score == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "chat"}, "needs a tokenizer with a chat template"),
+        ({"format": "chats"}, "Did you mean 'chat'"),
+        ({"format": "text", "template": "{prompt} {completion}"}, "leave format='text' out"),
+    ],
+)
+def test_a_format_that_does_not_fit_is_refused(options, message):
+    with pytest.raises(RLVRError, match=message):
+        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), **options)
 
 
 def test_own_template_takes_precedence_and_reads_braces_as_text():
     model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
     verifier = make("reward_model", model=model, tokenizer=tokenizer, template="Q: {prompt}\nA: {completion}")
-    tokenizer_input = "Q: be brief\n\n3+4?\nA: {prompt}"
-    expected = alone(model, tokenizer, tokenizer_input)
+    expected = alone(model, tokenizer, "Q: be brief\n\n3+4?\nA: {prompt}")
     assert verifier("{prompt}", Problem("p", CHAT, None)).score == pytest.approx(expected, abs=1e-5)
+    json = make("reward_model", model=model, tokenizer=tokenizer, template='{"q": "{prompt}", "a": {completion}}')
+    expected = alone(model, tokenizer, '{"q": "{completion}", "a": 7}')
+    assert json("7", Problem("p", "{completion}", None)).score == pytest.approx(expected, abs=1e-5)
 
 
 def test_chat_without_any_template_is_refused():
@@ -110,9 +148,9 @@ def test_chat_without_any_template_is_refused():
         verifier("7", Problem("p", CHAT, None))
 
 
-@pytest.mark.parametrize("template", ["{prompt}", "{completion}", "{prompt}{completion}{reference}", "plain", "{}{}"])
-def test_template_has_both_fields_and_no_others(template):
-    with pytest.raises(InvalidArgumentError, match=r"fields {prompt} and {completion}"):
+@pytest.mark.parametrize("template", ["{prompt}", "{completion}", "plain", "{}{}"])
+def test_template_has_both_placeholders(template):
+    with pytest.raises(InvalidArgumentError, match=r"has {prompt} and {completion}"):
         make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), template=template)
 
 
@@ -150,6 +188,16 @@ def test_logit_that_is_not_finite_is_an_error():
 def test_more_than_one_logit_is_refused():
     with pytest.raises(InvalidArgumentError, match=r"LlamaForSequenceClassification has 2; expected .* num_labels=1"):
         make("reward_model", model=tiny_model(num_labels=2), tokenizer=character_tokenizer())
+
+
+def test_a_classifier_of_tokens_is_refused(tmp_path):
+    config = tiny_model("bert").config
+    model, tokenizer = transformers.BertForTokenClassification(config), character_tokenizer()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for spec in ({"model": model, "tokenizer": tokenizer}, {"model": tmp_path}):
+        with pytest.raises(InvalidArgumentError, match="scores each token; expected a sequence classifier"):
+            make("reward_model", **spec)
 
 
 def test_model_object_needs_a_tokenizer():
