@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
 from agents.adapter import num_problems
 from agents.evaluation_record import EvaluationRecord, Sample, sample_line
@@ -20,11 +21,10 @@ from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.statistics import Interval, mean_interval, share_interval
 
 MAX_SAMPLES = 10_000_000
 """Most samples of an evaluation, whose scores are in memory at once."""
-_Z = 1.959964
-"""The normal distribution's quantile of a two-sided 95 % interval."""
 _EVALUATION = 2**63
 """Keeps the sampling seeds of evaluations apart from those of training steps, which count from 0."""
 
@@ -39,8 +39,12 @@ class Evaluation:
     score: float
     """Mean over problems of the mean over their completions."""
     interval: tuple[float, float]
-    """95 % interval of the score, over problems, since completions of one problem are not independent: Wilson's where each
-    problem is all right or all wrong, or all have the same share; else the normal approximation."""
+    """95 % interval of the score, over problems, since completions of one problem are not independent; see
+    `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""
+    approximate: bool
+    """Whether too few problems make the interval approximate; see `verifiers.statistics.Interval`."""
+    bounds: tuple[float, float]
+    """What the score would be if all samples whose verifier broke were scored 0, and if all were scored 1."""
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
@@ -54,17 +58,21 @@ class Evaluation:
     def __str__(self) -> str:
         low, high = self.interval
         broken = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
+        if self.verifier_errors:
+            broken += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
         if self.error_causes:
             cause, count = next(iter(self.error_causes.items()))
             broken += f", {count} of them: {shown(cause)}"
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}] ({self.problems} problems x {self.samples}{broken})"
+        about = ", approximately" if self.approximate else ""
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{broken})"
 
     def summary(self) -> dict[str, Any]:
         """Plain data without the samples; a score or the end of an interval that is not finite is None."""
-        names = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "error_causes")
+        names = ("approximate", "problems", "samples", "outcomes", "truncated", "verifier_errors", "error_causes")
         return {
             "score": _finite(self.score),
             "interval": [_finite(end) for end in self.interval],
+            "bounds": [_finite(end) for end in self.bounds],
             **{name: getattr(self, name) for name in names},
         }
 
@@ -185,18 +193,17 @@ def summarize_evaluation(
     rows: Sequence[Sample], problems: int, samples: int, trajectories: Sequence[Trajectory] = ()
 ) -> Evaluation:
     """Work out the score of `samples` samples for each of `problems`."""
-    by_problem: dict[int, list[float]] = {}
-    for row in rows:
-        if row.score is not None:
-            by_problem.setdefault(row.problem, []).append(row.score)
-    means = np.array([np.mean(scores) for scores in by_problem.values()])
+    means = _problem_means(rows)
+    interval = _interval(means)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
     causes = Counter(row.error for row in rows if row.error is not None)
     return Evaluation(
         problems=problems,
         samples=samples,
-        score=float(means.mean()) if len(means) else math.nan,
-        interval=_interval(means),
+        score=_mean(means),
+        interval=(interval.low, interval.high),
+        approximate=interval.approximate,
+        bounds=(_mean(_problem_means(rows, errored=0.0)), _mean(_problem_means(rows, errored=1.0))),
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(row.truncated for row in rows),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
@@ -210,20 +217,22 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _interval(means: np.ndarray) -> tuple[float, float]:
+def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> NDArray[np.float64]:
+    """The mean score of each problem's samples f64[p]; those whose verifier broke count as `errored`, or not at all."""
+    by_problem: dict[int, list[float]] = {}
+    for row in rows:
+        score = errored if row.score is None else row.score
+        if score is not None:
+            by_problem.setdefault(row.problem, []).append(score)
+    return np.array([np.mean(scores) for scores in by_problem.values()], dtype=np.float64)
+
+
+def _mean(means: NDArray[np.float64]) -> float:
+    return float(means.mean()) if len(means) else math.nan
+
+
+def _interval(means: NDArray[np.float64]) -> Interval:
     if not len(means):
-        return math.nan, math.nan
+        return Interval(math.nan, math.nan, approximate=True)
     shares = bool((means >= 0).all() and (means <= 1).all())
-    if shares and (np.isin(means, (0.0, 1.0)).all() or (len(means) > 1 and means.std() == 0)):
-        return wilson_interval(float(means.sum()), len(means))
-    half = _Z * float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
-    low, high = float(means.mean()) - half, float(means.mean()) + half
-    return (max(low, 0.0), min(high, 1.0)) if shares else (low, high)
-
-
-def wilson_interval(successes: float, trials: int) -> tuple[float, float]:
-    """The 95 % score interval of a proportion (Wilson 1927)."""
-    share, z2 = successes / trials, _Z**2
-    center = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = _Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    return max(0.0, center - half), min(1.0, center + half)
+    return share_interval(means) if shares else mean_interval(means)

@@ -52,6 +52,7 @@ from agents import (
 )
 from agents.models import save_model
 from verifiers import Outcome, Problem
+from verifiers.statistics import interquartile_mean
 
 Array = NDArray[np.float64]
 
@@ -275,15 +276,6 @@ MEASURES = {"reward": "reward of sampled completions", "accuracy": "accuracy of 
 RESAMPLES = 10_000
 MARGIN = 0.02
 """An agent keeps what its start could do if the interval of its gain reaches no further below 0."""
-
-
-def interquartile_mean(values: Array) -> Array:
-    """The mean f64[...] of the middle half of f64[... n], the values at its ends counted by the part that lies within."""
-    n = values.shape[-1]
-    ranks = np.arange(n)
-    weights = np.clip(np.minimum(ranks + 1, 0.75 * n) - np.maximum(ranks, 0.25 * n), 0, None)
-    mean: Array = np.sort(values, axis=-1) @ weights / weights.sum()
-    return mean
 
 
 def bootstrap_interval(values: Array, seed: int = 0) -> tuple[float, float]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agents import CausalLMPolicy, Evaluation, Reinforce, ReinforceConfig, Trajectory, evaluate, tiny_model
-from agents.evaluation import summarize_evaluation, wilson_interval
+from agents.evaluation import summarize_evaluation
 from agents.evaluation_record import Sample
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation
@@ -17,58 +18,7 @@ from tests.agents.test_adapter import DrawnPrompt, foreign
 from tests.agents.trajectories import scored, tiny_policy, trajectory
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Outcome, Verdict
-
-Z = 1.959963984540054
-"""The 0.975 quantile of the standard normal distribution."""
-
-
-# Wilson's interval
-
-
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
-)
-def test_wilson_intervals_of_newcombe_1998(successes: int, trials: int, low: float, high: float) -> None:
-    """Table I of "Two-sided confidence intervals for the single proportion", method 3."""
-    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=6e-5)
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(1, 2), (3, 10), (50, 60), (999, 1000), (123, 7473)])
-def test_the_ends_solve_the_score_equation(successes: int, trials: int) -> None:
-    """Each end is the p whose observed share is just z standard errors away: (share - p)^2 = z^2 p (1 - p) / n."""
-    share = successes / trials
-    for end in wilson_interval(successes, trials):
-        assert (share - end) ** 2 == pytest.approx(Z**2 * end * (1 - end) / trials, rel=1e-5)
-
-
-def test_wilson_is_symmetric_and_stays_within_0_and_1() -> None:
-    for trials in (1, 2, 7, 100):
-        for successes in range(trials + 1):
-            low, high = wilson_interval(successes, trials)
-            mirrored = wilson_interval(trials - successes, trials)
-            assert 0 <= low <= successes / trials + 1e-15
-            assert successes / trials - 1e-15 <= high <= 1
-            assert (1 - high, 1 - low) == pytest.approx(mirrored, abs=1e-14)
-        assert wilson_interval(0, trials)[0] == pytest.approx(0, abs=1e-15)
-        assert wilson_interval(trials, trials)[1] == pytest.approx(1, abs=1e-15)
-
-
-def test_wilson_covers_the_truth_about_as_often_as_it_says() -> None:
-    """Exactly, over all outcomes of 50 trials, on average over many probabilities."""
-    trials = 50
-    intervals = [wilson_interval(successes, trials) for successes in range(trials + 1)]
-    coverage = [
-        sum(
-            math.comb(trials, k) * p**k * (1 - p) ** (trials - k)
-            for k, (low, high) in enumerate(intervals)
-            if low <= p <= high
-        )
-        for p in np.linspace(0.02, 0.98, 97)
-    ]
-    assert np.mean(coverage) == pytest.approx(0.95, abs=0.01)
-    assert min(coverage) > 0.83  # the known dips near the ends
-
+from verifiers.statistics import share_interval
 
 # Summaries
 
@@ -76,6 +26,11 @@ def test_wilson_covers_the_truth_about_as_often_as_it_says() -> None:
 def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
     rows = [Sample.of(each, problem=each.group, sample=index, seed=0) for index, each in enumerate(trajectories)]
     return summarize_evaluation(rows, problems, samples, trajectories)
+
+
+def share_bounds(shares: Sequence[float]) -> tuple[float, float]:
+    interval = share_interval(shares)
+    return interval.low, interval.high
 
 
 def judged(outcome: Outcome, group: int, **fields: Any) -> Trajectory:
@@ -90,18 +45,20 @@ def test_right_or_wrong_gets_wilsons_interval() -> None:
     ]
     found = summary(trajectories, 10, 1)
     assert found.score == 0.3
-    assert found.interval == wilson_interval(3, 10)
+    assert found.interval == share_bounds([1.0] * 3 + [0.0] * 7)
     assert found.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
     assert (found.problems, found.samples, found.truncated, found.verifier_errors) == (10, 1, 2, 0)
     assert found.trajectories == tuple(trajectories)
-    assert str(found) == "0.300 [0.108, 0.603] (10 problems x 1)"
+    assert str(found) == "0.300 [0.087, 0.658, approximately] (10 problems x 1)"
 
 
 def test_broken_verifiers_are_counted_and_left_out() -> None:
     outcomes = [Outcome.CORRECT, Outcome.VERIFIER_ERROR, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.CORRECT]
     found = summary([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
     assert found.score == pytest.approx(2 / 3)
-    assert found.interval == wilson_interval(2, 3)
+    assert found.interval == share_bounds([1.0, 0.0, 1.0])
+    assert found.bounds == (2 / 5, 4 / 5)
+    assert "(0.400 with all of them wrong, 0.800 with all right)" in str(found)
     assert found.verifier_errors == 2
     assert found.outcomes["verifier_error"] == 2
     assert "2 verifier errors left out" in str(found)
@@ -113,15 +70,15 @@ def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
     found = summary(trajectories, 3, 4)
     means = np.array([2 / 3, 0, 0.5])
     assert found.score == pytest.approx(means.mean(), abs=1e-15)
-    half = Z * means.std(ddof=1) / math.sqrt(3)
-    assert found.interval == pytest.approx((max(means.mean() - half, 0), min(means.mean() + half, 1)), abs=1e-6)
+    assert found.interval == share_bounds(means)
+    assert found.bounds == pytest.approx((np.mean([0.5, 0, 0.5]), np.mean([0.75, 0.75, 0.5])))
     assert found.verifier_errors == 4
 
 
-def test_partial_credit_gets_the_normal_interval() -> None:
+def test_scores_beyond_1_get_students_interval() -> None:
     scores = np.array([0.0, 1.0, 0.25, 2.0])
     found = summary([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
-    half = Z * scores.std(ddof=1) / 2
+    half = 3.182446 * scores.std(ddof=1) / 2
     assert found.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
 
 

@@ -62,20 +62,6 @@ def test_no_agent_at_its_defaults_ends_below_its_start_with_any_seed(
 # Statistics
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([5.0], 5.0),
-        ([1.0, 3.0], 2.0),
-        ([9.0, 1.0, 2.0, 4.0], 3.0),  # of four the middle two
-        ([100.0, 1.0, 2.0, 3.0, -50.0], 2.0),  # of five one and a quarter on either side do not count
-        ([0.0, 1.0, 2.0, 4.0, 10.0], (0.75 * 1 + 2 + 0.75 * 4) / 2.5),
-    ],
-)
-def test_interquartile_means_by_hand(values: list[float], expected: float) -> None:
-    assert float(benchmark.interquartile_mean(np.array(values))) == pytest.approx(expected, abs=1e-14)
-
-
 def test_bootstrap_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     """Of normal samples of 20, whose interquartile mean is 0; the percentile interval is known to be somewhat short."""
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ import rlvr_envs
 from agents.cli import main
 from tests.audit import broken
 from verifiers import AuditReport, InvalidArgumentError, Problem, UnknownNameError, audit_verifier
-from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, wilson_interval
+from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, Row
 
 GOLDS = (
     "7",
@@ -40,10 +40,11 @@ def timeless(report: AuditReport) -> dict[str, object]:
 
 
 def test_wilson_bounds_by_hand() -> None:
-    assert wilson_interval(0, 10) == (0.0, pytest.approx(0.277533, abs=1e-6))
-    assert wilson_interval(5, 10) == (pytest.approx(0.236593, abs=1e-6), pytest.approx(0.763407, abs=1e-6))
-    assert wilson_interval(10, 10) == (pytest.approx(1 - 0.277533, abs=1e-6), 1.0)
-    assert wilson_interval(0, 0) == (0.0, 1.0)
+    bounds = [Row("attack", Label.WRONG, cases, wrong).bounds for wrong, cases in [(0, 10), (5, 10), (10, 10), (0, 0)]]
+    assert bounds[0] == (0.0, pytest.approx(0.277533, abs=1e-6))
+    assert bounds[1] == (pytest.approx(0.236593, abs=1e-6), pytest.approx(0.763407, abs=1e-6))
+    assert bounds[2] == (pytest.approx(1 - 0.277533, abs=1e-6), 1.0)
+    assert bounds[3] == (0.0, 1.0)
 
 
 def test_the_math_verifier_on_golds_of_many_kinds() -> None:

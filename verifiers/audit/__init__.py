@@ -4,7 +4,7 @@ from verifiers.audit.audit import ATTACKS, audit_verifier
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
 from verifiers.audit.golds import Gold, Kind, recognise
-from verifiers.audit.report import AuditReport, Row, wilson_interval
+from verifiers.audit.report import AuditReport, Row
 from verifiers.audit.transformations import TRANSFORMATIONS, Transformation
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "Transformation",
     "audit_verifier",
     "recognise",
-    "wilson_interval",
 ]

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from verifiers.audit.cases import Label
 from verifiers.audit.checks import Check, Finding
+from verifiers.statistics import proportion_interval
 
-_Z = 1.959963984540054  # the 97.5 % point of the normal distribution
 _SHOWN = 60
 _WORST = 12
-
-
-def wilson_interval(hits: int, total: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a proportion (Wilson 1927); (0, 1) where there is nothing to go by."""
-    if not total:
-        return 0.0, 1.0
-    share, square = hits / total, _Z * _Z / total
-    middle = (share + square / 2) / (1 + square)
-    half = _Z * math.sqrt(share * (1 - share) / total + square / (4 * total)) / (1 + square)
-    return (0.0 if hits == 0 else middle - half), (1.0 if hits == total else middle + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +29,8 @@ class Row:
     @property
     def bounds(self) -> tuple[float, float]:
         """95 % Wilson bounds of the error rate."""
-        return wilson_interval(self.wrong, self.cases)
+        interval = proportion_interval(self.wrong, self.cases)
+        return interval.low, interval.high
 
 
 @dataclass(frozen=True, slots=True)
