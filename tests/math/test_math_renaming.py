@@ -1,0 +1,171 @@
+"""Renaming the letters of an answer and of its gold together changes no verdict.
+
+Letters are drawn from classes, because `docs/math.md` gives some a meaning: `n` in a floor is an integer, `z` beside a
+modulus is complex, `y` is the value of a function. Where a pair holds nothing that a letter could give a meaning to, any
+letter becomes any other. Left out are `e`, `i`, `d`, units, the constants of integration and capitals, which name choices and
+things.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+from math_corpus import PAIRS
+
+from verifiers import UnknownNameError
+from verifiers.math import Rules, UnreadableError
+from verifiers.math.compare import Comparer
+from verifiers.math.exact import begin_work
+from verifiers.math.families import families
+from verifiers.math.forms import assignments
+from verifiers.math.tree import (
+    Add,
+    Apply,
+    Bracketed,
+    Derivative,
+    Divide,
+    Integral,
+    Limit,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Power,
+    Series,
+    Symbol,
+    Unknown,
+    rewrite,
+    walk,
+)
+from verifiers.math.values import GoldError, UndecidedError
+from verifiers.math.vectors import aligned
+from verifiers.math.verifier import read
+
+CLASSES = ("abrsuv", "pqtl", "nkj", "zw", "x", "y")
+ANY = "".join(CLASSES)
+READ_BY_LETTER = (Unknown, Integral, Limit, Derivative, Series)
+FUNCTIONS_READ_BY_LETTER = ("floor", "ceil", "abs", "conj")
+
+
+def mapping_of(trees, generator):
+    """A random bijection of letters: within the classes, or of all letters where no letter has a meaning."""
+    parts = [part for tree in trees for part in walk(tree)]
+    meant = any(
+        isinstance(part, READ_BY_LETTER)
+        or (isinstance(part, Apply) and part.name in FUNCTIONS_READ_BY_LETTER)
+        or not isinstance(part, Number | Symbol | Add | Multiply | Divide | Power | Negate | Apply)
+        for part in parts
+    )
+    mapping = {}
+    for letters in CLASSES if meant else (ANY,):
+        mapping |= dict(zip(letters, generator.sample(letters, len(letters)), strict=True))
+    return mapping
+
+
+def renamed(tree, mapping):
+    """A tree with the letters of its names changed; an index is kept."""
+
+    def new(name):
+        return mapping.get(name[0], name[0]) + name[1:] if len(name) == 1 or name[1] in "_'" else name
+
+    def rename(part):
+        if isinstance(part, Symbol):
+            return Symbol(new(part.name))
+        if isinstance(part, Series):
+            bounds = renamed(part.lower, mapping), renamed(part.upper, mapping)
+            return Series(part.kind, new(part.index), *bounds, renamed(part.body, mapping))
+        if isinstance(part, Integral | Limit | Derivative) and new(part.variable) != part.variable:
+            return rename_rest(replace(part, variable=new(part.variable)))
+        return None
+
+    def rename_rest(part):
+        fields = {name: getattr(part, name) for name in part.__dataclass_fields__}
+        return type(part)(
+            **{name: renamed(value, mapping) if isinstance(value, Node) else value for name, value in fields.items()}
+        )
+
+    return rewrite(tree, rename)
+
+
+def no_algebra(gold, answer):
+    raise UndecidedError("computer algebra is not asked")
+
+
+def verdict(gold, answer):
+    """Whether the answer is the gold, or which error says why that is not known."""
+    begin_work()
+    try:
+        return Comparer(Rules(), no_algebra).same(*aligned(gold, answer))
+    except (GoldError, UndecidedError) as error:
+        return type(error).__name__
+
+
+def has_order_of_names(tree):
+    """Whether names stand for coordinates by their order in the alphabet."""
+    return any(isinstance(part, Bracketed) or assignments(part) for part in walk(tree))
+
+
+def pairs_of_corpus():
+    for pair in PAIRS:
+        try:
+            trees = read(pair.gold).tree, read(pair.answer).tree
+        except UnreadableError:
+            continue
+        if any(isinstance(part, Symbol) for tree in trees for part in walk(tree)):
+            yield trees
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_corpus_with_other_letters(seed):
+    generator = random.Random(seed)
+    changed = []
+    for trees in pairs_of_corpus():
+        if any(map(has_order_of_names, trees)):
+            continue
+        mapping = mapping_of(trees, generator)
+        before, after = verdict(*trees), verdict(*(renamed(tree, mapping) for tree in trees))
+        if before != after:
+            changed.append((before, after, trees, mapping))
+    assert changed == []
+
+
+OPERATIONS = (
+    "({0})+({1})", "({0})-({1})", "({0})({1})", r"\frac{{{0}}}{{{1}}}", r"({0})^2", r"\sqrt{{{0}}}", r"\sin({0})",
+    r"\ln({0})", r"|{0}|", r"\lfloor {0}\rfloor", r"\lceil {0}\rceil", r"2^{{{0}}}", r"\max({0},{1})", r"\sqrt[3]{{{0}}}",
+    r"({0})!", r"\binom{{{0}}}{{{1}}}", r"\gcd({0},{1})", r"\sum_{{k=1}}^{{4}}k({0})",
+)  # fmt: skip
+
+
+def expression(generator, names, depth):
+    """A random expression, of which few have a simpler form."""
+    if depth == 0 or generator.random() < 0.2:
+        return generator.choice([*names, *names, str(generator.randint(1, 12))])
+    form = generator.choice(OPERATIONS)
+    return form.format(*(expression(generator, names, depth - 1) for _ in range(2)))
+
+
+def variants(text, generator, names):
+    """The same in another form, off by one, with one letter for another, and another expression."""
+    tree = read(text).tree
+    one, two = generator.choice(names), generator.choice(names)
+    yield read(rf"-(-({text}))\cdot 1").tree
+    yield read(f"({text})+1").tree
+    yield rewrite(tree, lambda part: Symbol(two) if part == Symbol(one) else None)
+    yield read(expression(generator, names, 3)).tree
+
+
+@pytest.mark.parametrize("names", ["x", "n", "ab", "nk", "xy", "za", "xn"])
+def test_random_expressions_with_other_letters(names):
+    generator = random.Random(f"renaming {names}")
+    changed, equal = [], 0
+    for _ in range(40):
+        text = expression(generator, names, 3)
+        for other in variants(text, generator, names):
+            trees = read(text).tree, other
+            mapping = mapping_of(trees, generator)
+            before, after = verdict(*trees), verdict(*(renamed(tree, mapping) for tree in trees))
+            equal += before is True
+            if before != after:
+                changed.append((before, after, *trees, mapping))
+    assert changed == []
+    assert equal >= 20
