@@ -12,11 +12,9 @@ from dataclasses import replace
 import pytest
 from math_corpus import PAIRS
 
-from verifiers import UnknownNameError
 from verifiers.math import Rules, UnreadableError
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import begin_work
-from verifiers.math.families import families
 from verifiers.math.forms import assignments
 from verifiers.math.tree import (
     Add,

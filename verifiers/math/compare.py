@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import UnionType
 from typing import Any
 
 from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_value, residue
@@ -77,10 +78,12 @@ from verifiers.math.tree import (
     Multiply,
     Node,
     Number,
+    Parts,
     Percent,
     Quantity,
     Ratio,
     Relation,
+    Sentence,
     SetOf,
     SetOperation,
     Symbol,
@@ -165,10 +168,38 @@ class Comparer:
             return False
         return same_families(ours, theirs, self.values)
 
-    def _by_kind(self) -> tuple[tuple[type[Node], Callable[[Node, Node], bool]], ...]:
-        return ((Choice, self._choices), (Words, _words), (Clock, self._clocks), (Ratio, self._ratios))
+    def _by_kind(self) -> tuple[tuple[type[Node] | UnionType, Callable[[Node, Node], bool]], ...]:
+        return (
+            (Choice, self._choices),
+            (Parts, self._parts),
+            (Words | Sentence, self._sentences),
+            (Clock, self._clocks),
+            (Ratio, self._ratios),
+        )
 
     # Words, choices, times, ratios.
+
+    def _sentences(self, gold: Node, answer: Node) -> bool:
+        """Words as text; words with formulas among them by both; only an equation may lack the words in front of it."""
+        self.values.use(Tier.PROSE)
+        if isinstance(gold, Words) or isinstance(answer, Words):
+            return gold == answer
+        if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
+            gold, answer = _bare_equation(gold), _bare_equation(answer)
+            return not (isinstance(gold, Sentence) or isinstance(answer, Sentence)) and self.same(gold, answer)
+        return len(gold.parts) == len(answer.parts) and all(map(self.same, gold.parts, answer.parts))
+
+    def _parts(self, gold: Node, answer: Node) -> bool:
+        """Numbered parts by their numbers; a list has them in order."""
+        if isinstance(gold, ListOf) and isinstance(answer, Parts):
+            return self._in_order(gold.items, answer.values)
+        if not (isinstance(gold, Parts) and isinstance(answer, Parts)):
+            return False
+        found = dict(zip(answer.names, answer.values, strict=True))
+        return len(gold.names) == len(found) and all(
+            name in found and self.same(value, found[name])
+            for name, value in zip(gold.names, gold.values, strict=True)
+        )
 
     def _choices(self, gold: Node, answer: Node) -> bool:
         if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
@@ -638,8 +669,10 @@ def _joiner(node: Node) -> str:
     return node.joiner if isinstance(node, ListOf) else ""
 
 
-def _words(gold: Node, answer: Node) -> bool:
-    return isinstance(gold, Words) and isinstance(answer, Words) and gold.text == answer.text
+def _bare_equation(node: Node) -> Node:
+    r"""An equation without the words in front of it that say what it is of: `\text{the plane }x+y=5`."""
+    parts = node.parts if isinstance(node, Sentence) else ()
+    return parts[1] if len(parts) == 2 and isinstance(parts[0], Words) and isinstance(parts[1], Relation) else node
 
 
 def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:

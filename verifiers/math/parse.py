@@ -12,14 +12,16 @@ import re
 from verifiers.math import tree
 from verifiers.math.grammar import MAX_DEPTH, Parser
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.sentences import numbered_parts, sentence
 from verifiers.math.text import folded_words, unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize
-from verifiers.math.tree import ListOf, Node, Relation, Symbol, Words
+from verifiers.math.tree import Node, Relation, Sentence, Symbol, Words
 from verifiers.math.vocabulary import FUNCTIONS, NO_NOUNS, RELATIONS
 from verifiers.math.wording import WORD_ANSWERS, essence, listed_names, with_round_brackets
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 _OPERATORS = frozenset("+-*/^")
+_PUNCTUATION = frozenset((".", ",", "-", "'"))
 _SEPARATING = frozenset((",", ";", "or", "and", "lor", "land")) | (frozenset(RELATIONS) - {"=", "approx"})
 
 
@@ -32,7 +34,7 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
         decimal_comma: Whether a comma between digits is the decimal sign.
 
     Returns:
-        The tree; `Words` for prose.
+        The tree; `Words` for prose, a `Sentence` for words with mathematics among them.
 
     Raises:
         UnreadableError: If the text is neither mathematics within the bounds nor prose.
@@ -48,21 +50,29 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
         raise UnreadableError("an empty answer")
     if (implication := _implication(tokens)) is not None:
         return implication
-    words = _as_words(text, tokens)
-    if isinstance(words, Words) and words.text in WORD_ANSWERS:
+    if (words := _as_words(text, tokens)) is not None and words.text in WORD_ANSWERS:
         return WORD_ANSWERS[words.text]
-    try:
-        node = Parser(_last_conclusion(tokens)).answer()
-    except UnreadableError:
-        with contextlib.suppress(UnreadableError):  # then it is prose, or nothing
-            if (named := _value_behind_name(tokens)) is not None:
-                return named
-        if words is None:
-            raise
-        return words
+    node = _read_tokens(tokens)
+    if isinstance(node, Words | Sentence) and _are_names(tokens):
+        node = listed_names(text) or words or node
     if not _depth_within(node, MAX_DEPTH + 20):
         raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
     return node
+
+
+def _read_tokens(tokens: list[Token]) -> Node:
+    """Numbered parts, mathematics, a value with its name, or a sentence, whichever the tokens are first."""
+    if (parts := numbered_parts(tokens, _read_tokens)) is not None:
+        return parts
+    try:
+        return Parser(_last_conclusion(tokens)).answer()
+    except UnreadableError:
+        with contextlib.suppress(UnreadableError):  # then it is a sentence, or nothing
+            if (named := _value_behind_name(tokens)) is not None:
+                return named
+        if not any(token.kind == "word" for token in tokens):
+            raise
+        return sentence(tokens, lambda formula: Parser(formula).answer())
 
 
 def _value_behind_name(tokens: list[Token]) -> Node | None:
@@ -78,7 +88,7 @@ def _value_behind_name(tokens: list[Token]) -> Node | None:
         return None
     prose = next(place for place, token in enumerate(tokens) if token.kind != "word")
     if prose and any(token.kind == "sign" and token.text in _OPERATORS for token in tokens[prose:equals]):
-        return Parser(tokens[prose:]).answer()  # words in front of an equation, and no name of its right side
+        return None  # words in front of an equation, and no name of its right side
     name = "text:" + "".join(token.text for token in tokens[:equals])
     return Relation(("=",), (Symbol(name), Parser(tokens[equals + 1 :]).answer()))
 
@@ -108,15 +118,14 @@ def _implication(tokens: list[Token]) -> Words | None:
     return Words(f"{tokens[0].text} implies {tokens[2].text}")
 
 
-def _as_words(text: str, tokens: list[Token]) -> Words | ListOf | None:
-    """The answer as prose, or names in a list, if it has a word and nothing that only mathematics has."""
-    wordy = any(token.kind == "word" for token in tokens)
-    letters = all(token.kind in ("word", "symbol", "end") or token.text in (".", ",", "-", "'") for token in tokens)
-    if not (wordy or letters) or any(
-        token.kind == "command" and token.text in ("frac", "sqrt", "begin") for token in tokens
-    ):
-        return None
-    return listed_names(text) or Words(folded_words(text))
+def _as_words(text: str, tokens: list[Token]) -> Words | None:
+    """The answer as prose, if it has nothing that only mathematics has."""
+    return Words(folded_words(text)) if _are_names(tokens) else None
+
+
+def _are_names(tokens: list[Token]) -> bool:
+    """Whether tokens are words, letters and the punctuation between them."""
+    return all(token.kind in ("word", "symbol", "end") or token.text in _PUNCTUATION for token in tokens)
 
 
 def _depth_within(node: Node, limit: int) -> bool:

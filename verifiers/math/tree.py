@@ -277,6 +277,21 @@ class Words(Node):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Sentence(Node):
+    """Words and formulas in turn, as they are written."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Node):
+    """The parts of an answer that are numbered, by the letters or numbers in front of them."""
+
+    names: tuple[str, ...]
+    values: tuple[Node, ...]
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly under a node, in written order."""
     for name in _child_fields(type(node)):

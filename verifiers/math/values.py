@@ -34,10 +34,11 @@ class Tier(enum.IntEnum):
     """What decided a comparison, from cheap to dear."""
 
     TEXT = 0
-    EXACT = 1
-    FIELD = 2
-    NUMERIC = 3
-    SYMPY = 4
+    PROSE = 1
+    EXACT = 2
+    FIELD = 3
+    NUMERIC = 4
+    SYMPY = 5
 
 
 class GoldError(ValueError):

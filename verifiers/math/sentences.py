@@ -1,0 +1,126 @@
+r"""Answers that mix words and mathematics, and answers in numbered parts.
+
+A sentence such as `\text{increasing on }(0,\frac12)` is read as its words and its formulas in turn. Two sentences are one
+answer when their words are the same and their formulas are equal, so no list of words decides what a sentence says. Words
+alone stay `Words`: they are compared as text.
+
+An answer `(a) 2 (b) 3` is read part by part, so that neither letter becomes a factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+
+from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.text import folded_words
+from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.tree import Node, Parts, Sentence, Words
+from verifiers.math.vocabulary import FACTOR_STARTS
+
+Read = Callable[[list[Token]], Node]
+"""Reads the tokens of one formula, or of one part, of which the last is the end."""
+
+_PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
+_NAMES = ("abcdefgh", tuple("i ii iii iv v vi vii viii".split()), tuple("12345678"))
+_END = Token("end", "")
+
+
+def sentence(tokens: list[Token], read: Read) -> Node:
+    """Words and formulas in turn.
+
+    Raises:
+        UnreadableError: If a formula cannot be read.
+    """
+    parts: list[Node] = []
+    for wordy, group in groupby(tokens[:-1], key=lambda token: token.kind == "word"):
+        run = list(group) if wordy else _formula(list(group), behind_word=bool(parts))
+        if not run:
+            continue
+        part = Words(folded_words(_text(run))) if wordy else _read_or_quoted(run, read)
+        before = parts[-1] if parts else None
+        if isinstance(part, Words) and isinstance(before, Words):
+            parts[-1] = Words(f"{before.text} {part.text}")
+        elif part != Words(""):
+            parts.append(part)
+    return parts[0] if len(parts) == 1 else Sentence(tuple(parts))
+
+
+def _text(tokens: list[Token]) -> str:
+    return " ".join(token.text for token in tokens)
+
+
+def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
+    """What stands between two words, without punctuation around it, hyphens to them, and brackets that hold words too."""
+    run = _balanced(run)
+    while run and (run[0].text in _PUNCTUATION or (run[0].text == "-" and behind_word and not run[0].spaced)):
+        run = run[1:]
+    return _without_punctuation(run)
+
+
+def _without_punctuation(run: list[Token]) -> list[Token]:
+    """Tokens up to the last that is no punctuation, where a factorial and a prime are none, and a hyphen is."""
+    while run and (run[-1].text == "-" or run[-1].text in _PUNCTUATION - {"!", "'"}):
+        run = run[:-1]
+    return run
+
+
+def _balanced(run: list[Token]) -> list[Token]:
+    """Tokens without the brackets that are closed or opened outside of them."""
+    opened: list[int] = []
+    dropped: set[int] = set()
+    for place, token in enumerate(run):
+        if token.text in OPENING_BRACKETS:
+            opened.append(place)
+        elif token.text in CLOSING_BRACKETS and opened:
+            opened.pop()
+        elif token.text in CLOSING_BRACKETS:
+            dropped.add(place)
+    return [token for place, token in enumerate(run) if place not in dropped.union(opened)]
+
+
+def _read_or_quoted(run: list[Token], read: Read) -> Node:
+    """A formula; signs and letters that make none, such as an arrow or the index of a word, as they stand.
+
+    Raises:
+        UnreadableError: If there is something in it that has a value, and so mathematics that would have to be compared.
+    """
+    try:
+        return read([*run, _END])
+    except UnreadableError:
+        of_word = run[0].text in ("_", "^")
+        if not of_word and any(token.kind == "number" or token.text in FACTOR_STARTS for token in run):
+            raise
+        return Words(_text(run))
+
+
+def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
+    """The parts of an answer that starts with the first of several letters or numbers in brackets; None for any other.
+
+    Raises:
+        UnreadableError: If a part cannot be read.
+    """
+    marks = _marks(tokens)
+    names = [name for name, _, _ in marks]
+    if len(marks) < 2 or marks[0][1] != 0 or not any(sorted(names) == sorted(known[: len(names)]) for known in _NAMES):
+        return None
+    ends = [start for _, start, _ in marks[1:]] + [len(tokens) - 1]
+    bodies = [_without_punctuation(tokens[start:end]) for (_, _, start), end in zip(marks, ends, strict=True)]
+    if not all(bodies):
+        return None
+    return Parts(tuple(names), tuple(read([*body, _END]) for body in bodies))
+
+
+def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
+    """Each letter or number in brackets, set apart by spaces: its name, where it starts, and what stands behind it."""
+    marks: list[tuple[str, int, int]] = []
+    for end, token in enumerate(tokens[:-1]):
+        if token.text != ")" or not tokens[end + 1].spaced:
+            continue
+        start = end
+        while start > 0 and not tokens[start].spaced:
+            start -= 1
+        name = "".join(part.text for part in tokens[start:end]).removeprefix("(")
+        if any(name in known for known in _NAMES):
+            marks.append((name, start, end + 1))
+    return marks
