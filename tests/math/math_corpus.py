@@ -1833,6 +1833,75 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\frac{n\pi}{2}, n\in\mathbb Z", (r"n\pi, \frac\pi2+n\pi, n\in\mathbb Z",), (r"n\pi, n\in\mathbb Z",)),
         (r"n^2, n\in\mathbb Z", (r"n^2, n\in\mathbb Z",), (r"n^3, n\in\mathbb Z",)),
     ],
+    "sentences with mathematics": [
+        (
+            r"\text{increasing on }(0,\frac12)",
+            (r"increasing on $(0, 1/2)$", r"\textbf{Increasing} on $\left(0,0.5\right)$."),
+            (
+                r"decreasing on $(0,\frac12)$",
+                r"increasing on $(0,\frac13)$",
+                r"increasing on $[0,\frac12]$",
+                r"(0,\frac12)",
+            ),
+        ),
+        (
+            r"The maximum is $\frac12$ at $x=3$.",
+            (r"the maximum is $0.5$ at $x = 3$", r"\text{The maximum is }\frac{1}{2}\text{ at }x=3"),
+            (r"\frac12", "x=3", r"the maximum is $3$ at $x=\frac12$", r"the minimum is $\frac12$ at $x=3$"),
+        ),
+        (
+            r"Yes, because $f'(x)=\frac1x>0$",
+            (r"yes, because $f'(x) = 1/x > 0$",),
+            ("Yes", "No", r"No, because $f'(x)=\frac1x>0$", r"Yes, because $f'(x)=\frac1x<0$"),
+        ),
+        (
+            r"Circle with center $(1,2)$, radius $\sqrt3$",
+            (r"circle with center $(1, 2)$ and radius $\sqrt{3}$",),
+            (
+                r"Circle with center $(2,1)$, radius $\sqrt3$",
+                r"Circle with center $(1,2)$, radius $\sqrt2$",
+                r"(1,2),\sqrt3",
+            ),
+        ),
+        (
+            r"linearly dependent: $v_3=2v_1-\frac12v_2$",
+            (r"Linearly dependent, $v_3=2v_1-\frac{v_2}{2}$", r"v_3=2v_1-\frac12v_2"),
+            (r"linearly independent: $v_3=2v_1-\frac12v_2$", r"linearly dependent: $v_3=2v_1+\frac12v_2$"),
+        ),
+        (
+            "Anna 3, Ben 5",
+            ("Anna 3 and Ben 5", "Ben 5, Anna 3", "Anna: 3, Ben: 5"),
+            ("Anna 5, Ben 3", "3, 5", "Anna 3"),
+        ),
+        (
+            "max at $x=3$, min at $x=1$",
+            ("max at $x=3$ and min at $x=1$",),
+            ("max at $x=1$, min at $x=3$", "x=3, x=1", "x=1, x=3"),
+        ),
+        ("even", ("Even",), ("-even", r"\neg even", "not even")),
+        (r"\mathrm{SO_4}^{2-}", (r"\mathrm{SO_4^{2-}}",), (r"\mathrm{SO_4}^{2+}", r"\mathrm{SO_3}^{2-}")),
+    ],
+    "numbered parts": [
+        (
+            "(a) 3 (b) 2",
+            ("(a) 3, (b) 2", "(b) 2; (a) 3", r"(a) $3$ \quad (b) $\frac42$", "a) 3 b) 2"),
+            ("(a) 2 (b) 3", "(a) 6 (b) 1", "6", "3", "(a) 3", "(a) 3 (b) 2 (c) 1", "2,3"),
+        ),
+        (r"3, 2", ("(a) 3 (b) 2", "(i) 3 (ii) 2"), ("(a) 2 (b) 3", "(a) 3")),
+        (
+            r"(i) $\frac12$ (ii) increasing",
+            ("(i) 0.5 (ii) Increasing",),
+            ("(i) 0.5 (ii) decreasing", r"(i) \frac13 (ii) increasing"),
+        ),
+        ("(1)(2)(3)", ("6",), ("(1)(2)(4)",)),
+    ],
+    "what is said beside a unit": [
+        ("15 km north", ("15 km", "15", "15 kilometers north"), ("15 km south", "14 km north")),
+        (r"\$5 profit", (r"\$5", "5 dollars profit"), (r"\$5 loss", r"5 dollars lost", r"\$6 profit")),
+        ("3 cm tall", ("3 cm", "3 cm tall in total"), ("3 cm wide", "3 m tall", "3 inches tall")),
+        ("20 mph", ("20 mph east",), ("20 kph", "20 m/s")),
+        (r"\max f=3", ("3", r"\max f = 3"), (r"\min f=3", r"\max g=3", r"\max f=4")),
+    ],
 }
 
 PAIRS = [

@@ -197,8 +197,7 @@ class Comparer:
             return False
         found = dict(zip(answer.names, answer.values, strict=True))
         return len(gold.names) == len(found) and all(
-            name in found and self.same(value, found[name])
-            for name, value in zip(gold.names, gold.values, strict=True)
+            name in found and self.same(value, found[name]) for name, value in zip(gold.names, gold.values, strict=True)
         )
 
     def _choices(self, gold: Node, answer: Node) -> bool:
@@ -407,8 +406,9 @@ class Comparer:
         return len(gold) == len(answer) and all(self._same_item(*pair) for pair in zip(gold, answer, strict=True))
 
     def _same_item(self, gold: Node, answer: Node) -> bool:
-        """As `same`, but inside a container a set of one item is no longer that item."""
-        return isinstance(gold, SetOf) == isinstance(answer, SetOf) and self.same(gold, answer)
+        """As `same`, but inside a container a set of one item is no longer that item, nor words with an equation that."""
+        alike = all(isinstance(gold, kind) == isinstance(answer, kind) for kind in (SetOf, Sentence))
+        return alike and self.same(gold, answer)
 
     def _unordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
         if len(gold) != len(answer) or len(gold) > MAX_ITEMS:

@@ -14,7 +14,7 @@ from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.parse import parse
 from verifiers.math.text import unwrap
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import ListOf, Sentence, Words, walk
+from verifiers.math.tree import ListOf, Sentence, Words
 
 MAX_COMPLETION = 2_000_000
 """Longest completion searched, in characters; of a longer one the end."""
@@ -264,9 +264,13 @@ def _whole(text: str) -> str | None:
         tree = parse(answer)
     except UnreadableError:
         return None
-    words = [part.text for part in walk(tree) if isinstance(part, Words)]
-    prose = isinstance(tree, Words) or (isinstance(tree, ListOf) and len(words) == len(tree.items))
-    if isinstance(tree, Sentence) or prose and (sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS or _SENTENCE.search(answer) is not None):
+    parts = tree.items if isinstance(tree, ListOf) else (tree,)
+    if any(isinstance(part, Sentence) for part in parts):
+        return None
+    words = [part.text for part in parts if isinstance(part, Words)]
+    if len(words) == len(parts) and (
+        sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS or _SENTENCE.search(answer) is not None
+    ):
         return None
     return answer
 

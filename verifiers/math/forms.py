@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from verifiers.math.exact import NotExactError, UndefinedError, rational_value
@@ -563,7 +564,9 @@ def split_unit(node: Node) -> tuple[Node, Unit | None]:
         return (Negate(value), unit) if unit is not None else (node, None)
     if isinstance(node, Quantity):
         value, inner = split_unit(node.value)
-        return value, inner if inner is not None and not inner.is_label else node.unit
+        if inner is None or inner.is_label:
+            return value, node.unit
+        return value, replace(inner, noun=node.unit.label) if node.unit.is_label else inner
     if isinstance(node, Degrees):
         return node.value, DEGREE
     quantities = (
@@ -623,15 +626,20 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
     if "unit" in (one.label + two.label):
         degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
         return len(degrees) > 1
-    if one.is_label and two.is_label and (_is_generic(one.label) or _is_generic(two.label)):
+    if one.is_label != two.is_label:
+        return True
+    return _nouns_differ(*((unit.label if unit.is_label else unit.noun) for unit in (one, two)))
+
+
+def _nouns_differ(one: str, two: str) -> bool:
+    """Whether two nouns name different things, because neither is left out, generic or the other with more words."""
+    if not (one and two) or _is_generic(one) or _is_generic(two):
         return False
-    if one.is_label and two.is_label:
-        ours, theirs = (
-            frozenset(word.removesuffix("s").removesuffix("'") for word in unit.label.partition(" of ")[0].split())
-            for unit in (one, two)
-        )
-        return not (ours <= theirs or theirs <= ours)
-    return one.is_label != two.is_label
+    ours, theirs = (
+        frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
+        for noun in (one, two)
+    )
+    return not (ours <= theirs or theirs <= ours)
 
 
 def _length_degree(unit: Unit) -> int | None:

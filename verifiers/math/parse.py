@@ -125,7 +125,9 @@ def _as_words(text: str, tokens: list[Token]) -> Words | None:
 
 def _are_names(tokens: list[Token]) -> bool:
     """Whether tokens are words, letters and the punctuation between them."""
-    return all(token.kind in ("word", "symbol", "end") or token.text in _PUNCTUATION for token in tokens)
+    return tokens[0].text != "-" and all(
+        token.kind in ("word", "symbol", "end") or token.text in _PUNCTUATION for token in tokens
+    )
 
 
 def _depth_within(node: Node, limit: int) -> bool:

@@ -15,26 +15,55 @@ from itertools import groupby
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Node, Parts, Sentence, Words
-from verifiers.math.vocabulary import FACTOR_STARTS
+from verifiers.math.tree import ListOf, Node, Parts, Sentence, Words, walk
+from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS
 
 Read = Callable[[list[Token]], Node]
 """Reads the tokens of one formula, or of one part, of which the last is the end."""
 
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
-_NAMES = ("abcdefgh", tuple("i ii iii iv v vi vii viii".split()), tuple("12345678"))
+_NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
+_MAX_WORDS_OF_ITEM = 3
 _END = Token("end", "")
 
 
 def sentence(tokens: list[Token], read: Read) -> Node:
-    """Words and formulas in turn.
+    """Words and formulas in turn, or a list of short ones such as `center (1,2), radius 3`, which has no order.
 
     Raises:
         UnreadableError: If a formula cannot be read.
     """
+    pieces = _pieces(tokens[:-1])
+    if len(pieces) > 1 and all(any(token.kind == "word" for token in piece) for piece in pieces):
+        items = [_one_sentence([*piece, _END], read) for piece in pieces]
+        if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
+            return ListOf(tuple(items))
+    return _one_sentence(tokens, read)
+
+
+def _pieces(tokens: list[Token]) -> list[list[Token]]:
+    """What stands between commas and `and`, outside of brackets."""
+    pieces: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in OPENING_BRACKETS) - (token.text in CLOSING_BRACKETS)
+        if depth == 0 and token.text in (",", ";", "and"):
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return [piece for piece in pieces if piece]
+
+
+def _word_count(node: Node) -> int:
+    return sum(len(part.text.split()) for part in walk(node) if isinstance(part, Words))
+
+
+def _one_sentence(tokens: list[Token], read: Read) -> Node:
+    """Words and formulas in turn, which is `Words` where there is no formula."""
     parts: list[Node] = []
     for wordy, group in groupby(tokens[:-1], key=lambda token: token.kind == "word"):
-        run = list(group) if wordy else _formula(list(group), behind_word=bool(parts))
+        run = list(group)
+        run = run if wordy else _formula(run, behind_word=bool(parts))
         if not run:
             continue
         part = Words(folded_words(_text(run))) if wordy else _read_or_quoted(run, read)
@@ -60,7 +89,7 @@ def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
 
 def _without_punctuation(run: list[Token]) -> list[Token]:
     """Tokens up to the last that is no punctuation, where a factorial and a prime are none, and a hyphen is."""
-    while run and (run[-1].text == "-" or run[-1].text in _PUNCTUATION - {"!", "'"}):
+    while run and ((run[-1].text == "-" and len(run) > 1) or run[-1].text in _PUNCTUATION - {"!", "'"}):
         run = run[:-1]
     return run
 
@@ -88,7 +117,7 @@ def _read_or_quoted(run: list[Token], read: Read) -> Node:
     try:
         return read([*run, _END])
     except UnreadableError:
-        of_word = run[0].text in ("_", "^")
+        of_word = run[0].text in ("_", "^") or (len(run) == 1 and run[0].text in FUNCTIONS)
         if not of_word and any(token.kind == "number" or token.text in FACTOR_STARTS for token in run):
             raise
         return Words(_text(run))

@@ -125,22 +125,6 @@ def normal_text(text: str) -> str:
 _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*")
 _DIGIT = re.compile(r"[0-9]")
 _ORDINAL = re.compile(r"(?<=[0-9])(?:\s?\^\s?\{?\s?)?(?:st|nd|rd|th)\b")
-_SIGNS_AS_WORDS = [  # that change what a number, a name or a condition among words says
-    (re.compile(sign), f" {name} ")
-    for sign, name in (
-        (r"<\s?=|≤|⩽|\\le(?:q|qslant)?(?![A-Za-z])", "le"),
-        (r">\s?=|≥|⩾|\\ge(?:q|qslant)?(?![A-Za-z])", "ge"),
-        (r"!\s?=|≠|\\neq?(?![A-Za-z])", "ne"),
-        (r"<|\\lt(?![A-Za-z])", "lt"),
-        (r">|\\gt(?![A-Za-z])", "gt"),
-        (r"=", "equals"),
-        (r"\^\s?\{?\s?\+|(?<=[0-9])\s?\+(?=\s?\})|\+(?=\s?[0-9A-Za-z\\(])", "plus"),
-        (r"\^\s?\{?\s?-|(?<=[0-9])\s?-(?=\s?\})|(?<![\w)\]}])-\s?(?=[0-9.\\])", "minus"),
-        (r"\^", "raised"),
-        (r"(?<=[0-9])\s?\\?%", "percent"),
-        (r"(?<=[0-9])\s?/\s?(?=[0-9])", "over"),
-    )
-]
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 
 
@@ -152,8 +136,5 @@ def without_text_commands(text: str) -> str:
 def folded_words(text: str) -> str:
     """Prose without case, articles, punctuation and TeX text commands."""
     text = _ORDINAL.sub("", without_text_commands(unicodedata.normalize("NFKC", text)))
-    if not text.isalpha():
-        for sign, name in _SIGNS_AS_WORDS:
-            text = sign.sub(name, text)
     words = _WORD.findall(_ARTICLE.sub(" ", text.casefold()))
     return " ".join(word if _DIGIT.search(word) else word.replace(".", "") for word in words)

@@ -413,7 +413,8 @@ def _roman(token: Token, *, may_be_unit: bool) -> Token:
 def _is_word(run: str, before: list[Token]) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
-    if run.lower() in SHORT_WORDS or run == "Rs" or (before and before[-1].kind == "word" and run.islower()):
+    name = len(run) > 2 and run.istitle()
+    if name or run.lower() in SHORT_WORDS or run == "Rs" or (before and before[-1].kind == "word" and run.islower()):
         return True
     if run in UNITS and before:
         abbreviated = before[-1].text == "." and len(before) > 1 and before[-2].kind == "word"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from verifiers.math.vocabulary import NO_NOUNS, NUMBER_WORDS, TENS
@@ -21,6 +21,8 @@ class Unit:
     dimension: Dimension = ()
     factor: Fraction = Fraction(1)
     label: str = ""
+    noun: str = ""
+    """What is said of a measure beside its unit: the `north` of `5 km north`."""
 
     @property
     def is_label(self) -> bool:
@@ -30,7 +32,7 @@ class Unit:
     def power(self, exponent: int) -> Unit:
         """This unit raised to an integer power."""
         dimension = tuple((name, degree * exponent) for name, degree in self.dimension if degree * exponent)
-        return Unit(dimension, self.factor**exponent, self.label)
+        return Unit(dimension, self.factor**exponent, self.label, self.noun)
 
     def times(self, other: Unit) -> Unit:
         """The product of two units."""
@@ -38,7 +40,8 @@ class Unit:
         for name, degree in other.dimension:
             degrees[name] = degrees.get(name, 0) + degree
         dimension = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
-        return Unit(dimension, self.factor * other.factor, f"{self.label} {other.label}".strip())
+        noun = f"{self.noun} {other.noun}".strip()
+        return Unit(dimension, self.factor * other.factor, f"{self.label} {other.label}".strip(), noun)
 
 
 def _table() -> dict[str, Unit]:
@@ -189,7 +192,8 @@ def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
             nouns.append(name)
     if len(nouns) > _MAX_NOUN_WORDS:
         return None
-    return _with_volume(unit) if unit.dimension else Unit(label=" ".join(nouns) or "units")
+    noun = " ".join(nouns)
+    return _with_volume(replace(unit, noun=noun)) if unit.dimension else Unit(label=noun or "units")
 
 
 def _with_volume(unit: Unit) -> Unit:
@@ -200,4 +204,4 @@ def _with_volume(unit: Unit) -> Unit:
         return unit
     degrees["length"] = degrees.get("length", 0) + 3 * litres
     dimension = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
-    return Unit(dimension, unit.factor * Fraction(1, 1000) ** litres, unit.label)
+    return Unit(dimension, unit.factor * Fraction(1, 1000) ** litres, unit.label, unit.noun)

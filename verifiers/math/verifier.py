@@ -337,8 +337,9 @@ class MathVerifier:
         if isinstance(gold.tree, ListOf | SetOf) and _COMMA_GROUP.search(answer.text):
             with contextlib.suppress(UnreadableError):  # then the first reading stands alone
                 readings.append(read(answer.text, thousands=False).tree)
-        if isinstance(gold.tree, Words) and folded_words(answer.text) == gold.tree.text:
-            readings.insert(0, gold.tree)
+        letters = answer.normal.replace(" ", "").isalpha()
+        if isinstance(gold.tree, Words) and letters and folded_words(answer.normal) == gold.tree.text:
+            readings.insert(0, gold.tree)  # letters that were read as a product
         if isinstance(gold.tree, ListOf) and all(isinstance(item, Words) for item in gold.tree.items):
             names = listed_names(answer.text)
             readings += [names] if names is not None else []

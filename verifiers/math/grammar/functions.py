@@ -20,6 +20,8 @@ from verifiers.math.tree import (
     Power,
     SetOf,
     Symbol,
+    Unknown,
+    symbols,
 )
 from verifiers.math.vectors import FIGURES, figure
 from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, RELATIONS
@@ -74,6 +76,8 @@ class Functions(Cursor):
         arguments = arguments if base is None else (*arguments, base)
         if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
             raise UnreadableError(f"{name} of {len(arguments)} arguments")
+        if name in _VARIADIC and len(arguments) == 1 and symbols(arguments[0]):
+            return Unknown(name, arguments)  # of a thing that is only named, as in `max f`
         matrix = arguments[0]
         determined = name == "det" and isinstance(matrix, Matrix)
         node: Node = (
@@ -96,6 +100,8 @@ class Functions(Cursor):
 
     def function_arguments(self) -> tuple[Node, ...]:
         """The arguments of a function, in brackets or as a product behind it."""
+        if self.token.kind == "word":
+            raise UnreadableError("a function of words")
         if self.at("("):
             return self.arguments()
         if self.at("{"):
