@@ -193,7 +193,9 @@ def label(node: Node) -> str | None:
     if isinstance(node, Symbol):
         return node.name
     if isinstance(node, Unknown):
-        generic = all(isinstance(argument, Symbol) and argument.name.islower() for argument in node.arguments)
+        generic = node.name not in _NAMING and all(
+            isinstance(argument, Symbol) and argument.name.islower() for argument in node.arguments
+        )
         arguments = "" if generic else repr(node.arguments)
         return f"{node.name}({arguments})"
     return None

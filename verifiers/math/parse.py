@@ -12,7 +12,7 @@ import re
 from verifiers.math import tree
 from verifiers.math.grammar import MAX_DEPTH, Parser
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
-from verifiers.math.sentences import numbered_parts, sentence
+from verifiers.math.sentences import numbered_parts, says_something, sentence
 from verifiers.math.text import folded_words, unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize
 from verifiers.math.tree import Node, Relation, Sentence, Symbol, Words
@@ -70,7 +70,7 @@ def _read_tokens(tokens: list[Token]) -> Node:
         with contextlib.suppress(UnreadableError):  # then it is a sentence, or nothing
             if (named := _value_behind_name(tokens)) is not None:
                 return named
-        if not any(token.kind == "word" for token in tokens):
+        if not says_something(tokens):
             raise
         return sentence(tokens, lambda formula: Parser(formula).answer())
 

@@ -16,7 +16,7 @@ from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import ListOf, Node, Parts, Sentence, Words, walk
-from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS
+from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
 """Reads the tokens of one formula, or of one part, of which the last is the end."""
@@ -34,7 +34,7 @@ def sentence(tokens: list[Token], read: Read) -> Node:
         UnreadableError: If a formula cannot be read.
     """
     pieces = _pieces(tokens[:-1])
-    if len(pieces) > 1 and all(any(token.kind == "word" for token in piece) for piece in pieces):
+    if len(pieces) > 1 and all(map(says_something, pieces)):
         items = [_one_sentence([*piece, _END], read) for piece in pieces]
         if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
             return ListOf(tuple(items))
@@ -61,8 +61,8 @@ def _word_count(node: Node) -> int:
 def _one_sentence(tokens: list[Token], read: Read) -> Node:
     """Words and formulas in turn, which is `Words` where there is no formula."""
     parts: list[Node] = []
-    for wordy, group in groupby(tokens[:-1], key=lambda token: token.kind == "word"):
-        run = list(group)
+    for wordy, group in groupby(range(len(tokens) - 1), key=lambda place: _says(tokens, place)):
+        run = [tokens[place] for place in group]
         run = run if wordy else _formula(run, behind_word=bool(parts))
         if not run:
             continue
@@ -73,6 +73,18 @@ def _one_sentence(tokens: list[Token], read: Read) -> Node:
         elif part != Words(""):
             parts.append(part)
     return parts[0] if len(parts) == 1 else Sentence(tuple(parts))
+
+
+def says_something(tokens: list[Token]) -> bool:
+    """Whether there is a word among the tokens, or a sign that is read as one."""
+    return any(_says(tokens, place) for place in range(len(tokens)))
+
+
+def _says(tokens: list[Token], place: int) -> bool:
+    """Whether a token is a word, and not the name of an environment."""
+    token = tokens[place]
+    named = place > 1 and tokens[place - 1].text == "{" and tokens[place - 2].text in ("begin", "end")
+    return (token.kind == "word" and not named) or (token.kind == "command" and token.text in SIGNS_OF_STATEMENTS)
 
 
 def _text(tokens: list[Token]) -> str:

@@ -97,6 +97,10 @@ _SIGNS_OF_RELATIONS = {
 }
 RELATIONS = {sign: relation for relation, signs in _SIGNS_OF_RELATIONS.items() for sign in signs.split()}
 """Signs, commands and words of relations; `~` is an approximation, `mod` a congruence."""
+SIGNS_OF_STATEMENTS = _words(
+    "forall exists cong parallel perp rightarrow leftrightarrow leftarrow iff Leftrightarrow neg subset subseteq supset supseteq mapsto"
+)
+"""Signs between formulas that have no values to compare: they are read as words."""
 FACTOR_COMMANDS = _words(
     "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
     "angle triangle unicodefrac mathbb emptyset langle mathcal"
