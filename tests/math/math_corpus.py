@@ -1895,6 +1895,26 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
         ("(1)(2)(3)", ("6",), ("(1)(2)(4)",)),
     ],
+    "named members": [
+        (
+            "1,3",
+            (
+                r"\text{Maximum}=3,\ \text{Minimum}=1",
+                "Maximum: 3, minimum: 1",
+                "the minimum is 1 and the maximum is 3",
+                r"\max f=3, \min f=1",
+                "x_1=3, x_2=1",
+            ),
+            (r"\text{Maximum}=3,\ \text{Minimum}=2", r"\text{Maximum}=3", "x=3, y=1"),
+        ),
+        (
+            r"\text{Maximum}=3,\ \text{Minimum}=1",
+            (r"\text{Minimum}=1,\ \text{Maximum}=3", "minimum: 1, maximum: 3"),
+            (r"\text{Maximum}=1,\ \text{Minimum}=3", "minimum: 3, maximum: 1", "1,3"),
+        ),
+        ("(3,1)", ("x=3, y=1",), (r"\text{Length}=3, \text{Width}=1", r"\text{Width}=1, \text{Length}=3", "x=1, y=3")),
+        ("5 apples and 3 pears", ("3 pears, 5 apples",), ("3 apples and 5 pears",)),
+    ],
     "what is said beside a unit": [
         ("15 km north", ("15 km", "15", "15 kilometers north"), ("15 km south", "14 km north")),
         (r"\$5 profit", (r"\$5", "5 dollars profit"), (r"\$5 loss", r"5 dollars lost", r"\$6 profit")),

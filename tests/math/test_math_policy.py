@@ -26,6 +26,7 @@ def correct(gold, answer, *, prompt="", metadata=None, **options):
         ("5", "4+1", True, {"literals_only": True}),
         (r"5\sqrt5", r"\sqrt{125}", True, {"literals_only": True}),
         ("1,2", "2,1", True, {"ordered": True}),
+        ("1,3", r"\text{Maximum}=3, \text{Minimum}=1", True, {"ordered": True}),
         (r"5\text{ cm}", "5", True, {"units": "require"}),
         ("5", r"5\text{ cm}", True, {"units": "require"}),
         ("52_8", "52", True, {"base": "require"}),

@@ -40,6 +40,7 @@ from verifiers.math.forms import (
     labelled_collection,
     labelled_set,
     measured,
+    named_members,
     named_ratio,
     names_agree,
     names_other_thing,
@@ -333,6 +334,8 @@ class Comparer:
     def _collections(self, gold: Node, answer: Node) -> bool:
         gold, answer = labelled_collection(gold), labelled_collection(answer)
         ours, theirs = assignments(gold), assignments(answer)
+        if ours is not None or theirs is not None:
+            ours, theirs = ours or named_members(gold), theirs or named_members(answer)
         if ours is not None and isinstance(answer, ListOf) and theirs is None:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
                 tuple(ours.values()), items(answer)
@@ -381,12 +384,14 @@ class Comparer:
             return self.same(gold, values[0])
         if _names(items(gold)):
             return False
+        worded = all(name.startswith("text:") or not name.isidentifier() for name in answer)
         if isinstance(gold, Bracketed):
-            point = bracket_kind(gold) == "()"
+            point = bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
             return point and self._in_order(gold.items, [answer[name] for name in sorted(answer)])
         if isinstance(gold, ListOf | SetOf):
             indexed = len({name.partition("_")[0] for name in answer}) == 1
-            return self._unordered(gold.items, values) if indexed else self._in_order(gold.items, values)
+            free = (indexed or worded) and not (self.rules.ordered and isinstance(gold, ListOf))
+            return self._unordered(gold.items, values) if free else self._in_order(gold.items, values)
         return False
 
     def _distinct(self, items: tuple[Node, ...]) -> tuple[Node, ...]:

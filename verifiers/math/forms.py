@@ -34,6 +34,7 @@ from verifiers.math.tree import (
     Quantity,
     Ratio,
     Relation,
+    Sentence,
     Series,
     SetOf,
     SetOperation,
@@ -364,6 +365,15 @@ def assignments(node: Node) -> dict[str, Node] | None:
         shared = {side.name: value for side in sides if isinstance(side, Symbol)}
         return shared if len(shared) == len(sides) and not symbols(value) else None
     return None
+
+
+def named_members(node: Node) -> dict[str, Node] | None:
+    """Values with words in front of them, as in `Anna 3, Ben 5`, by those words; None for anything else."""
+    found: dict[str, Node] = {}
+    for item in node.items if isinstance(node, ListOf) else ():
+        if isinstance(item, Sentence) and len(item.parts) == 2 and isinstance(item.parts[0], Words):
+            found[f"text:{item.parts[0].text}"] = item.parts[1]
+    return found if isinstance(node, ListOf) and len(found) == len(node.items) else None
 
 
 def _assignment(node: Node) -> tuple[str, Node] | None:

@@ -15,7 +15,7 @@ from itertools import groupby
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import ListOf, Node, Parts, Sentence, Words, walk
+from verifiers.math.tree import ListOf, Node, Parts, Relation, Sentence, Symbol, Words, walk
 from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
@@ -35,7 +35,7 @@ def sentence(tokens: list[Token], read: Read) -> Node:
     """
     pieces = _pieces(tokens[:-1])
     if len(pieces) > 1 and all(map(says_something, pieces)):
-        items = [_one_sentence([*piece, _END], read) for piece in pieces]
+        items = [_named_value(piece, read) or _one_sentence([*piece, _END], read) for piece in pieces]
         if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
             return ListOf(tuple(items))
     return _one_sentence(tokens, read)
@@ -52,6 +52,19 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
         else:
             pieces[-1].append(token)
     return [piece for piece in pieces if piece]
+
+
+def _named_value(tokens: list[Token], read: Read) -> Relation | None:
+    """A value with words and a colon in front of it, as an equation; None for anything else."""
+    colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
+    if not colon or any(token.kind not in ("word", "symbol") for token in tokens[:colon]):
+        return None
+    try:
+        value = read([*tokens[colon + 1 :], _END])
+    except UnreadableError:
+        return None
+    name = Symbol(f"text:{folded_words(_text(tokens[:colon]))}")
+    return None if isinstance(value, Relation) else Relation(("=",), (name, value))
 
 
 def _word_count(node: Node) -> int:
