@@ -1915,6 +1915,20 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("(3,1)", ("x=3, y=1",), (r"\text{Length}=3, \text{Width}=1", r"\text{Width}=1, \text{Length}=3", "x=1, y=3")),
         ("5 apples and 3 pears", ("3 pears, 5 apples",), ("3 apples and 5 pears",)),
     ],
+    "small spellings": [
+        (
+            "1",
+            (r"7\mod 3", r"7 \bmod 3 = 1", "7 mod 3", r"1 \pmod 3", "1 ✓", "1 ✅", r"1\ \checkmark", "1. ✔️"),
+            ("2 ✓", "✓", r"8\mod 3"),
+        ),
+        (r"x\equiv3\pmod7", (r"x\equiv 10\mod 7", r"x \equiv 3 \mod 7"), (r"x\equiv 4\mod 7", r"3 \mod 7 = 3")),
+        (r"28\%", ("28 pct", "28 percent"), ("29 pct", "2.8 pct")),
+        (r"345\sqrt2", (r"\sqrt2 345", r"\sqrt2\,345", r"\sqrt{2}\cdot345"), (r"\sqrt{2345}", r"\sqrt2 346")),
+        (r"\frac72", ("3 and 1/2", r"3\text{ and }\frac12", "3 1/2"), ("3 or 1/2", "3, 1/2", "2 and 1/2", "3 and 3/2")),
+        (r"3, \frac12", ("3 and 1/2",), ("7/2", "3 1/2")),
+        ("2AF_{16}", ("2af_{16}", "2af", "2AF"), ("2ae_{16}", "2af_{15}", "2a_{16}")),
+        ("2af_{16}", ("2AF_{16}",), ("2AE_{16}",)),
+    ],
     "what is said beside a unit": [
         ("15 km north", ("15 km", "15", "15 kilometers north"), ("15 km south", "14 km north")),
         (r"\$5 profit", (r"\$5", "5 dollars profit"), (r"\$5 loss", r"5 dollars lost", r"\$6 profit")),

@@ -13,6 +13,7 @@ from verifiers.math.tree import (
     Divide,
     ListOf,
     Matrix,
+    Mixed,
     Multiply,
     NamedSet,
     Negate,
@@ -68,6 +69,17 @@ def proper_fraction(node: Node) -> tuple[int, int] | None:
         if tree.is_integer_literal(node.numerator) and tree.is_integer_literal(node.denominator) and 0 < top < bottom:
             return int(top), int(bottom)
     return None
+
+
+def mixed_number(node: Node) -> Mixed | None:
+    """An integer `and` a proper fraction, which also make a mixed number: `3 and 1/2`; None for anything else."""
+    if not (isinstance(node, ListOf) and node.joiner == "and" and len(node.items) == 2):
+        return None
+    whole, part = node.items
+    proper = proper_fraction(part)
+    if proper is None or not isinstance(whole, Number) or not tree.is_integer_literal(whole):
+        return None
+    return Mixed(int(whole.value), *proper)
 
 
 def united_conditions(operators: list[str], operands: list[Node]) -> Node | None:

@@ -61,7 +61,7 @@ _WRAPPERS_BY_SIGN = {
     sign: [pair for pair in _WRAPPERS if pair[0][0] == sign] for sign in {opening[0] for opening, _ in _WRAPPERS}
 }
 _NESTED_BOX = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_TRAILING = " \t\r\n.,;:"
+_TRAILING = " \t\r\n.,;:✓✔✅☑\ufe0f"
 
 
 def unwrap(text: str) -> str:

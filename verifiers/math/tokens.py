@@ -185,7 +185,7 @@ class _Reader:
         if not raised and (based := _BASED.match(self.text, self.position)) and self._base(based) is not None:
             self._based(based)
             return
-        script = bool(self.tokens) and self.tokens[-1].text in ("_", "^") and not self.decimal_comma
+        script = bool(self.tokens) and self.tokens[-1].text in ("_", "^", "sqrt") and not self.decimal_comma
         pattern = _COMMA_NUMBER if self.decimal_comma else _UNGROUPED_NUMBER if script else _NUMBER
         match = pattern.match(self.text, self.position)
         if match is None:  # a point in front, where a comma is the decimal sign

@@ -14,6 +14,7 @@ from typing import Literal
 
 from verifiers.errors import InvalidArgumentError
 from verifiers.math._stack import with_room
+from verifiers.math.assemble import mixed_number
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
 from verifiers.math.extract import Extraction, boxes, extraction_named, last_box
@@ -296,6 +297,8 @@ class MathVerifier:
         )
         try:
             expected = Choice(str(choice_letter(gold.tree))) if choice_letter(gold.tree) in choices else gold.tree
+            if isinstance(answer.tree, BasedNumber):
+                expected = _in_capitals(gold) or expected
             readings = self._readings(gold, answer, choices)
             if is_marked(gold.normal) or is_marked(answer.normal):
                 same = any(comparer.same(*aligned(expected, tree)) for tree in readings)
@@ -343,13 +346,20 @@ class MathVerifier:
         if isinstance(gold.tree, ListOf) and all(isinstance(item, Words) for item in gold.tree.items):
             names = listed_names(answer.text)
             readings += [names] if names is not None else []
-        digits = gold.tree.digits if isinstance(gold.tree, BasedNumber) else None
-        if self.rules.base == "optional" and answer.normal.upper() == digits:
-            readings.insert(0, gold.tree)
+        if isinstance(gold.tree, BasedNumber):
+            readings += self._numerals(gold.tree, answer)
+        if (mixed := mixed_number(answer.tree)) is not None and not isinstance(gold.tree, ListOf | SetOf):
+            readings.append(mixed)
         bare = not (isinstance(answer.tree, Choice) and answer.tree.content is not None)
         if bare and (letter := choice_letter(answer.tree)) in choices:
             readings.append(Choice(str(letter)))
         return readings
+
+    def _numerals(self, gold: BasedNumber, answer: Read) -> list[Node]:
+        """What an answer is as a numeral: its base may be left out, and its letters may be small."""
+        if self.rules.base == "optional" and answer.normal.upper() == gold.digits:
+            return [gold]
+        return [numeral] if (numeral := _in_capitals(answer)) is not None else []
 
     def _objection(self, gold: Read, answer: Read, prompt: str) -> str:
         """What is wrong with the way an answer that is equal to the gold is written; empty if nothing."""
@@ -391,6 +401,14 @@ class MathVerifier:
         for pattern in self.extraction.ignored:
             text = pattern.sub("", text)
         return text.lower()
+
+
+def _in_capitals(text: Read) -> BasedNumber | None:
+    """A numeral with a base whose digits may be small letters; None for anything else."""
+    with contextlib.suppress(UnreadableError):
+        tree = read(text.normal.upper()).tree
+        return tree if isinstance(tree, BasedNumber) else None
+    return None
 
 
 def _never(node: Node) -> bool:

@@ -31,7 +31,7 @@ NAMES = {
 SHORT_WORDS = _words(
     "am pm an and are as at be by do for if in is it no not of on or so the to yes all any but one two six ten "
     "men odd even per sq cu usd eur gbp inr jpy way east west north south none true day days he she mod we you up "
-    "st nd rd th base red big old new dog cat pig hen cow box bag car bus egg pen hat boy man kid pie"
+    "st nd rd th base red big old new dog cat pig hen cow box bag car bus egg pen hat boy man kid pie pct"
 )
 """Words of two or three letters, which would otherwise be read as products of symbols."""
 TEXT_COMMANDS = _words("text emph mbox textbf textrm textit textsf texttt hbox textnormal")

@@ -96,7 +96,7 @@ class Arithmetic(Cursor):
             before = self.tokens[self.index - 1]
             if self.ahead().text == "'":
                 return False  # minutes of arc
-            return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text == "^")
+            return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "sqrt"))
         if token.kind == "command":
             return token.text in FACTOR_STARTS and not self.is_unit_fraction() and not self.is_ohm()
         if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):

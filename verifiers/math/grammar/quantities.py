@@ -175,7 +175,7 @@ class Quantities(Cursor):
         elif word in MULTIPLES:
             self.take()
             node = Multiply((node, Number(Fraction(MULTIPLES[word]))))
-        elif word == "percent" or (word == "per" and self.ahead().text.lower() == "cent"):
+        elif word in ("percent", "pct") or (word == "per" and self.ahead().text.lower() == "cent"):
             self.index += 1 + (word == "per")
             node = Percent(node)
         elif word == "base":
@@ -265,7 +265,7 @@ class Quantities(Cursor):
             return False  # inches
         if word == "in" and (after.kind == "end" or after.text in ("^", ".", ",", "and")):
             return False  # inches, for there is no set
-        return word in JOINERS or word in RELATIONS or word == "to"
+        return word in JOINERS or word in RELATIONS or word in ("to", "mod")
 
     def unit_exponent(self) -> int:
         """Pass over the exponent of a unit; 1 if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verifiers.math.assemble import compound_quantity, excluded_values, outside_of, united_conditions
 from verifiers.math.grammar.cursor import Cursor
-from verifiers.math.tree import ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown
+from verifiers.math.tree import Apply, ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown, symbols
 from verifiers.math.vocabulary import GREEK
 
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
@@ -28,10 +28,10 @@ class Relations(Cursor):
 
     def relation(self) -> Node:
         """Operands with signs of relations between them."""
-        operands, operators = [self.name_of_value() or self.operand()], []
+        operands, operators = [self.name_of_value() or self.remainder()], []
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
-            operands.append(self.operand())
+            operands.append(self.operand() if "mod" in operators else self.remainder())
         bracketed = self.at("(") and self.ahead().text == "mod"
         self.index += bracketed
         if self.at("pmod", "mod"):
@@ -44,6 +44,14 @@ class Relations(Cursor):
             return operands[0]
         special = united_conditions(operators, operands) or outside_of(operators, operands)
         return special or Relation(tuple(operators), tuple(operands))
+
+    def remainder(self) -> Node:
+        r"""An operand, or the remainder of a constant: `7 \mod 3`."""
+        node = self.operand()
+        if not self.at("mod") or symbols(node):
+            return node
+        self.take()
+        return Apply("mod", (node, self.operand()))
 
     def name_of_value(self) -> Node | None:
         r"""A name with brackets in front of an equals sign: `x(t) =`, `P(A \cap B) =`."""
