@@ -1915,6 +1915,17 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("(3,1)", ("x=3, y=1",), (r"\text{Length}=3, \text{Width}=1", r"\text{Width}=1, \text{Length}=3", "x=1, y=3")),
         ("5 apples and 3 pears", ("3 pears, 5 apples",), ("3 apples and 5 pears",)),
     ],
+    "infinite products": [
+        (
+            r"\prod_{n=2}^\infty\left(1-\frac{1}{n^2}\right)",
+            (r"\frac12", "0.5", r"\prod_{k=2}^\infty\frac{(k-1)(k+1)}{k^2}"),
+            (r"\frac13", "0.50001", "0"),
+        ),
+        (r"\frac\pi2", (r"\prod_{n=1}^\infty\frac{4n^2}{4n^2-1}",), (r"\prod_{n=1}^\infty\frac{4n^2-1}{4n^2}",)),
+        (r"\prod_{n=2}^\infty\frac{n^3-1}{n^3+1}", (r"\frac23",), (r"\frac34", "1")),
+        (r"\prod_{n=1}^\infty\left(1+\frac1{n^2}\right)", (r"\frac{\sinh\pi}{\pi}",), (r"\frac{\sinh1}{\pi}", "3.676")),
+        (r"\prod_{n=1}^\infty\left(1-\frac1{n^2}\right)", ("0",), ("1", r"\frac12")),
+    ],
     "small spellings": [
         (
             "1",

@@ -142,7 +142,7 @@ def _is_hopeless(node: Node) -> bool:
     if not isinstance(node, Series):
         return False
     if node.upper == Constant("inf"):
-        return node.kind == "product" or not _is_hypergeometric(node.body, node.index)
+        return not _is_hypergeometric(node.body, node.index)
     try:
         length = integer_value(node.upper) - integer_value(node.lower)
     except (NotExactError, UndefinedError):
@@ -381,4 +381,26 @@ class _Algebra:
         summand = self.build(body).subs({self.sympy.Symbol(index, real=True): symbol})
         if index in ("i", "e"):
             summand = summand.subs({self.sympy.I if index == "i" else self.sympy.E: symbol})
+        if kind == "product" and bounds[2] == self.sympy.oo:
+            return self._infinite_product(summand, symbol, bounds[1])
         return (self.sympy.Sum if kind == "sum" else self.sympy.Product)(summand, bounds)
+
+    def _infinite_product(self, factor: Any, index: Any, lower: Any) -> Any:
+        """A product of a rational function over its index, by gamma functions of its zeros and poles.
+
+        It converges where zeros and poles are as many and have one sum (Whittaker and Watson 1927, section 12.13).
+        """
+        sympy = self.sympy
+        above, below = (sympy.Poly(part, index) for part in sympy.fraction(sympy.cancel(factor)))
+        zeros, poles = sympy.roots(above), sympy.roots(below)
+        if sum(zeros.values()) != above.degree() or sum(poles.values()) != below.degree():
+            raise ArithmeticError("a product whose zeros or poles are not known")
+        if above.LC() != below.LC() or above.degree() != below.degree() or not self._same_sum(zeros, poles):
+            raise ArithmeticError("a product that does not converge")
+        value = sympy.Mul(*(sympy.gamma(lower - pole) ** order for pole, order in poles.items()))
+        value /= sympy.Mul(*(sympy.gamma(lower - zero) ** order for zero, order in zeros.items()))
+        return sympy.gammasimp(value)
+
+    def _same_sum(self, zeros: dict[Any, int], poles: dict[Any, int]) -> bool:
+        sums = [self.sympy.Add(*(root * order for root, order in roots.items())) for roots in (zeros, poles)]
+        return bool(self.sympy.simplify(sums[0] - sums[1]) == 0)

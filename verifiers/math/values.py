@@ -11,6 +11,7 @@ from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, i
 from verifiers.math.numeric import CONFIRM_DIGITS, estimate, numerically_equal
 from verifiers.math.quadrature import quadratures_differ
 from verifiers.math.rules import Rules
+from verifiers.math.sequences import sequences_differ
 from verifiers.math.tree import (
     BasedNumber,
     Constant,
@@ -108,7 +109,7 @@ class Values:
                 continue
             if same is not None:
                 return same
-        if quadratures_differ(gold, answer):
+        if quadratures_differ(gold, answer) or sequences_differ(gold, answer):
             return False
         self.use(Tier.SYMPY)
         return self.algebra(gold, answer)

@@ -1,0 +1,57 @@
+"""Wrong values of series, products and limits are refused without computer algebra, and right ones never."""
+
+import pytest
+
+from verifiers.math import Rules, Tier
+from verifiers.math.exact import begin_work
+from verifiers.math.sequences import sequences_differ
+from verifiers.math.values import UndecidedError, Values
+from verifiers.math.verifier import read
+
+GOLDS = [
+    (r"\sum_{n=1}^\infty\frac1{n^2}", r"\frac{\pi^2}6", "2"),
+    (r"\sum_{n=1}^\infty\frac{1}{n^2+n+1}", r"\sum_{k=1}^\infty\frac{1}{k^2+k+1}", "1"),
+    (r"\sum_{n=1}^\infty\frac{(-1)^{n+1}}{n}", r"\ln2", r"\ln3"),
+    (r"\sum_{i=0}^\infty\frac{1}{i!}", "e", r"\pi"),
+    (r"3-\sum_{n=1}^\infty\frac{n^3}{3^n}", r"-\frac{9}{8}", r"\frac98"),
+    (r"\prod_{n=2}^\infty\left(1-\frac1{n^2}\right)", r"\frac12", r"\frac23"),
+    (r"\lim_{x\to0}\left(\frac{\tan x}{x}\right)^{1/x^2}", r"e^{1/3}", "1"),
+    (r"\lim_{x\to\infty}\frac1{\ln x}", "0", "1"),
+    (r"\lim_{x\to0^-}\frac{|x|}{x}", "-1", "1"),
+]
+
+
+@pytest.mark.parametrize(("gold", "right", "wrong"), GOLDS)
+def test_only_the_wrong_value_is_refused(gold, right, wrong):
+    begin_work()
+    assert sequences_differ(read(gold).tree, read(wrong).tree)
+    assert not sequences_differ(read(gold).tree, read(right).tree)
+    assert not sequences_differ(read(right).tree, read(gold).tree)
+
+
+def test_a_wrong_value_does_not_reach_computer_algebra():
+    def algebra(gold, answer):
+        raise UndecidedError("asked")
+
+    values = Values(Rules(), algebra)
+    begin_work()
+    assert values.equal(read(GOLDS[0][0]).tree, read("2").tree) is False
+    assert values.tier is Tier.NUMERIC
+    with pytest.raises(UndecidedError, match="asked"):
+        values.equal(read(GOLDS[0][0]).tree, read(GOLDS[0][1]).tree)
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        r"\sum_{n=1}^\infty\frac1n",  # diverges
+        r"\sum_{n=1}^\infty\frac{n^{200}}{1.5^n}",  # its largest term is the 493rd
+        r"\sum_{n=1}^\infty\frac{\lfloor n/1000\rfloor}{n^3}",  # starts at the 1000th
+        r"\sum_{n=2}^\infty\frac1{n(\ln n)^2}",  # 2.1097, of which 0.17 lie behind the 400th term
+        r"\sum_{n=1}^\infty\frac{x^n}{n!}",
+        r"\lim_{x\to0}\frac{1}{x}",
+    ],
+)
+def test_what_does_not_settle_is_left_open(gold):
+    begin_work()
+    assert not sequences_differ(read(gold).tree, read(r"2.1097").tree)
