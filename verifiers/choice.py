@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from verifiers._answers import last_boxed, last_tagged
+from verifiers.answers import last_boxed, last_tagged
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 

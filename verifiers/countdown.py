@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers._answers import last_line, last_tagged
+from verifiers.answers import last_line, last_tagged
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 

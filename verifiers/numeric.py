@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
-from verifiers._answers import last_boxed, last_line, last_tagged
+from verifiers.answers import last_boxed, last_line, last_tagged
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from rlvr_envs.data.boxed import boxed_answer
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.data.source import Source
 from verifiers import Problem
+from verifiers.answers import boxed_answer
 
 
 def _to_problem(row: Row, default_id: str) -> Problem:
@@ -34,7 +34,7 @@ def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> Probl
     r"""Load MATH.
 
     The prompt is the problem. The reference is the content of the solution's last `\boxed{}`, in LaTeX; where a
-    solution boxes several answers one after the other, it is all of them, separated by commas. The gold completion is
+    solution boxes several answers one after the other, it is all of them, joined by commas or `or`. The gold completion is
     the solution. The metadata has `level` (`"Level 1"` to `"Level 5"`) and `type`, the subject.
 
     Args:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlvr_envs import data
-from rlvr_envs.data.boxed import last_boxed
 from verifiers import Problem
+from verifiers.answers import last_boxed
 from verifiers.unit_tests import AssertTests, CheckTests
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")  # read before the fixture of this folder removes it

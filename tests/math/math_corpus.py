@@ -1915,6 +1915,17 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("(3,1)", ("x=3, y=1",), (r"\text{Length}=3, \text{Width}=1", r"\text{Width}=1, \text{Length}=3", "x=1, y=3")),
         ("5 apples and 3 pears", ("3 pears, 5 apples",), ("3 apples and 5 pears",)),
     ],
+    "several boxes or forms in the gold": [
+        (r"$\boxed{3}$ or $\boxed{\frac25}$", (r"3, \frac25", "0.4 or 3"), ("3", r"\frac25", r"3, \frac35")),
+        (
+            r"$\boxed{15\frac{39}{40}},$ or $\boxed{\frac{639}{40}}$",
+            ("15.975", r"\frac{639}{40}"),
+            ("15", r"\frac{638}{40}"),
+        ),
+        (r"$\boxed{x+11}$ or $\boxed{11+x}$", ("x+11", "11+x"), ("x-11", "x, 11")),
+        (r"$\boxed{2}, \boxed{3}$", ("2,3", "3 and 2"), ("3", "2", "2,4")),
+        (r"\boxed 5$.", ("5",), ("6",)),
+    ],
     "infinite products": [
         (
             r"\prod_{n=2}^\infty\left(1-\frac{1}{n^2}\right)",

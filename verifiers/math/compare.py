@@ -352,6 +352,9 @@ class Comparer:
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
             return all(self.same(gold, item) for item in answer.items)  # several forms of one answer
+        if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
+            first, *others = gold.items
+            return all(self.same(first, item) for item in others) and self.same(first, answer)
         left, right = items(gold), items(answer)
         if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
             return False

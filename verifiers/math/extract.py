@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from verifiers.answers import joined_boxes
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.parse import parse
 from verifiers.math.text import unwrap
@@ -111,57 +112,6 @@ def _after_thinking(completion: str) -> tuple[str, str]:
         return "", "nothing after </think>"
     del thought
     return rest, ""
-
-
-# Boxes.
-
-_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
-_BETWEEN_BOXES = re.compile(
-    r"(?:[\s,;$.]|\\[,;! ]|\\q?quad\b|\\text\s*\{\s*(?:,|and|or|,\s*and|,\s*or)\s*\}|\\\(|\\\)|\band\b|\bor\b)*"
-)
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_BARE_BOX = re.compile(r"[^\s$]+")
-
-
-def boxes(text: str) -> list[tuple[int, int, str | None]]:
-    """Every outermost box: where it starts and ends, and its content, None if it is not closed."""
-    found: list[tuple[int, int, str | None]] = []
-    position = 0
-    while (match := _BOX.search(text, position)) is not None:
-        end, content = _box_content(text, match.end())
-        found.append((match.start(), end, content))
-        position = end
-    return found
-
-
-def _box_content(text: str, start: int) -> tuple[int, str | None]:
-    if not text.startswith("{", start):
-        bare = _BARE_BOX.match(text, start)
-        return (bare.end(), bare[0].rstrip(".,;")) if bare else (start, "")
-    depth = 0
-    for match in _BRACE.finditer(text, start):
-        depth += (match[0] == "{") - (match[0] == "}")
-        if depth == 0 and match[0] == "}":
-            return match.end(), text[start + 1 : match.start()]
-    return len(text), None
-
-
-def last_box(text: str) -> str | None:
-    """The last box; with the boxes before it that only commas and joining words stand between, they are one list."""
-    found = boxes(text)
-    if not found:
-        return None
-    contents, joiner = [found[-1][2]], ", "
-    for earlier, later in zip(found[-2::-1], found[:0:-1], strict=True):
-        between = text[earlier[1] : later[0]]
-        if not _BETWEEN_BOXES.fullmatch(between) or "\n\n" in between:
-            break
-        contents.append(earlier[2])
-        joiner = " or " if re.search(r"\bor\b", between) else joiner
-    if not contents[0] or not contents[0].strip():
-        return ""
-    distinct = list(dict.fromkeys(content.strip() for content in reversed(contents) if content and content.strip()))
-    return joiner.join(distinct)
 
 
 # Marks and phrases.
@@ -285,7 +235,7 @@ def _last_number(text: str) -> str | None:
 
 
 _FINDERS = {
-    "box": last_box,
+    "box": joined_boxes,
     "hashes": _after_hashes,
     "tag": _in_tag,
     "phrase": _from_phrase,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from verifiers.answers import joined_boxes
 from verifiers.errors import InvalidArgumentError
 from verifiers.math._stack import with_room
 from verifiers.math.assemble import mixed_number
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
-from verifiers.math.extract import Extraction, boxes, extraction_named, last_box
+from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
 from verifiers.math.prompt import equations_in, occurs_in
@@ -432,7 +433,8 @@ def gold_text(reference: object) -> str | None:
         short = reference.denominator < limit if isinstance(reference, Fraction) else True
         return str(reference) if short and abs(reference) < limit else None  # None for NaN, too
     if "\\boxed" in reference or "\\fbox" in reference:
-        return last_box(reference) if boxes(reference) else reference
+        boxed = joined_boxes(reference)
+        return reference if boxed is None else boxed
     return reference.rpartition("####")[2].strip()
 
 
