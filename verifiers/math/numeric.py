@@ -7,6 +7,7 @@ bounded in magnitude before they are evaluated.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import threading
@@ -447,33 +448,38 @@ def _differ_beside_jumps(gold: Node, answer: Node, sampling: Sampling) -> bool:
     places = [Fraction(place) for place in sampling.beside_steps]
     resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
     for node in (gold, answer):
+        value = functools.cache(functools.partial(_value_at, node, sampling))
         gaps = [gap for gap in itertools.pairwise(places) if gap[1] - gap[0] > resolution]
-        jumps = [gap for gap in gaps[:: 1 + len(gaps) // _MAX_GAPS] if _changes(node, gap, sampling)]
+        jumps = [gap for gap in gaps[:: 1 + len(gaps) // _MAX_GAPS] if _changes(value, gap)]
         for gap in jumps[:: 1 + len(jumps) // _MAX_JUMPS]:
-            for place in _jump(node, gap, resolution, sampling):
+            for place in _jump(value, gap, resolution):
                 if _agree(gold, answer, FILTER_DIGITS, 0, sampling.at(place), branched=True) is False:
                     return True
     return False
 
 
 def _jump(
-    node: Node, gap: tuple[Fraction, Fraction], resolution: Fraction, sampling: Sampling
+    value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, Fraction], resolution: Fraction
 ) -> tuple[Fraction, Fraction]:
     """Two places, as near as the resolution, between which an expression changes, found by bisection."""
     low, high = gap
     while high - low > resolution:
         middle = Fraction(math.floor((low + high) / 2 / resolution)) * resolution
-        low, high = (low, middle) if _changes(node, (low, middle), sampling) else (middle, high)
+        low, high = (low, middle) if _changes(value, (low, middle)) else (middle, high)
     return low, high
 
 
-def _changes(node: Node, gap: tuple[Fraction, Fraction], sampling: Sampling) -> bool:
-    """Whether an expression has another value at the other end of a gap; not where it has none."""
+def _value_at(node: Node, sampling: Sampling, place: Fraction) -> Estimate | None:
     try:
-        low, high = (estimate(node, FILTER_DIGITS, 0, sampling.at(place)) for place in gap)
+        return estimate(node, FILTER_DIGITS, 0, sampling.at(place))
     except (NotExactError, UndefinedError):
-        return False
-    return bool(abs(low.value - high.value) > low.error + high.error)
+        return None
+
+
+def _changes(value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, Fraction]) -> bool:
+    """Whether an expression has another value at the other end of a gap; not where it has none."""
+    low, high = map(value, gap)
+    return low is not None and high is not None and bool(abs(low.value - high.value) > low.error + high.error)
 
 
 def _points_of_agreement(gold: Node, answer: Node, sampling: Sampling, *, branched: bool) -> list[int] | None:
