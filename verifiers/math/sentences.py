@@ -16,7 +16,7 @@ from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import ListOf, Node, Parts, Relation, Sentence, Symbol, Words, walk
-from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, SIGNS_OF_STATEMENTS
+from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
 """Reads the tokens of one formula, or of one part, of which the last is the end."""
@@ -24,6 +24,7 @@ Read = Callable[[list[Token]], Node]
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
 _NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
 _MAX_WORDS_OF_ITEM = 3
+_OPERATORS = frozenset(("cdot", "circ", "times", "div", "to"))
 _END = Token("end", "")
 
 
@@ -143,9 +144,16 @@ def _read_or_quoted(run: list[Token], read: Read) -> Node:
         return read([*run, _END])
     except UnreadableError:
         of_word = run[0].text in ("_", "^") or (len(run) == 1 and run[0].text in FUNCTIONS)
-        if not of_word and any(token.kind == "number" or token.text in FACTOR_STARTS for token in run):
+        if not of_word and any(_has_meaning(token) for token in run):
             raise
         return Words(_text(run))
+
+
+def _has_meaning(token: Token) -> bool:
+    """Whether a token that no formula could be made with still belongs to mathematics, and not to a word or a unit."""
+    return token.kind == "number" or (
+        token.kind == "command" and token.text not in _OPERATORS and token.text not in RELATIONS
+    )
 
 
 def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
