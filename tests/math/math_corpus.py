@@ -1894,6 +1894,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ("(i) 0.5 (ii) decreasing", r"(i) \frac13 (ii) increasing"),
         ),
         ("(1)(2)(3)", ("6",), ("(1)(2)(4)",)),
+        ("a+b", ("(a) + (b)", "(b) + (a)"), ("(a) - (b)",)),
     ],
     "named members": [
         (
@@ -1954,6 +1955,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "what is said beside a unit": [
         ("15 km north", ("15 km", "15", "15 kilometers north"), ("15 km south", "14 km north")),
         (r"\$5 profit", (r"\$5", "5 dollars profit"), (r"\$5 loss", r"5 dollars lost", r"\$6 profit")),
+        ("12", ("12 men", "12 red", "12 dog"), ("12 xyz", "12 ab", "12men")),
         ("3 cm tall", ("3 cm", "3 cm tall in total"), ("3 cm wide", "3 m tall", "3 inches tall")),
         ("20 mph", ("20 mph east",), ("20 kph", "20 m/s")),
         (r"\max f=3", ("3", r"\max f = 3"), (r"\min f=3", r"\max g=3", r"\max f=4")),

@@ -62,8 +62,9 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
 
 def _read_tokens(tokens: list[Token]) -> Node:
     """Numbered parts, mathematics, a value with its name, or a sentence, whichever the tokens are first."""
-    if (parts := numbered_parts(tokens, _read_tokens)) is not None:
-        return parts
+    with contextlib.suppress(UnreadableError):  # then the letters in brackets may be factors
+        if (parts := numbered_parts(tokens, _read_tokens)) is not None:
+            return parts
     try:
         return Parser(_last_conclusion(tokens)).answer()
     except UnreadableError:

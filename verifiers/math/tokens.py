@@ -15,9 +15,9 @@ from verifiers.math.units import SINGLE_LETTER_UNITS, UNITS
 from verifiers.math.vocabulary import (
     BOLD_COMMANDS,
     FUNCTIONS,
+    GRAMMAR_WORDS,
     NAMES,
     ROMAN_COMMANDS,
-    SHORT_WORDS,
     SILENT_COMMANDS,
     SYNONYMS,
     TEXT_COMMANDS,
@@ -113,6 +113,7 @@ _SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?(?:[0-9]+(?![0-9.,]))?")
+_SYLLABLE = re.compile(r"[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")  # "12 men", "3 red"
 _UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s*|\\cdot\s*)?)+$")
 _ENDS_UNIT = re.compile(r"\.?\s*(?:$|[,.;/)}]|and\b|per\b|\\text|[0-9]+\s*(?:\\text\{\s*)?(?:sec|s\b|ms))")
 _ROMAN_NUMERAL = re.compile(r"I{2,3}|I?V|VI{1,3}|IX")
@@ -261,7 +262,12 @@ class _Reader:
             raise UnreadableError(f"the letter {self.text[self.position]!r}")
         self.position = match.end()
         run = match[0]
-        if self.prose or not run.isascii() or _is_word(run, self.tokens) or self._is_letter_unit(run):
+        if (
+            self.prose
+            or not run.isascii()
+            or _is_word(run, self.tokens, spaced=self.spaced)
+            or self._is_letter_unit(run)
+        ):
             self.emit("word", run)
         elif run in FUNCTIONS:
             self.emit("word" if self._is_time_unit(run) else "command", run)
@@ -410,11 +416,18 @@ def _roman(token: Token, *, may_be_unit: bool) -> Token:
     return Token("symbol", token.text, token.spaced) if len(token.text) == 1 else token
 
 
-def _is_word(run: str, before: list[Token]) -> bool:
+def _is_word(run: str, before: list[Token], *, spaced: bool) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
+    counted = spaced and bool(before) and before[-1].kind == "number" and _SYLLABLE.fullmatch(run) is not None
     name = len(run) > 2 and run.istitle()
-    if name or run.lower() in SHORT_WORDS or run == "Rs" or (before and before[-1].kind == "word" and run.islower()):
+    if (
+        counted
+        or name
+        or run.lower() in GRAMMAR_WORDS
+        or run == "Rs"
+        or (before and before[-1].kind == "word" and run.islower())
+    ):
         return True
     if run in UNITS and before:
         abbreviated = before[-1].text == "." and len(before) > 1 and before[-2].kind == "word"

@@ -28,12 +28,11 @@ NAMES = {
     "emptyset": "emptyset",
 }
 """Plain-text names of commands."""
-SHORT_WORDS = _words(
-    "am pm an and are as at be by do for if in is it no not of on or so the to yes all any but one two six ten "
-    "men odd even per sq cu usd eur gbp inr jpy way east west north south none true day days he she mod we you up "
-    "st nd rd th base red big old new dog cat pig hen cow box bag car bus egg pen hat boy man kid pie pct"
+GRAMMAR_WORDS = _words(
+    "and or is in of to at by for if on per mod an the no yes not all any one two six ten am pm sq cu st nd rd th "
+    "usd eur gbp inr jpy pct"
 )
-"""Words of two or three letters, which would otherwise be read as products of symbols."""
+"""Words of two or three letters that the grammar knows or joins sentences with; other runs as short are products of symbols."""
 TEXT_COMMANDS = _words("text emph mbox textbf textrm textit textsf texttt hbox textnormal")
 """Commands whose argument is prose."""
 ROMAN_COMMANDS = _words("mathrm operatorname mathsf mathit")

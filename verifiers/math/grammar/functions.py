@@ -100,7 +100,7 @@ class Functions(Cursor):
 
     def function_arguments(self) -> tuple[Node, ...]:
         """The arguments of a function, in brackets or as a product behind it."""
-        if self.token.kind == "word":
+        if self.token.kind == "word" and len(self.token.text) > 1:
             raise UnreadableError("a function of words")
         if self.at("("):
             return self.arguments()
