@@ -1878,6 +1878,12 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ("max at $x=3$ and min at $x=1$",),
             ("max at $x=1$, min at $x=3$", "x=3, x=1", "x=1, x=3"),
         ),
+        (
+            "x+y=5",
+            ("the plane x+y=5", r"\text{plane: }x+y=5"),
+            ("not x+y=5", "all lines except x+y=5", r"\text{wrong: }x+y=5", "it is false that x+y=5", "x+y=5 is false"),
+        ),
+        ("x=5", ("x is 5",), ("it is false that x=5", "false: x=5", "never x=5")),
         ("even", ("Even",), ("-even", r"\neg even", "not even")),
         (r"\mathrm{SO_4}^{2-}", (r"\mathrm{SO_4^{2-}}",), (r"\mathrm{SO_4}^{2+}", r"\mathrm{SO_3}^{2-}")),
     ],
@@ -1906,7 +1912,14 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
                 r"\max f=3, \min f=1",
                 "x_1=3, x_2=1",
             ),
-            (r"\text{Maximum}=3,\ \text{Minimum}=2", r"\text{Maximum}=3", "x=3, y=1"),
+            (
+                r"\text{Maximum}=3,\ \text{Minimum}=2",
+                r"\text{Maximum}=3",
+                "x=3, y=1",
+                "at least 1, at most 3",
+                "less than: 3, greater than: 1",
+                "wrong: 3, also wrong: 1",
+            ),
         ),
         (
             r"\text{Maximum}=3,\ \text{Minimum}=1",

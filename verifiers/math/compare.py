@@ -93,6 +93,7 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
+from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
@@ -679,8 +680,10 @@ def _joiner(node: Node) -> str:
 
 def _bare_equation(node: Node) -> Node:
     r"""An equation without the words in front of it that say what it is of: `\text{the plane }x+y=5`."""
-    parts = node.parts if isinstance(node, Sentence) else ()
-    return parts[1] if len(parts) == 2 and isinstance(parts[0], Words) and isinstance(parts[1], Relation) else node
+    words, *rest = node.parts if isinstance(node, Sentence) else (node,)
+    if not isinstance(words, Words) or len(rest) != 1 or not isinstance(rest[0], Relation):
+        return node
+    return node if NO_NOUNS.intersection(words.text.split()) else rest[0]
 
 
 def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:

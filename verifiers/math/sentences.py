@@ -16,7 +16,7 @@ from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import ListOf, Node, Parts, Relation, Sentence, Symbol, Words, walk
-from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
+from verifiers.math.vocabulary import FUNCTIONS, NO_NOUNS, RELATIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
 """Reads the tokens of one formula, or of one part, of which the last is the end."""
@@ -24,6 +24,7 @@ Read = Callable[[list[Token]], Node]
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
 _NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
 _MAX_WORDS_OF_ITEM = 3
+_EXTREMES = frozenset(("minimum", "maximum"))
 _OPERATORS = frozenset(("cdot", "circ", "times", "div", "to"))
 _END = Token("end", "")
 
@@ -59,6 +60,8 @@ def _named_value(tokens: list[Token], read: Read) -> Relation | None:
     """A value with words and a colon in front of it, as an equation; None for anything else."""
     colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
     if not colon or any(token.kind not in ("word", "symbol") for token in tokens[:colon]):
+        return None
+    if NO_NOUNS.intersection(token.text.lower() for token in tokens[:colon]) - _EXTREMES:
         return None
     try:
         value = read([*tokens[colon + 1 :], _END])

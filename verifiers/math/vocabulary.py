@@ -123,7 +123,7 @@ FRACTION_WORDS = {
 }  # fmt: skip
 """Parts in words; quarters are coins as well, so that they are only read behind a number in words."""
 NO_NOUNS = _words(
-    "not no nor isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
+    "not no nor never isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
     "except plus minus times than less more least most fewer greater under over without else either neither both "
     "between while when where with that which because since so then hence therefore given approximately about "
     "minimum maximum matrix "

@@ -27,7 +27,7 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
-from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, value_of_words
+from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, is_verdict, value_of_words
 
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
@@ -123,7 +123,7 @@ class Atoms(Cursor):
                     self.take()
                 excluded = self.listing()
                 return SetOperation("difference", NamedSet("R"), SetOf(values_of(excluded)))
-        if not self.at("=", "approx", "is", "equals"):
+        if not self.at("=", "approx", "is", "equals") or any(len(word) > 1 and is_verdict(word) for word in words):
             raise UnreadableError(f"the word {words[0]!r} where a value should stand")
         return Symbol("text:" + folded_words(" ".join(words)))
 
