@@ -1870,7 +1870,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
         (
             "Anna 3, Ben 5",
-            ("Anna 3 and Ben 5", "Ben 5, Anna 3", "Anna: 3, Ben: 5"),
+            ("Anna 3 and Ben 5", "Anna: 3, Ben: 5", "Ben: 5, Anna: 3"),
             ("Anna 5, Ben 3", "3, 5", "Anna 3"),
         ),
         (
@@ -1884,6 +1884,18 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ("not x+y=5", "all lines except x+y=5", r"\text{wrong: }x+y=5", "it is false that x+y=5", "x+y=5 is false"),
         ),
         ("x=5", ("x is 5",), ("it is false that x=5", "false: x=5", "never x=5")),
+        (
+            "increasing on $(0,1)$ and on $(4,5)$, decreasing on $(2,3)$",
+            ("increasing on $(0,1)$, on $(4,5)$ and decreasing on $(2,3)$",),
+            ("increasing on $(0,1)$, decreasing on $(2,3)$ and on $(4,5)$",),
+        ),
+        (
+            r"vertical asymptote: $x=\frac12$, horizontal asymptote: $y=0$",
+            (r"vertical asymptote $x=0.5$, horizontal asymptote $y=0$",),
+            (r"vertical asymptote $x=0$, horizontal asymptote $y=\frac12$",),
+        ),
+        ("between the $3$ lines", ("between $3$ lines",), ("between the $4$ lines", "outside the $3$ lines")),
+        ("f(a)=3, f(b)=2", ("f(b)=2, f(a)=3",), ("f(a)=2, f(b)=3", "f(a)=3")),
         ("even", ("Even",), ("-even", r"\neg even", "not even")),
         (r"\mathrm{SO_4}^{2-}", (r"\mathrm{SO_4^{2-}}",), (r"\mathrm{SO_4}^{2+}", r"\mathrm{SO_3}^{2-}")),
     ],

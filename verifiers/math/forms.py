@@ -343,9 +343,7 @@ def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
 def assignments(node: Node) -> dict[str, Node] | None:
     """Values of several names: `x=2, y=3` or `(x,y)=(2,3)`; None for anything else."""
     if isinstance(node, ListOf) and node.joiner != "or" and all(isinstance(item, Relation) for item in node.items):
-        pairs = [_assignment(item) for item in node.items]
-        names = [pair[0] for pair in pairs if pair is not None]
-        return dict(pair for pair in pairs if pair) if len(set(names)) == len(pairs) else None
+        return _assigned([item for item in node.items if isinstance(item, Relation)])
     if isinstance(node, Relation) and node.operators == ("=",):
         names_, values = node.operands
         if (
@@ -371,16 +369,20 @@ def named_members(node: Node) -> dict[str, Node] | None:
     """Values with words in front of them, as in `Anna 3, Ben 5`, by those words; None for anything else."""
     found: dict[str, Node] = {}
     for item in node.items if isinstance(node, ListOf) else ():
-        if isinstance(item, Sentence) and len(item.parts) == 2 and isinstance(item.parts[0], Words):
-            found[f"text:{item.parts[0].text}"] = item.parts[1]
+        words, value = item.parts if isinstance(item, Sentence) and len(item.parts) == 2 else (None, None)
+        if isinstance(words, Words) and value is not None:
+            letter, stated = solved(value) if isinstance(value, Relation) else (None, value)
+            found[f"text:{words.text} {letter or ''}".rstrip()] = stated if letter else value
     return found if isinstance(node, ListOf) and len(found) == len(node.items) else None
 
 
-def _assignment(node: Node) -> tuple[str, Node] | None:
-    if isinstance(node, Relation):
-        name, value = solved(node)
-        if name is not None:
-            return name, value
+def _assigned(equations: list[Relation]) -> dict[str, Node] | None:
+    """The values of names; f(a) and f(b) are one name in two equations, and two in one list."""
+    pairs = [(node, *solved(node)) for node in equations]
+    for exactly in (False, True):
+        values = {f"{name} {node.operands[0]}" if exactly else name: value for node, name, value in pairs if name}
+        if len(values) == len(pairs):
+            return values
     return None
 
 

@@ -9,6 +9,7 @@ An answer `(a) 2 (b) 3` is read part by part, so that neither letter becomes a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import groupby
 
@@ -24,13 +25,14 @@ Read = Callable[[list[Token]], Node]
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
 _NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
 _MAX_WORDS_OF_ITEM = 3
+_ARTICLE_AT_END = re.compile(r"(?:^|\s)(?:a|an|the)$")  # in front of a formula
 _EXTREMES = frozenset(("minimum", "maximum"))
 _OPERATORS = frozenset(("cdot", "circ", "times", "div", "to"))
 _END = Token("end", "")
 
 
 def sentence(tokens: list[Token], read: Read) -> Node:
-    """Words and formulas in turn, or a list of short ones such as `center (1,2), radius 3`, which has no order.
+    """Words and formulas in turn, or a list of short ones such as `center (1,2), radius 3`.
 
     Raises:
         UnreadableError: If a formula cannot be read.
@@ -83,7 +85,7 @@ def _one_sentence(tokens: list[Token], read: Read) -> Node:
         run = run if wordy else _formula(run, behind_word=bool(parts))
         if not run:
             continue
-        part = Words(folded_words(_text(run))) if wordy else _read_or_quoted(run, read)
+        part = Words(_ARTICLE_AT_END.sub("", folded_words(_text(run)))) if wordy else _read_or_quoted(run, read)
         before = parts[-1] if parts else None
         if isinstance(part, Words) and isinstance(before, Words):
             parts[-1] = Words(f"{before.text} {part.text}")
