@@ -21,6 +21,8 @@ import fcntl, os, sys
 errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 16)
 try:
     sys.path.insert(0, sys.argv.pop(1))
+    from runtime import unpatched
+    unpatched.install()
     from runtime.server import main
     main()
 except Exception:

@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from .codec import Encoder, NotPlainError, Wire
+from .codec import Encoder, Wire
 from .given import OWN_PROTOCOLS, PROTOCOLS
 from .signatures import signature_parts
 
@@ -41,7 +41,7 @@ def description_of(value: object) -> list[Wire]:
     names = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
     try:
         return [_plain([*names, signature_parts(value)])]
-    except (NotPlainError, TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - a function that does not say what it takes, or tests that break `inspect`
         return [_plain([*names, None])]
 
 

@@ -109,6 +109,8 @@ def run_source(module: types.ModuleType, source: str, filename: str) -> None:
         raise ProgramError("memory", error) from None
     except _COMPILE_ERRORS as error:
         raise ProgramError("compile", error) from None
+    # As the import system does; from here it would be the builtins of this module.
+    module.__dict__.setdefault("__builtins__", vars(builtins))
     exec(code, module.__dict__)
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import candidate, devices, syscalls, tester
+from . import candidate, devices, syscalls, tester, unpatched
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
@@ -277,6 +277,7 @@ def _warm_up() -> None:
     # All that can be prepared here is: what a child writes to costs it a copy of the page.
     sys.argv = ["solution.py"]
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    unpatched.uninstall()
     for name in [name for name in sys.modules if name.partition(".")[0] == "runtime"]:
         del sys.modules[name]
     sys.path[:] = [path for path in sys.path if os.path.basename(path) != "unit_tests"]
