@@ -19,7 +19,7 @@ from verifiers.unit_tests.extraction import Source, announced, continues
 from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
-from verifiers.unit_tests.runtime.names import SOLUTION_CLASS
+from verifiers.unit_tests.runtime.names import SOLUTION_CLASS, entry_point_steps
 from verifiers.unit_tests.runtime.report import MAX_REPORT
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
@@ -126,14 +126,14 @@ class Job:
             return tests.entry_points[-1] if tests.entry_points else announced(tests.prefix)
         if isinstance(tests, FunctionTests):
             return tests.entry_point or announced(tests.prefix)
-        return "" if isinstance(tests, StdioTests) else tests.entry_point
+        return "" if isinstance(tests, StdioTests) else entry_point_steps(tests.entry_point)[0]
 
     def _tests(self) -> dict[str, object]:
         tests = self.tests
         common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(tests, "prefix", "")}
         common |= {"entry_point": self._entry_point, "files": dict(tests.files)}
         if isinstance(tests, CheckTests):
-            return common | {"kind": "check", "test": tests.test}
+            return common | {"kind": "check", "test": tests.test, "entry_point": tests.entry_point}
         if isinstance(tests, AssertTests):
             entry_points = tests.entry_points or tuple(filter(None, [self._entry_point]))
             sources = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": entry_points}
@@ -143,7 +143,7 @@ class Job:
         assert isinstance(tests, CallTests)
         cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
-        return common | {"kind": "calls", "cases": cases} | comparison
+        return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
 
 
 @functools.lru_cache(8)
@@ -157,7 +157,9 @@ def _encoded(content: object) -> bytes:
 
 
 def _continued(prefix: str, source: str) -> str:
-    joint = "" if not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
+    # A prompt may end with the indentation of the next line, which a completion goes on with or brings itself.
+    goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
+    joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
     return prefix + joint + source
 
 

@@ -10,11 +10,12 @@ from typing import Literal
 from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.cases import FunctionTests, StdioTests, Tests
+from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
 from verifiers.unit_tests.pool import Pool, WorkerDiedError, check_platform
 from verifiers.unit_tests.runtime.limits import LAYERS, Limits
+from verifiers.unit_tests.runtime.names import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
 
 _ATTEMPTS = 2
@@ -105,6 +106,7 @@ class UnitTestVerifier:
             )
         if isinstance(tests, StdioTests):
             _one_of("comparison", tests.comparison, COMPARISONS)
+        _check_entry_points(problem.id, tests)
         for path in tests.files:
             if not is_path(path):
                 raise InvalidArgumentError(f"problem {problem.id!r}: files are named like 'a/b.py', got {path!r}")
@@ -176,6 +178,25 @@ def _outcome(failure: str | None) -> Outcome:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT
+
+
+def _check_entry_points(problem: str, tests: Tests) -> None:
+    """Look whether the entry points of tests are any.
+
+    Raises:
+        InvalidArgumentError: If one is not: no program could define it.
+    """
+    if isinstance(tests, CheckTests | CallTests) and not entry_point_steps(tests.entry_point):
+        raise InvalidArgumentError(
+            f"problem {problem!r}: entry_point must be a function's name, or how to come by the function, such as "
+            f"'Solution().solve', got {tests.entry_point!r}"
+        )
+    announced = (tests.entry_point,) if isinstance(tests, FunctionTests) and tests.entry_point else ()
+    for name in tests.entry_points if isinstance(tests, AssertTests) else announced:
+        if len(entry_point_steps(name)) != 1:
+            raise InvalidArgumentError(
+                f"problem {problem!r}: an entry point of these tests must be a name, got {name!r}"
+            )
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> None:

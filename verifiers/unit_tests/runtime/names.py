@@ -7,22 +7,39 @@ import builtins
 import dis
 import functools
 import importlib
+import keyword
 import re
 import sys
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .codec import BUILTIN_TYPES
 
 SOLUTION_CLASS = "Solution"
 """The class that has the function under test as a method, where there is no such function by itself."""
+_ENTRY_POINT = re.compile(r"([^\W\d]\w*)((?:\(\)|\.[^\W\d]\w*)*)")
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
 )  # fmt: skip
 """Modules whose functions tests use by their bare names, which the program imported."""
 
 _PLAIN_ATTRIBUTES = frozenset(name for kind in BUILTIN_TYPES.values() for name in dir(kind))
+
+
+def entry_point_steps(entry_point: str) -> list[str]:
+    """The steps to what an entry point stands for: `["Solution", "()", ".solve"]` of `Solution().solve`; none if it is none."""
+    found = _ENTRY_POINT.fullmatch(entry_point)
+    steps = [found[1], *re.findall(r"\(\)|\.\w+", found[2])] if found else []
+    return [] if any(map(keyword.iskeyword, re.findall(r"\w+", entry_point))) else steps
+
+
+def reach(value: Any, steps: Iterable[str]) -> Any:
+    """Go from the value of an entry point's first step to that of its last."""
+    for step in steps:
+        value = value() if step == "()" else getattr(value, step[1:])
+    return value
 
 
 @functools.cache

@@ -32,10 +32,12 @@ from .mirroring import MirroringSession, may_replace
 from .names import (
     SOLUTION_CLASS,
     depends_on,
+    entry_point_steps,
     free_names,
     helper,
     imported_names,
     names_of_classes,
+    reach,
     root_of,
     standard_names,
     starred,
@@ -214,32 +216,32 @@ class Tester:
             self._case(run, f"case {number}")
 
     def _callee(self) -> Callable[[], Callable[..., object]]:
-        """What gives the function under test: itself, or a method of a new `Solution` for each case."""
-        name = self._tests["entry_point"]
+        """What gives the function under test: itself, or a method of a new instance for each case."""
+        name, *steps = entry_point_steps(self._tests["entry_point"])
         answers = self._session.resolve([name, SOLUTION_CLASS])
         if answers[name][0] != "missing":
             function = self._session.named(name)
-            return lambda: function
-        if answers[SOLUTION_CLASS][0] == "missing":
+            return lambda: reach(function, steps)
+        if steps or answers[SOLUTION_CLASS][0] == "missing":
             self._missing(name)
         solution = self._session.named(SOLUTION_CLASS)
         return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
-        name = self._tests["entry_point"]
+        name, *steps = entry_point_steps(self._tests["entry_point"])
         self._require(name)
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.named(name, tests.classes)
         self._programs.add(name)
         if self._everything:
-            self._check_asserts(namespace, function)
+            self._check_asserts(namespace, lambda: reach(function, steps))
         else:
             self._run_test_code(tests.code, namespace)
             check = _check_in(namespace)
-            self._case(lambda: check(function), "check")
+            self._case(lambda: check(reach(function, steps)), "check")
 
-    def _check_asserts(self, namespace: dict[str, Any], function: object) -> None:
+    def _check_asserts(self, namespace: dict[str, Any], find: Callable[[], object]) -> None:
         """Run a check whose asserts are cases; what it raises between them fails the rest."""
         splitter = _SplitAsserts()
         tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
@@ -247,7 +249,7 @@ class Tester:
         cases = namespace["__case__"] = _AssertCases(self._report, self._run_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
         check = _check_in(namespace)
-        found = self._run_case(lambda: check(function))
+        found = self._run_case(lambda: check(find()))
         if found is not None and not found["passed"]:
             self._report.write(**found, name="check")
         else:
