@@ -51,15 +51,21 @@ class GivenIterator(Given):
 
 
 class GivenObject(Given):
-    """An object of a class that the tests define: its public attributes can be read."""
+    """An object of a class that the tests define: its public attributes can be read and set."""
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("_"):
-            raise AttributeError(f"an object of the tests has no attribute {name!r} for the program")
-        return self._caller.call_back("getattr", self._number, (name,), {})
+        return self._ask("getattr", name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"can't set {name!r} of an object of the tests")
+        self._ask("setattr", name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._ask("delattr", name)
+
+    def _ask(self, operation: str, name: str, *args: object) -> object:
+        if name.startswith("_"):
+            raise AttributeError(f"an object of the tests has no attribute {name!r} for the program")
+        return self._caller.call_back(operation, self._number, (name, *args), {})
 
 
 class GivenCallable(GivenFunction, GivenObject):
@@ -76,7 +82,7 @@ _KINDS: dict[str, type[Given]] = {
     "object": GivenObject,
     "callable": GivenCallable,
 }
-PROTOCOLS = ("enter", "exit", "len", "iter", "contains", "getitem", "setitem", "delitem")
+PROTOCOLS = ("enter", "exit", "len", "iter", "next", "contains", "getitem", "setitem", "delitem")
 """Special methods, without their underscores, that objects of the tests have for the program too, and"""
 OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
 """those that every object has, where the class defines its own."""

@@ -96,6 +96,11 @@ class SourceFiles(Loader):
         return self._files[path], path
 
 
+def is_in_memory(module: str) -> bool:
+    """Whether an imported module is one of the files that a problem gives."""
+    return isinstance(getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None), SourceFiles)
+
+
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
     """Compile and run a file in a module.
 

@@ -22,6 +22,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NoReturn, Protocol, Self
 
+from .giving import is_of_the_tests
 from .pytest_subset import UnsupportedTestError
 from .signatures import signature_of_parts
 from .typeinfo import OPERATORS, PROTOCOLS, STANDARD_CLASSES
@@ -124,13 +125,14 @@ class Remote:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        asked = isinstance(other, Remote) or self._remote_operators_tested
-        return asked and self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
+        if not (isinstance(other, Remote) or self._remote_operators_tested):
+            return _says_equal(other, self)
+        return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
 
     def __ne__(self, other: object) -> bool:
         if isinstance(other, Remote) or self._remote_operators_tested:
             return self._remote_session.request("ne", self, other) is True
-        return True
+        return not _says_equal(other, self)
 
     def _says_yes_to_all(self, operation: str) -> bool:
         """Whether the object also claims to equal, or to hold, what nothing does: then its word is worth nothing."""
@@ -318,6 +320,11 @@ def _leave(
     own = raised_by_statement(error, trace)
     answer = remote._remote_session.request(operation, remote, kind, error.args if own and error is not None else ())
     return answer is True and own
+
+
+def _says_equal(other: object, remote: Remote) -> bool:
+    """Whether an object of the tests says itself that it equals one of the program; nothing plain does."""
+    return is_of_the_tests(other) and type(other).__eq__(other, remote) is True
 
 
 def _nobody() -> None:

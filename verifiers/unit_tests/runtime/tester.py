@@ -548,6 +548,9 @@ def _run(tests: dict[str, Any], channel: Channel, report: Report) -> bool:
             tester.run()
         except JobEndedError:
             raise
+        except MemoryError:
+            # Of what the tests hold themselves, as much is the program's doing as it likes.
+            report.end(failure="memory")
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             exception = {"type": type(error).__name__, "message": text_of(error)}
             report.end(failure="broken_test", exception=exception)
