@@ -163,4 +163,4 @@ def test_a_lying_result_passes_nothing(verifier: UnitTestVerifier, name: str) ->
 def test_what_calls_itself_plain_is_not(verifier: UnitTestVerifier, kind: str) -> None:
     program = f"class A:\n    __class__ = property(lambda s: {kind})\n    def __eq__(s, o): return True\n    __hash__ = None\ndef solve(): return A()"
     verdict = verifier(program, Problem("p", "", AssertTests((f"assert solve() == {kind}()",))))
-    assert verdict.detail["failure"] == "wrong_answer", verdict.detail
+    assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), verdict.detail

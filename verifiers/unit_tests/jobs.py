@@ -20,7 +20,7 @@ from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
 from verifiers.unit_tests.runtime.names import SOLUTION_CLASS, entry_point_steps
-from verifiers.unit_tests.runtime.report import MAX_REPORT
+from verifiers.unit_tests.runtime.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
@@ -38,6 +38,8 @@ class Finding:
 
     failure: str | None
     """The class of the first failure, None if every case passed."""
+    errored: bool
+    """Whether it says nothing of the program: the tests are broken or ask for what is not supported, whatever that does."""
     passed: int
     total: int
     detail: Mapping[str, object]
@@ -226,8 +228,9 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
+    errored = failure == "broken_test" or (end.get("failure") == failure == UNSUPPORTED and "chosen" not in end)
     if answer["stopped"] == "idle" and waiting:
-        failure, reason = "unsupported", _BLOCKED
+        failure, reason = UNSUPPORTED, _BLOCKED
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
         if "exception" in source:
@@ -236,7 +239,7 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return Finding(failure, passed, total, {**detail, **streams}, _cost(answer))
+    return Finding(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
 
 
 _BLOCKED = (
@@ -329,7 +332,8 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
     exception = {"exception": shown["exception"]} if shown.get("exception") else {}
-    return Finding(shown["failure"], passed, total, {"cases": cases} | exception | shown["streams"], cost)
+    detail = {"cases": cases} | exception | shown["streams"]
+    return Finding(shown["failure"], not runs, passed, total, detail, cost)
 
 
 def _run_detail(run: Mapping[str, Any]) -> dict[str, object]:

@@ -144,7 +144,7 @@ class UnitTestVerifier:
             "isolation": self._isolation(),
         }
         program = str(job.program)
-        if finding.failure in ("broken_test", "unsupported"):
+        if finding.errored:
             return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=finding.cost)
         if self._partial_credit:
             score = finding.passed / finding.total if finding.total else 0.0

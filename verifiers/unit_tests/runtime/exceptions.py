@@ -185,6 +185,7 @@ def tidy(error: Any) -> dict[str, Any]:
         "forbidden": error.get("forbidden") is True,
         "errno": number if type(number) is int else None,
         "unsendable": error.get("unsendable") is True,
+        "unsupported": error.get("unsupported") is True,
         "class": error["class"],
         "args": error.get("args"),
         "attributes": error.get("attributes"),

@@ -24,6 +24,7 @@ from typing import Any, NoReturn, Protocol, Self
 
 from .giving import is_of_the_tests
 from .pytest_subset import UnsupportedTestError
+from .report import unsupported
 from .signatures import signature_of_parts
 from .typeinfo import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 
@@ -50,6 +51,8 @@ _SLOTS = (
 class RemoteSession(Protocol):
     """Who carries out what is asked of a remote object."""
 
+    unasked: int
+    """How often an object of the program that has its own `==` was not asked whether it equals plain data."""
     changes: int
     """How often the program was asked for something by which its objects may change."""
 
@@ -77,6 +80,8 @@ class Remote:
     """
 
     __slots__ = _SLOTS
+    __comparing__ = False
+    """Whether the object's class defines `==`."""
     _remote_session: RemoteSession
     _remote_number: int | str
     _remote_type_name: str
@@ -91,11 +96,11 @@ class Remote:
         Raises:
             TypeError: Always; a test has called the type of an object of the program.
         """
-        raise TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name")
+        raise unsupported(TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name"))
 
     def __getattr__(self, name: str) -> object:
         if name in _COMPARING_METHODS and not self._remote_operators_tested:
-            raise AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}")
+            raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
         if name not in _REBUILT:
@@ -168,7 +173,7 @@ class Remote:
         return self._remote_session.request("copy", self)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test")
+        raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
 
 class _Everything(Remote):
@@ -228,7 +233,7 @@ class _Everything(Remote):
                 "contains"
             )
         if not hasattr(type(self), "__iter__"):
-            raise TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}")
+            raise unsupported(TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}"))
         return any(value is item or value == item for item in self)
 
     def __bool__(self) -> bool:
@@ -324,7 +329,11 @@ def _leave(
 
 def _says_equal(other: object, remote: Remote) -> bool:
     """Whether an object of the tests says itself that it equals one of the program; nothing plain does."""
-    return is_of_the_tests(other) and type(other).__eq__(other, remote) is True
+    if is_of_the_tests(other):
+        return type(other).__eq__(other, remote) is True
+    if type(remote).__comparing__:
+        remote._remote_session.unasked += 1
+    return False
 
 
 def _nobody() -> None:
@@ -394,7 +403,9 @@ def _computing(name: str) -> Callable[..., object]:
         # `sum` begins with 0, which says nothing of what a test expects.
         begins_sum = name == "radd" and type(other) is int and other == 0
         if not (isinstance(other, Remote) or self._remote_operators_tested or begins_sum):
-            raise TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            raise unsupported(
+                TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            )
         tested = self._remote_operators_tested
         value = self._remote_session.request(name, self, other)
         if tested and isinstance(value, Remote):
@@ -477,6 +488,8 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
     shown = _shown_class(type_name, standard_classes.split())
     if shown is not None:
         content["__class__"] = property(lambda _: shown)
+    # That of a dataclass knows its own class alone.
+    content["__comparing__"] = "eq" in protocols.split() and not fields
     if fields:
         content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
     made = type(type_name, (Remote,), content | {"__slots__": ()})

@@ -46,7 +46,7 @@ from .program import SourceFiles, module_name
 from .program_imports import ProgramFinder
 from .pytest_subset import Skipped, UnsupportedTestError
 from .remote import TEST_FILE
-from .report import MAX_TEXT, JobEndedError, Report, finding, lacking, text_of
+from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, finding, lacking, text_of
 from .session import Session
 from .testcode import compile_prefix, compile_tests, keep_nothing, leave_no_trace, tidied
 
@@ -107,7 +107,10 @@ class Tester:
     def _prepare(self) -> None:
         """Make ready a process of its own, for test code that may do anything."""
         sources = [self._tests["prefix"], *_sources(self._tests)]
-        watch = foreign_code.Watch(sources, lambda reason: self._report.end(failure="unsupported", reason=reason))
+        # The program has a say in the text, so no verdict may be left out because of it.
+        watch = foreign_code.Watch(
+            sources, lambda reason: self._report.end(failure=UNSUPPORTED, reason=reason, chosen=True)
+        )
         foreign_code.begin(watch)
         self._session.note = watch.received
         if any("unittest" in source for source in sources):
@@ -125,16 +128,20 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return what the report says of it, None if it was left out."""
+        unasked = self._session.unasked
         try:
             run()
         except UnsupportedTestError as error:
-            self._report.end(failure="unsupported", reason=text_of(error))
+            self._report.end(failure=UNSUPPORTED, reason=text_of(error))
         except Skipped:
             return None
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            return {"passed": False, **self._finding(error)}
+            found = self._finding(error)
+            if found["failure"] == "wrong_answer" and self._session.unasked > unasked:
+                found["failure"] = UNSUPPORTED
+            return {"passed": False, **found}
         return {"passed": True}
 
     def _finding(self, error: BaseException) -> dict[str, Any]:
@@ -193,9 +200,9 @@ class Tester:
         if self._is_lack(error) or "candidate_error" in error.__dict__:
             self._report.end(**self._finding(error))
         if isinstance(error, ModuleNotFoundError):
-            self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
+            self._report.end(failure=UNSUPPORTED, reason=f"{error}: {_TEST_MODULES}")
         if isinstance(error, UnsupportedTestError):
-            self._report.end(failure="unsupported", reason=text_of(error))
+            self._report.end(failure=UNSUPPORTED, reason=text_of(error))
         if not isinstance(error, _FAULTS_OF_TESTS) and self._depends_on_program(line):
             self._report.end(**finding(error))
         raise error
