@@ -45,6 +45,7 @@ _SLOTS = (
     "_remote_class_tested",
     "_remote_operators_tested",
     "_remote_size",
+    "_remote_conversions",
 )
 
 
@@ -89,6 +90,8 @@ class Remote:
     _remote_operators_tested: bool
     _remote_size: tuple[int, int]
     """How many items the object was last found to hold, and the session's changes until then."""
+    _remote_conversions: tuple[int, dict[tuple[object, ...], object]]
+    """The session's changes until conversions of the object were first asked for, and what they gave since."""
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
         """Refuse: `make_remote` makes proxies.
@@ -146,8 +149,26 @@ class Remote:
         except Exception:  # noqa: BLE001 - to raise on what it does not know is honest
             return False
 
+    def _remote_converted(self, operation: str, *args: object) -> object:
+        """What a conversion gives: a result that is another number each time it is asked could fit what it is compared with.
+
+        It is asked once, until the program is asked for something by which its objects may change. Those of a class under test
+        are asked each time.
+        """
+        session = self._remote_session
+        if self._remote_operators_tested or any(type(arg) not in _HASHED for arg in args):
+            return session.request(operation, self, *args)
+        changes, known = self._remote_conversions
+        if changes != session.changes:
+            known = {}
+            object.__setattr__(self, "_remote_conversions", (session.changes, known))
+        key = operation, *args
+        if key not in known:
+            known[key] = session.request(operation, self, *args)
+        return known[key]
+
     def __hash__(self) -> int:
-        value = self._remote_session.request("hash", self)
+        value = self._remote_converted("hash")
         return value if type(value) is int else id(self)
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
@@ -237,10 +258,10 @@ class _Everything(Remote):
         return any(value is item or value == item for item in self)
 
     def __bool__(self) -> bool:
-        return self._remote_session.request("bool", self) is True
+        return self._remote_converted("bool") is True
 
     def __round__(self, digits: int | None = None) -> object:
-        return self._remote_session.request("round", self, digits)
+        return self._remote_converted("round", digits)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
@@ -418,9 +439,12 @@ def _computing(name: str) -> Callable[..., object]:
 
 
 def _asking(name: str, kind: type | None) -> Callable[..., object]:
+    is_conversion = kind is not None or name in _SAME_KIND
+
     def method(self: Remote, *args: object) -> object:
         tested = self._remote_operators_tested
-        value = self._remote_session.request(name, self, *args)
+        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
+        value = ask(name, *args)
         if kind is not None and type(value) is not kind:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
         if tested and isinstance(value, Remote) and (name in _SAME_KIND or (name == "enter" and value is self)):
@@ -430,6 +454,11 @@ def _asking(name: str, kind: type | None) -> Callable[..., object]:
     return method
 
 
+def _request(remote: Remote, operation: str, *args: object) -> object:
+    return remote._remote_session.request(operation, remote, *args)
+
+
+_HASHED = frozenset({str, int, type(None)})
 _KINDS: dict[str, type] = {
     **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
     **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
@@ -564,7 +593,7 @@ def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *
         class_tested: Whether it is a class whose instances' operators are tested.
     """
     remote = object.__new__(kind)
-    content = (session, number, kind.__name__, class_tested, False, (0, -1))
+    content: tuple[object, ...] = (session, number, kind.__name__, class_tested, False, (0, -1), (-1, {}))
     for name, value in zip(_SLOTS, content, strict=True):
         object.__setattr__(remote, name, value)
     return remote

@@ -31,6 +31,7 @@ _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
 """Bytes of answers that could nest so deeply, or take so much more when they are sent back, that they can't cross again."""
 _LOOKS = """
 len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
+int float complex bytes index trunc floor ceil round format abs neg pos invert dir
 """
 _LOOKING = frozenset(_LOOKS.split())
 """Operations by which no object changes, except for an iterator."""
