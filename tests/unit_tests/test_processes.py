@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -350,6 +352,17 @@ def test_a_kernel_without_pidfds_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
+    source = DENY + (
+        "deny('prctl')\n"
+        f"try: UnitTestVerifier(isolation={isolation!r})('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (message,) = run_in_a_new_process(source)
+    assert message.startswith("SandboxUnavailableError this system doesn't let a process say what becomes of itself")
+
+
 THREADS = """
 import threading
 def f(x):
@@ -371,3 +384,14 @@ def test_threads_are_limited() -> None:
     message = verdict.detail["exception"]["message"]  # type: ignore[index]  # a mapping, by its documentation
     assert int(message.split(",")[0].removeprefix("got ")) <= 20
     verifier.close()
+
+
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto", "none"]) -> None:
+    with contextlib.closing(UnitTestVerifier(timeout_s=5, isolation=isolation)) as verifier:
+        assert verifier(RIGHT, SQUARE).score == 1
+        server = server_pid(verifier)
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
+    assert set(scores) == {"1000"}
+    assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"

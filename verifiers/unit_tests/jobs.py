@@ -26,6 +26,8 @@ from verifiers.unit_tests.stdio import matches
 
 Lend = Callable[[], AbstractContextManager[Worker]]
 _EXCERPT = 1000
+_LOST = 3
+"""How many times the limit of one case all cases that fail may take together; after that no further case is run."""
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
 """How a script's process writes the exception that ended it: the last line of its standard error."""
@@ -79,12 +81,21 @@ class Job:
         return _read_report(_report_lines(report), answer, streams)
 
     def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:
-        runs = []
+        runs: list[dict[str, Any]] = []
+        lost = 0.0
         for number, case in enumerate(tests.cases):
-            runs.append(self._run_case(lend, tests, case, f"case {number}"))
+            name = f"case {number}"
+            runs.append(self._run_case(lend, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
+            lost += self._lost(runs[-1])
             if runs[-1]["failure"] and not self.every_case:
                 break
         return _summarise(runs, len(tests.cases))
+
+    def _lost(self, run: Mapping[str, Any]) -> float:
+        """The time that a case took for nothing, in seconds: one that passed is what the problem takes."""
+        if not run["failure"]:
+            return 0.0
+        return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
 
     def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
         with _files(case.stdin.encode(), b"", b"", self._program()) as files:
@@ -218,7 +229,20 @@ def clean(text: str) -> str:
 
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
     # A line that a kill cut short is none.
-    return [json.loads(line) for line in report.split(b"\n")[:-1]]
+    return [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Plain data whose texts can be written anywhere: a program may have half of a character in its messages and names."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return (
+        {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
@@ -300,6 +324,12 @@ def _exit_failure(status: int) -> tuple[str, str]:
         # The server kills a candidate that has closed its channel and runs on.
         return "exit", "the program ended itself or closed the channel to its tests"
     return "crash", f"killed by signal {-status}"
+
+
+def _not_run(name: str) -> dict[str, Any]:
+    """What is said of a case for which no time was left."""
+    nothing = {"stopped": "cpu", "seconds": 0.0, "candidate": {"exit": 0, "cpu_s": 0.0, "memory_bytes": 0}}
+    return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "answer": nothing}
 
 
 def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:

@@ -137,25 +137,42 @@ def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     """Whether what a test file does at the left margin in a line may depend on the program.
 
-    It does if the statement uses one of the program's names, or a name that an earlier such statement used too.
+    It does if the statement uses one of the program's names, or a name that an earlier such statement used too. To name one in
+    a text, as in `import_module("solution")`, is to use it.
 
     Args:
         tree: The test file.
-        names: Its names that are the program's.
+        names: Its names that are the program's, and those of the program's modules.
         line: A line of it; 0 stands for its decorators, which say which tests there are.
     """
     known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
     tainted = set(names)
     for statement in tree.body:
         decorators = [each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ())]
-        first = min(node.lineno for node in (statement, *decorators))
-        if first <= line <= (statement.end_lineno or first):
+        if _spans(statement, line):
             return not tainted.isdisjoint(_names_in(statement))
         if not line and any(not tainted.isdisjoint(_names_in(each)) for each in decorators):
             return True
         if not tainted.isdisjoint(_names_in(statement)):
             tainted |= _names_in(statement) - known
     return not line and "pytestmark" in tainted
+
+
+def is_conditional(tree: ast.Module, line: int) -> bool:
+    """Whether what stands at a line of a test file runs only if something else goes this way or that."""
+    return any(isinstance(node, _CONDITIONS) for each in tree.body if _spans(each, line) for node in ast.walk(each))
+
+
+_CONDITIONS = (
+    *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
+    *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
+)
+
+
+def _spans(statement: ast.stmt, line: int) -> bool:
+    decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
+    first: int = min([statement.lineno, *(each.lineno for each in decorators)])
+    return first <= line <= (statement.end_lineno or first)
 
 
 def _names_in(tree: ast.AST) -> set[str]:
@@ -167,6 +184,8 @@ def _names_in(tree: ast.AST) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.alias):
             found.add(node.asname or root_of(node.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(root_of(node.value))
     return found
 
 

@@ -36,6 +36,7 @@ from .names import (
     free_names,
     helper,
     imported_names,
+    is_conditional,
     names_of_classes,
     reach,
     root_of,
@@ -199,18 +200,21 @@ class Tester:
         """
         if self._is_lack(error) or "candidate_error" in error.__dict__:
             self._report.end(**self._finding(error))
-        if isinstance(error, ModuleNotFoundError):
-            self._report.end(failure=UNSUPPORTED, reason=f"{error}: {_TEST_MODULES}")
-        if isinstance(error, UnsupportedTestError):
-            self._report.end(failure=UNSUPPORTED, reason=text_of(error))
-        if not isinstance(error, _FAULTS_OF_TESTS) and self._depends_on_program(line):
+        depends = self._depends_on_program(line)
+        # A program that has the tests go where they are broken is not excused by that.
+        chosen = depends and (_calls_itself(error) or is_conditional(ast.parse(self._source), line))
+        if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
+            hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
+            self._report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, **({"chosen": True} if chosen else {}))
+        if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self._report.end(**finding(error))
         raise error
 
     def _depends_on_program(self, line: int) -> bool:
+        """Whether what the tests do at the left margin in a line may depend on the program."""
         tree = ast.parse(self._source)
         modules = {*self._session.program_modules, *self._files_with_program()}
-        return depends_on(tree, self._programs | imported_names(tree, modules), line)
+        return depends_on(tree, self._programs | imported_names(tree, modules) | modules, line)
 
     def _calls(self) -> None:
         find = self._callee()
@@ -360,10 +364,19 @@ def _sources(tests: Mapping[str, Any]) -> list[str]:
     return [_own_source(tests), *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
 
 
+def _lines_of(error: BaseException) -> list[int]:
+    """The lines of the test file in which its code raised an exception, the outermost first."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
+
+
 def _line_of(error: BaseException) -> int:
-    """The line of the test file in which its outermost code raised an exception."""
-    frames = (frame for frame in traceback.walk_tb(error.__traceback__) if frame[0].f_code.co_filename == TEST_FILE)
-    return next((line for _, line in frames), 0)
+    return next(iter(_lines_of(error)), 0)
+
+
+def _calls_itself(error: BaseException) -> bool:
+    """Whether a function of the test file that it calls itself raised an exception."""
+    return len(_lines_of(error)) > 1
 
 
 def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
