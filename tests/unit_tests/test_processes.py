@@ -363,6 +363,32 @@ def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
     assert message.startswith("SandboxUnavailableError this system doesn't let a process say what becomes of itself")
 
 
+@pytest.mark.parametrize(
+    ("quotas", "cpus"),
+    [({}, 6), ({"": "max 100000"}, 6), ({"": "150000 100000"}, 2), ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
+     ({"/a": "50000 100000", "/a/b": "max 100000"}, 1), ({"/a/b": "900000 100000"}, 6), ({"/other": "100000 100000"}, 6), ({"/a/b": ""}, 6)],
+)  # fmt: skip
+def test_cpus_are_those_of_the_container(
+    quotas: dict[str, str], cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    (tmp_path / "own").write_text("1:name=old:/x\n0::/a/b\n")
+    for group, content in quotas.items():
+        (tmp_path / f"cgroup{group}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"cgroup{group}" / "cpu.max").write_text(content)
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/own") == cpus
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
+
+
+def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
+    with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
+        meeting = "import time\ndef f(x):\n    time.sleep(1)\n    return x * x"
+        assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
+        assert len(verifier.idle_servers) == 3
+
+
 THREADS = """
 import threading
 def f(x):

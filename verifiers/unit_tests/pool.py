@@ -261,6 +261,25 @@ class Pool:
             worker.stop()
 
 
+def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
+    """How many CPUs this process may use: those it may run on, or what the quota of its container is worth, if that is less.
+
+    Args:
+        cgroups: Where control groups are mounted (version 2).
+        own: The file that names the group of this process.
+    """
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        with open(own) as file:
+            group = next((line.strip().removeprefix("0::") for line in file if line.startswith("0::")), "/")
+        while group:
+            with contextlib.suppress(OSError, ValueError), open(f"{cgroups}{group.rstrip('/')}/cpu.max") as file:
+                quota, period = map(int, file.read().split())  # a group without a quota says "max"
+                cpus = min(cpus, max(1, -(-quota // period)))
+            group = group.rstrip("/").rpartition("/")[0] + "/" if group != "/" else ""
+    return cpus
+
+
 def check_platform() -> None:
     """Look whether programs can be run at all here.
 

@@ -13,7 +13,7 @@ from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
-from verifiers.unit_tests.pool import Pool, WorkerDiedError, check_platform
+from verifiers.unit_tests.pool import Pool, WorkerDiedError, available_cpus, check_platform
 from verifiers.unit_tests.runtime.limits import LAYERS, Limits
 from verifiers.unit_tests.runtime.names import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
@@ -48,7 +48,7 @@ class UnitTestVerifier:
         memory_mib: int = 1024,
         output_mib: int = 8,
         max_threads: int = 128,
-        workers: int = 1,
+        workers: int | None = None,
         isolation: Literal["auto", "none"] = "auto",
         partial_credit: bool = False,
         extraction: str = "last_block",
@@ -61,7 +61,8 @@ class UnitTestVerifier:
             memory_mib: Address space of the program, in MiB.
             output_mib: Standard output, and standard error, in MiB.
             max_threads: Threads of the program.
-            workers: Programs that run at the same time.
+            workers: Programs that run at the same time, by default as many as this process has CPUs. Servers start as they are
+                needed.
             isolation: `"auto"` refuses to run where the system gives no isolation; `"none"` sets resource limits only.
             partial_credit: Score the share of cases that pass, instead of all or nothing.
             extraction: How the program is found in the completion, out of `extraction.EXTRACTIONS`.
@@ -72,6 +73,7 @@ class UnitTestVerifier:
         for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
             if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
+        workers = available_cpus() if workers is None else workers
         for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
             if not is_whole_number(value) or value < 1:
                 raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
