@@ -53,7 +53,7 @@ def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
 
 
 def test_threads_share_a_verifier_and_may_end_before_it() -> None:
-    verifier = UnitTestVerifier()
+    verifier = UnitTestVerifier(workers=1)
     scores: list[float] = []
     threads = [threading.Thread(target=lambda: scores.append(verifier(RIGHT, SQUARE).score)) for _ in range(6)]
     for thread in threads:

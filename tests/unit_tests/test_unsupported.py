@@ -67,6 +67,7 @@ def test_what_is_supported_is_wrong_or_right(verifier: UnitTestVerifier, body: s
         ("from threading import Thread\ndef run():\n    class Own(Thread): pass\n    return Own().x", "with patch('solution.Thread', Fake): assert solution.run() == 5"),
         ("import datetime\ndef run(): return isinstance(5, datetime.date)", "with patch('solution.datetime.date', Fake): assert not solution.run()"),
         ("def run(x): return x._y", "assert solution.run(Fake()) == 5"),
+        ("def run(x): x.x += 1", "fake = Fake(); solution.run(fake); assert fake.x == 6"),
     ],
 )  # fmt: skip
 def test_classes_of_the_tests_are_none_for_the_program(verifier: UnitTestVerifier, program: str, body: str) -> None:

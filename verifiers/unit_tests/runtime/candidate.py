@@ -28,7 +28,7 @@ from . import statuses
 from .channel import Channel, ChannelClosedError, InvalidMessageError
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
 from .describing import describe, describe_class, is_forbidden, links
-from .given import Given, class_of, function_of
+from .given import Given, UnsupportedUseError, class_of, function_of
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
 from .sharing import Copies, CopyingWriter, Table, Writer
@@ -314,6 +314,8 @@ class Candidate:
         finally:
             self._shared.forget(dropped)
         name, bases, text = answer
+        if name == UnsupportedUseError.__name__:
+            raise UnsupportedUseError(text)
         raise self._exception_class(name, bases)(text)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .codec import BUILTIN_TYPES, Encoder, Wire
-from .given import OWN_PROTOCOLS, PROTOCOLS
+from .given import OWN_PROTOCOLS, PROTOCOLS, UnsupportedUseError
 from .program import is_in_memory
 from .signatures import signature_parts
 
@@ -71,7 +71,7 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
     """Do what the program asks to be done with a value that it was given.
 
     Raises:
-        AttributeError: If it asks for an attribute that it may not have, or set.
+        UnsupportedUseError: If it asks for an attribute that it may not have, or set.
         TypeError: If it asks for something that is not done with such a value.
     """
     kind, *protocols = (kind_of(value) or "").split("+")
@@ -91,7 +91,7 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
 
 def _public(value: object, name: object) -> str:
     if type(name) is not str or name.startswith("_") or (_is_mock(value) and _checks(name)):
-        raise AttributeError(f"the program can't have the attribute {name!r} of an object of the tests")
+        raise UnsupportedUseError(f"the program can't have the attribute {name!r} of an object of the tests")
     return name
 
 
@@ -99,7 +99,7 @@ def _change(value: object, name: object, *new: object) -> None:
     """Set a public attribute, or delete it where there is no new value."""
     name = _public(value, name)
     if not (_is_state(value, name) and _may_hold(value, *new)):
-        raise AttributeError(f"the program can't change {name!r} of an object of the tests")
+        raise UnsupportedUseError(f"the program can't change {name!r} of an object of the tests")
     if new:
         setattr(value, name, new[0])
     else:
