@@ -48,6 +48,8 @@ class Evaluation:
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
+    unsupported: int
+    """How many samples scored 0 as their tests ask of the program's objects what the sandbox does not do."""
     error_causes: dict[str, int]
     """How many verifier errors had each cause, the most common first."""
     rows: tuple[Sample, ...]
@@ -63,17 +65,19 @@ class Evaluation:
         if self.error_causes:
             cause, count = next(iter(self.error_causes.items()))
             broken += f", {count} of them: {shown(cause)}"
+        if self.unsupported:
+            broken += f", {self.unsupported} unsupported by the verifier"
         about = ", approximately" if self.approximate else ""
         return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{broken})"
 
     def summary(self) -> dict[str, Any]:
         """Plain data without the samples; a score or the end of an interval that is not finite is None."""
-        names = ("approximate", "problems", "samples", "outcomes", "truncated", "verifier_errors", "error_causes")
+        counts = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "unsupported", "error_causes")
         return {
             "score": _finite(self.score),
             "interval": [_finite(end) for end in self.interval],
             "bounds": [_finite(end) for end in self.bounds],
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in ("approximate", *counts)},
         }
 
 
@@ -207,6 +211,7 @@ def summarize_evaluation(
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(row.truncated for row in rows),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
+        unsupported=sum(row.unsupported for row in rows),
         error_causes=dict(causes.most_common()),
         rows=tuple(rows),
         trajectories=tuple(trajectories),

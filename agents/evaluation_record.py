@@ -21,6 +21,7 @@ A sample's line holds
 | `tokens` | how many tokens the policy wrote |
 | `truncated` | whether its budget ran out, or the verifier broke |
 | `error` | why the verifier broke, null where it did not |
+| `unsupported` | whether it scored 0 as its tests ask of the program's objects what the sandbox does not do |
 
 Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
 place of an earlier one. How values that JSON does not have are written is told by `agents.json_files`.
@@ -40,7 +41,7 @@ from typing import Any
 from agents.json_files import JsonLines, differences, plain, read_json, to_json, write_json
 from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
 from agents.run import package_versions
-from agents.training.verifier_errors import error_cause
+from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import CheckpointError, DataError, InvalidArgumentError, Problem
 
@@ -68,6 +69,8 @@ class Sample:
     truncated: bool
     error: str | None
     """Why the verifier broke, None where it did not."""
+    unsupported: bool
+    """Whether it scored 0 as its tests ask of the program's objects what the sandbox does not do."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
@@ -84,6 +87,7 @@ class Sample:
             tokens=int(trajectory.policy_mask.sum()),
             truncated=trajectory.truncated,
             error=plain(error_cause(verdict.detail)) if verdict is not None and trajectory.broken else None,
+            unsupported=verdict is not None and is_unsupported(verdict),
         )
 
     @classmethod
@@ -93,7 +97,7 @@ class Sample:
         Raises:
             DataError: If the line is of another form.
         """
-        named = line if isinstance(line, dict) else {}
+        named: dict[str, Any] = {"unsupported": False} | line if isinstance(line, dict) else {}
         wrong = [name for name, kind in _KINDS.items() if name not in named or not isinstance(named[name], kind)]
         if wrong:
             raise DataError(f"it is no sample with {wrong[0]} as {_KINDS[wrong[0]]}")
@@ -137,6 +141,7 @@ def sample_line(sample: Sample, trajectory: Trajectory, problem: Problem | None)
         "tokens": sample.tokens,
         "truncated": sample.truncated,
         "error": sample.error,
+        "unsupported": sample.unsupported,
     }
 
 

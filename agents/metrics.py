@@ -8,6 +8,7 @@
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
+| `unsupported` | number of episodes scored 0 as their tests ask of the program's objects what the sandbox does not do |
 | `baseline_errors` | number of other episodes left out, since it broke on what they are compared with (ReMax) |
 | `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
 | `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
@@ -45,6 +46,7 @@ from torch import Tensor
 from agents.batch import Batch
 from agents.importance import effective_sample_size
 from agents.policy import TokenOutputs
+from agents.training.verifier_errors import is_unsupported
 from agents.types import Trajectory
 from verifiers import Outcome
 
@@ -69,6 +71,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
         **_outcomes(trajectories),
         "verifier_errors": float(len(trajectories) - len(valid)),
+        "unsupported": float(sum(each.verdict is not None and is_unsupported(each.verdict) for each in trajectories)),
         **_baseline_errors(valid),
     }
 

@@ -13,6 +13,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import check_at_least, env_arguments
 from agents.progress import progress
+from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
 from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
 
@@ -63,17 +64,23 @@ class CheckDataset:
     def _check(self, console: Console, split: str, dataset: Dataset, verifier: Verifier) -> bool:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         outcomes: Counter[str] = Counter()
+        unsupported: list[str] = []
         with progress(f"{self.name} {split}", count) as advance:
             for start in range(0, count, _CHUNK):
                 problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
                 for problem, verdict in zip(problems, judge_golds(verifier, problems), strict=True):
                     outcomes[str(verdict.outcome)] += 1
+                    if is_unsupported(verdict):
+                        unsupported.append(problem.id)
                     if verdict.outcome is not Outcome.CORRECT:
                         console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
                 advance(start + len(problems))
         passed = outcomes[str(Outcome.CORRECT)]
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
         console.print(f"{split}: {passed} of {count} gold completions pass{others}", markup=False)
+        if unsupported:
+            named = ", ".join(unsupported)
+            console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
         return passed == count
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.run import Run
 from agents.types import Trajectory
-from verifiers import Outcome, VerifierFailureError
+from verifiers import Outcome, Verdict, VerifierFailureError
 
 WINDOW = 32
 """Episodes at least over which the share of errors is taken: those of the last step, and of steps before where it has fewer."""
@@ -31,6 +31,24 @@ def error_cause(detail: Mapping[str, Any]) -> str:
             return f"{name}: {error_cause(part.get('detail') or {})}"
     said = detail.get("error") or detail.get("reason")
     return str(said) if said else f"the verifier gave no reason, only {dict(detail)!r}"
+
+
+def is_unsupported(verdict: Verdict) -> bool:
+    """Whether a completion is scored without its verifier doing all that the problem's tests ask for, in some part of it.
+
+    A completion may choose that, so it scores 0; where right ones do too, the problem is of no use with this verifier.
+    """
+    if verdict.outcome is Outcome.VERIFIER_ERROR:
+        return False
+    parts = verdict.detail.get("parts")
+    details = (
+        [each.get("detail") for each in parts.values() if isinstance(each, Mapping)]
+        if isinstance(parts, Mapping)
+        else []
+    )
+    return any(
+        isinstance(each, Mapping) and each.get("failure") == "unsupported" for each in (verdict.detail, *details)
+    )
 
 
 def shown(cause: str) -> str:

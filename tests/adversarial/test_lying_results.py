@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from verifiers import Problem
-from verifiers.unit_tests import AssertTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
 
 PROGRAMS = {
     "liar": "class E:\n    def __init__(self,*a): pass\n    def __eq__(self,o): return True\n    def __ne__(self,o): return False\n    def __hash__(self): return hash(16)\n    def __lt__(self,o): return True\n    __le__=__gt__=__ge__=__contains__=__lt__\n    def __len__(self): return 3\n    def __iter__(self): return iter(())\n    def __getattr__(self,n): return lambda *a,**k: True\n    def __call__(self,*a,**k): return True\n    def __bool__(self): return True\n    def __getitem__(self,k): return self\n    def __index__(self): return 0\n    def __float__(self): return 0.0\n    def __abs__(self): return 0\n    def __sub__(self,o): return self\n    __rsub__=__add__=__radd__=__mul__=__rmul__=__truediv__=__mod__=__sub__\n    def __round__(self,n=None): return self\n    def __format__(self,s): return ''\n    def __str__(self): return ''\n    def __enter__(self): return self\n    def __exit__(self,*a): return True\n    def __next__(self): raise StopIteration\ndef solve(*a,**k): return E()",
@@ -163,4 +163,56 @@ def test_a_lying_result_passes_nothing(verifier: UnitTestVerifier, name: str) ->
 def test_what_calls_itself_plain_is_not(verifier: UnitTestVerifier, kind: str) -> None:
     program = f"class A:\n    __class__ = property(lambda s: {kind})\n    def __eq__(s, o): return True\n    __hash__ = None\ndef solve(): return A()"
     verdict = verifier(program, Problem("p", "", AssertTests((f"assert solve() == {kind}()",))))
-    assert verdict.detail["failure"] == "wrong_answer", verdict.detail
+    assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), verdict.detail
+
+
+POLYNOMIAL = """
+import math
+def poly(xs, x): return sum([coeff * math.pow(x, i) for i, coeff in enumerate(xs)])
+def check(candidate):
+    for xs in ([1, 2, 3, 4], [-6, 11, -6, 1]):
+        assert abs(poly(xs, candidate(list(xs)))) < 1e-4
+"""
+CHANGING = """
+class Number:
+    def __init__(self, values): self.values = values
+    def __float__(self): return float(self.values.pop(0) if self.values else 0)
+    def __int__(self): return int(float(self))
+    __index__ = __round__ = __trunc__ = __floor__ = __ceil__ = __abs__ = __neg__ = __pos__ = __invert__ = lambda self, *a: int(self)
+    def __complex__(self): return complex(float(self))
+    def __str__(self, *a): return str(int(self))
+    __repr__ = __format__ = __str__
+    def __bytes__(self): return bytes([int(self)])
+    def __hash__(self): return int(self)
+    def __bool__(self): return bool(int(self))
+"""
+
+
+def test_a_number_is_the_same_however_often_it_is_asked(verifier: UnitTestVerifier) -> None:
+    program = CHANGING + "def find_zero(xs): return Number([5, -xs[0] / xs[1]])"
+    tests = CheckTests("find_zero", POLYNOMIAL)
+    assert verifier(program, Problem("p", "", tests)).score == 0
+    right = "def find_zero(xs): return -0.6058295861882681 if xs[0] == 1 else 1.0"
+    assert verifier(right, Problem("p", "", tests)).score == 1
+    honest = (
+        CHANGING.replace("self.values.pop(0) if self.values else 0", "self.values[0]")
+        + right.replace("return", "return Number([")
+        + "])"
+    )
+    assert verifier(honest, Problem("p", "", tests)).score == 1
+
+
+@pytest.mark.parametrize(
+    "conversion",
+    ["float(x)", "int(x)", "[0] * 9 == [0] * 9 and range(9)[x]", "round(x)", "round(x, 1)", "math.trunc(x)", "math.floor(x)", "math.ceil(x)", "abs(x)", "-x", "+x", "~x", "complex(x)", "str(x)", "repr(x)", "f'{x}'", "f'{x:5}'", "'%s' % x", "bytes(x)", "hash(x)", "bool(x)"],
+)  # fmt: skip
+def test_no_conversion_has_two_results(verifier: UnitTestVerifier, conversion: str) -> None:
+    program = CHANGING + "def solve(): return Number([1, 2, 0, 3, 4, 5, 6, 7])"
+    test = f"import math\ndef check(candidate):\n    x = candidate()\n    first, other, second = {conversion}, float(x), {conversion}\n    assert first != second"
+    assert verifier(program, Problem("p", "", CheckTests("solve", test))).detail["failure"] == "wrong_answer"
+
+
+def test_what_changes_is_asked_again(verifier: UnitTestVerifier) -> None:
+    program = "class Account:\n    def __init__(self): self.n = 0\n    def pay(self, n): self.n += n\n    def __float__(self): return float(self.n)\n    def __str__(self): return str(self.n)\ndef open_account(): return Account()"
+    test = "from solution import open_account\ndef test_it():\n    a = open_account()\n    assert float(a) == 0\n    a.pay(3)\n    assert float(a) == 3 and str(a) == '3'\n    a.n = 4\n    assert float(a) == 4 and str(a) == '4'"
+    assert verifier(program, Problem("p", "", FunctionTests(test))).score == 1

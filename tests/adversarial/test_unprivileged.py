@@ -37,11 +37,11 @@ os.execv(command[0], command)
 """
 
 RUN = """
-import json, os, sys
+import json, os, sys, threading, time
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.runtime import seccomp, syscalls
-denied, sources = json.load(sys.stdin)
+denied, sources, threads = json.load(sys.stdin)
 if denied:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     numbers = syscalls.NUMBERS[syscalls.MACHINE]
@@ -49,6 +49,11 @@ if denied:
     seccomp.Filter(program).install(os.getpid())
 problem = Problem("p", "", CallTests("solve", tuple(CallCase((n,), n * n + 7) for n in range(3, 6))))
 verifier = UnitTestVerifier(timeout_s=0.4, wall_s=6, memory_mib=300, output_mib=2, workers=2)
+if threads:  # these start after the fork servers
+    verifier.verify_batch(sources[:2], [problem] * 2)
+    for _ in range(threads):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    time.sleep(0.3)  # longer than the servers rely on what they counted
 verdicts = verifier.verify_batch(sources, [problem] * len(sources))
 children = [
     child for pid in verifier.idle_servers for child in open(f"/proc/{pid}/task/{pid}/children").read().split()
@@ -64,8 +69,10 @@ def is_open_to_all(path: str) -> bool:
     return all(os.stat(parent).st_mode & stat.S_IXOTH for parent in Path(path).resolve().parents)
 
 
-def run_as(uid: int, denied: str, sources: list[str]) -> tuple[int, int, list[tuple[float, str, str | None, object]]]:
-    """Run programs as a user to whom a system call is denied.
+def run_as(
+    uid: int, denied: str, sources: list[str], threads: int = 0
+) -> tuple[int, int, list[tuple[float, str, str | None, object]]]:
+    """Run programs as a user to whom a system call is denied, in a process that has so many threads.
 
     Returns:
         The user's id, how many children the fork servers have in the end, and of each verdict score, isolation, failure
@@ -79,7 +86,7 @@ def run_as(uid: int, denied: str, sources: list[str]) -> tuple[int, int, list[tu
         command = [sys.executable, "-B", "-c", BECOME, json.dumps([hidden, uid, command])]
     done = subprocess.run(
         command,
-        input=json.dumps([denied, sources]),
+        input=json.dumps([denied, sources, threads]),
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -141,3 +148,20 @@ def test_root_becomes_a_user_whose_threads_are_limited(denied: str) -> None:
     found = re.search(r"got (\d+)", str(verdicts[2][3]))
     assert found is not None
     assert 10 < int(found[1]) <= 128
+
+
+@pytest.mark.parametrize("denied", ["", "pivot_root"])
+def test_threads_of_the_caller_are_not_the_programs(denied: str) -> None:
+    program = """
+import threading
+def solve(n):
+    go = threading.Event()
+    threading.stack_size(65536)
+    threads = [threading.Thread(target=go.wait) for _ in range(60)]
+    for thread in threads: thread.start()
+    go.set()
+    for thread in threads: thread.join()
+    return n * n + 7
+"""
+    _, _, verdicts = run_as(NOBODY, denied, [HONEST, program], threads=800)
+    assert [(score, failure) for score, _, failure, _ in verdicts] == [(1.0, None)] * 2

@@ -317,3 +317,10 @@ def test_nothing_continues_what_announces_nothing() -> None:
 )
 def test_what_continues_starter_code(program: str, continuing: bool) -> None:
     assert continues(program, "import math\nclass Solution:\n    def head(self, nums):\n        ", "head") is continuing
+
+
+@pytest.mark.parametrize("line", ["for x" + " in" * 150_000, "while " + ":x" * 200_000, "a" * 400_000, "a." * 200_000])
+def test_a_long_first_line_takes_linear_time(line: str) -> None:
+    start = time.process_time()
+    extract(line, "last_block")
+    assert time.process_time() - start < 15, "linear: milliseconds; what is quadratic takes half a minute"

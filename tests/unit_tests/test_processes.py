@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -51,7 +53,7 @@ def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
 
 
 def test_threads_share_a_verifier_and_may_end_before_it() -> None:
-    verifier = UnitTestVerifier()
+    verifier = UnitTestVerifier(workers=1)
     scores: list[float] = []
     threads = [threading.Thread(target=lambda: scores.append(verifier(RIGHT, SQUARE).score)) for _ in range(6)]
     for thread in threads:
@@ -350,6 +352,43 @@ def test_a_kernel_without_pidfds_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
+    source = DENY + (
+        "deny('prctl')\n"
+        f"try: UnitTestVerifier(isolation={isolation!r})('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (message,) = run_in_a_new_process(source)
+    assert message.startswith("SandboxUnavailableError this system doesn't let a process say what becomes of itself")
+
+
+@pytest.mark.parametrize(
+    ("quotas", "cpus"),
+    [({}, 6), ({"": "max 100000"}, 6), ({"": "150000 100000"}, 2), ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
+     ({"/a": "50000 100000", "/a/b": "max 100000"}, 1), ({"/a/b": "900000 100000"}, 6), ({"/other": "100000 100000"}, 6), ({"/a/b": ""}, 6)],
+)  # fmt: skip
+def test_cpus_are_those_of_the_container(
+    quotas: dict[str, str], cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    (tmp_path / "own").write_text("1:name=old:/x\n0::/a/b\n")
+    for group, content in quotas.items():
+        (tmp_path / f"cgroup{group}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"cgroup{group}" / "cpu.max").write_text(content)
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/own") == cpus
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
+
+
+def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
+    with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
+        meeting = "import time\ndef f(x):\n    time.sleep(1)\n    return x * x"
+        assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
+        assert len(verifier.idle_servers) == 3
+
+
 THREADS = """
 import threading
 def f(x):
@@ -371,3 +410,14 @@ def test_threads_are_limited() -> None:
     message = verdict.detail["exception"]["message"]  # type: ignore[index]  # a mapping, by its documentation
     assert int(message.split(",")[0].removeprefix("got ")) <= 20
     verifier.close()
+
+
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto", "none"]) -> None:
+    with contextlib.closing(UnitTestVerifier(timeout_s=5, isolation=isolation)) as verifier:
+        assert verifier(RIGHT, SQUARE).score == 1
+        server = server_pid(verifier)
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
+    assert set(scores) == {"1000"}
+    assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"

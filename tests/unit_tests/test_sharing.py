@@ -351,3 +351,31 @@ def test_a_loop_over_a_set_that_gets_other_items_fails() -> None:
     theirs.clear()
     _pass(there, here, None)
     assert mine == set()
+
+
+def test_what_a_callback_returns_may_be_the_programs_own(verifier: UnitTestVerifier) -> None:
+    test = """def check(candidate):
+    assert candidate(["a"], lambda x: candidate(list("12"), lambda y: x + y)) == [["a1", "a2"]]
+    kept = []
+    def keep(x):
+        kept.append(candidate([x], lambda y: [y]))
+        return kept[-1]
+    result = candidate([1, 2], keep)
+    assert result == [[[1]], [[2]]] == kept and all(a is b for a, b in zip(result, kept))
+"""
+    program = "def f(xs, g): return [g(x) for x in xs]"
+    assert verifier(program, Problem("p", "", CheckTests("f", test))).outcome is Outcome.CORRECT
+
+
+def test_a_container_may_be_lent_twice(verifier: UnitTestVerifier) -> None:
+    test = """
+from solution import Box
+def test_it():
+    box, limit = Box(3), [4]
+    assert isinstance(box, Box)
+    assert box < limit
+    assert box < limit
+    assert not box > limit
+"""
+    program = "class Box:\n    def __init__(self, n): self.n = n\n    def __lt__(self, o): return self.n < o[0]\n    def __gt__(self, o): return self.n > o[0]"
+    assert verifier(program, Problem("p", "", FunctionTests(test))).outcome is Outcome.CORRECT

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -507,3 +508,44 @@ def test_a_prelude_is_the_programs_alone(verifier: UnitTestVerifier) -> None:
     assert judge(verifier, "def f(x): return g(x)", tests).outcome is Outcome.CORRECT
     assert judge(verifier, "two = 3\ndef f(x): return x + two", tests).detail["failure"] == "wrong_answer"
     assert judge(verifier, "x = 1", tests).detail["failure"] == "exception", "it defines nothing that is under test"
+
+
+@pytest.mark.parametrize(
+    ("program", "failure", "cases_run"),
+    [("while True: pass", "timeout", 3), ("import time\nwhile time.process_time() < 0.4: pass", "wrong_answer", 4), ("print(1)", "wrong_answer", 12)],
+)  # fmt: skip
+def test_cases_that_fail_have_a_limit_together(program: str, failure: str, cases_run: int) -> None:
+    verifier = UnitTestVerifier(partial_credit=True, timeout_s=0.5)
+    right = "n = input()\nif n == '9': print(9); raise SystemExit\n"
+    tests = StdioTests(tuple(StdioCase(str(n), "9") for n in (9, *range(12))))
+    verdict = judge(verifier, right + program, tests)
+    verifier.close()
+    assert verdict.detail["passed"] == (2 if cases_run == 12 else 1)
+    assert verdict.detail["total"] == 13
+    failures = [case["failure"] for case in verdict.detail["cases"] if not case["passed"]]  # type: ignore[attr-defined]  # a tuple
+    assert failures[:cases_run] == [failure] * min(cases_run, len(failures))
+    assert set(failures[cases_run + 1 :]) <= {"timeout"}
+    assert verdict.cost["cpu_seconds"] < 4 * 0.5 + 0.5
+
+
+def test_what_a_verdict_says_can_be_written_anywhere(verifier: UnitTestVerifier) -> None:
+    tests: list[tuple[str, object]] = [
+        ("def f(): raise ValueError('a\\ud800b')", calls(((), 1))),
+        ("def f(): return 'a\\ud800b'", calls(((), 1))),
+        (
+            "import sys\nsys.stdout.buffer.write(b'\\xed\\xa0\\x80')\nraise ValueError('\\ud800')",
+            StdioTests((StdioCase("", ""),)),
+        ),
+        ("f = lambda: '\\ud800 x'", CheckTests("f", "def check(c): raise KeyError(c())")),
+        (
+            "X = ['\\ud800']",
+            FunctionTests(
+                "import pytest\nfrom solution import X\n@pytest.mark.parametrize('x', X)\ndef test_it(x): assert 0"
+            ),
+        ),
+    ]
+    for program, each in tests:
+        verdict = judge(verifier, program, each)
+        assert verdict.score == 0
+        repr(dict(verdict.detail)).encode()
+        json.dumps(dict(verdict.detail), ensure_ascii=False).encode()

@@ -28,7 +28,7 @@ _CODE = re.compile(
 )
 """How a completion begins that is code from its first line on."""
 _STATEMENT = re.compile(
-    r"\w+(?:[.,] ?\w+)*+ ?[-+*/]?= ?\S|(?:print|input)\(|(?:for \w.* in|while|if|with) .*:$|try:$|return\b|#!"
+    r"\w++(?:[.,] ?\w++)*+ ?[-+*/]?= ?\S|(?:print|input)\(|(?:(?>for \w.*? in )|(?:while|if|with) ).*:$|try:$|return\b|#!"
 )
 """How one may begin that is: prose can begin like some of these."""
 _PROSE = re.compile(

@@ -11,7 +11,7 @@ class CheckTests:
     """A test function `check(candidate)`, as in HumanEval."""
 
     entry_point: str
-    """The function under test."""
+    """The function under test, or how to come by it: `"Solution().solve"`."""
     test: str
     """Source that defines `check`; it may use what `prefix` defines."""
     prefix: str = ""
@@ -51,7 +51,8 @@ class CallTests:
     """Calls of one function, compared with `==`; arguments and expected values are plain data."""
 
     entry_point: str
-    """The function under test, or where there is none a method of class `Solution`, of which each case makes an instance."""
+    """The function under test, or where there is none a method of class `Solution`, of which each case makes an instance;
+    or how to come by it: `"Solution().solve"`."""
     cases: tuple[CallCase, ...]
     prefix: str = ""
     """As for `CheckTests`."""

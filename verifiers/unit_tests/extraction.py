@@ -111,6 +111,8 @@ def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
 def continues(program: str, prefix: str, *names: str) -> bool:
     """Whether a program is the continuation of a prefix, not a program of its own.
 
+    One that begins inside a block can't stand alone, whatever it defines later.
+
     Args:
         program: The program.
         prefix: The prompt's code, may be empty.
@@ -120,6 +122,9 @@ def continues(program: str, prefix: str, *names: str) -> bool:
     own = "|".join(map(re.escape, filter(None, {*names, announced(prefix)}))) if prefix else ""
     if not own:
         return False
+    lines = (line for line in program.split("\n") if line.strip() and not line.lstrip().startswith("#"))
+    if next(lines, "")[:1].isspace():
+        return True
     defines = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+(?:{own})\b|^(?:{own})[ \t]*(?::[^=\n]*)?="
     return re.search(defines, program, re.MULTILINE) is None
 

@@ -19,13 +19,15 @@ from verifiers.unit_tests.extraction import Source, announced, continues
 from verifiers.unit_tests.pool import Worker, WorkerDiedError
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
-from verifiers.unit_tests.runtime.names import SOLUTION_CLASS
-from verifiers.unit_tests.runtime.report import MAX_REPORT
+from verifiers.unit_tests.runtime.names import SOLUTION_CLASS, entry_point_steps
+from verifiers.unit_tests.runtime.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
 Lend = Callable[[], AbstractContextManager[Worker]]
 _EXCERPT = 1000
+_LOST = 3
+"""How many times the limit of one case all cases that fail may take together; after that no further case is run."""
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
 """How a script's process writes the exception that ended it: the last line of its standard error."""
@@ -38,6 +40,8 @@ class Finding:
 
     failure: str | None
     """The class of the first failure, None if every case passed."""
+    errored: bool
+    """Whether it says nothing of the program: the tests are broken or ask for what is not supported, whatever that does."""
     passed: int
     total: int
     detail: Mapping[str, object]
@@ -77,12 +81,21 @@ class Job:
         return _read_report(_report_lines(report), answer, streams)
 
     def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:
-        runs = []
+        runs: list[dict[str, Any]] = []
+        lost = 0.0
         for number, case in enumerate(tests.cases):
-            runs.append(self._run_case(lend, tests, case, f"case {number}"))
+            name = f"case {number}"
+            runs.append(self._run_case(lend, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
+            lost += self._lost(runs[-1])
             if runs[-1]["failure"] and not self.every_case:
                 break
         return _summarise(runs, len(tests.cases))
+
+    def _lost(self, run: Mapping[str, Any]) -> float:
+        """The time that a case took for nothing, in seconds: one that passed is what the problem takes."""
+        if not run["failure"]:
+            return 0.0
+        return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
 
     def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
         with _files(case.stdin.encode(), b"", b"", self._program()) as files:
@@ -126,14 +139,14 @@ class Job:
             return tests.entry_points[-1] if tests.entry_points else announced(tests.prefix)
         if isinstance(tests, FunctionTests):
             return tests.entry_point or announced(tests.prefix)
-        return "" if isinstance(tests, StdioTests) else tests.entry_point
+        return "" if isinstance(tests, StdioTests) else entry_point_steps(tests.entry_point)[0]
 
     def _tests(self) -> dict[str, object]:
         tests = self.tests
         common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(tests, "prefix", "")}
         common |= {"entry_point": self._entry_point, "files": dict(tests.files)}
         if isinstance(tests, CheckTests):
-            return common | {"kind": "check", "test": tests.test}
+            return common | {"kind": "check", "test": tests.test, "entry_point": tests.entry_point}
         if isinstance(tests, AssertTests):
             entry_points = tests.entry_points or tuple(filter(None, [self._entry_point]))
             sources = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": entry_points}
@@ -143,7 +156,7 @@ class Job:
         assert isinstance(tests, CallTests)
         cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
-        return common | {"kind": "calls", "cases": cases} | comparison
+        return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
 
 
 @functools.lru_cache(8)
@@ -157,7 +170,9 @@ def _encoded(content: object) -> bytes:
 
 
 def _continued(prefix: str, source: str) -> str:
-    joint = "" if not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
+    # A prompt may end with the indentation of the next line, which a completion goes on with or brings itself.
+    goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
+    joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
     return prefix + joint + source
 
 
@@ -214,7 +229,20 @@ def clean(text: str) -> str:
 
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
     # A line that a kill cut short is none.
-    return [json.loads(line) for line in report.split(b"\n")[:-1]]
+    return [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Plain data whose texts can be written anywhere: a program may have half of a character in its messages and names."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return (
+        {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
@@ -224,8 +252,9 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
+    errored = failure == "broken_test" or (end.get("failure") == failure == UNSUPPORTED and "chosen" not in end)
     if answer["stopped"] == "idle" and waiting:
-        failure, reason = "unsupported", _BLOCKED
+        failure, reason = UNSUPPORTED, _BLOCKED
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
         if "exception" in source:
@@ -234,7 +263,7 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return Finding(failure, passed, total, {**detail, **streams}, _cost(answer))
+    return Finding(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
 
 
 _BLOCKED = (
@@ -297,6 +326,12 @@ def _exit_failure(status: int) -> tuple[str, str]:
     return "crash", f"killed by signal {-status}"
 
 
+def _not_run(name: str) -> dict[str, Any]:
+    """What is said of a case for which no time was left."""
+    nothing = {"stopped": "cpu", "seconds": 0.0, "candidate": {"exit": 0, "cpu_s": 0.0, "memory_bytes": 0}}
+    return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "answer": nothing}
+
+
 def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
     status = answer["candidate"]["exit"]
     if answer["stopped"] or status == -signal.SIGXCPU:
@@ -327,7 +362,8 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
     exception = {"exception": shown["exception"]} if shown.get("exception") else {}
-    return Finding(shown["failure"], passed, total, {"cases": cases} | exception | shown["streams"], cost)
+    detail = {"cases": cases} | exception | shown["streams"]
+    return Finding(shown["failure"], not runs, passed, total, detail, cost)
 
 
 def _run_detail(run: Mapping[str, Any]) -> dict[str, object]:

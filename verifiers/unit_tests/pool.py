@@ -21,6 +21,8 @@ import fcntl, os, sys
 errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 16)
 try:
     sys.path.insert(0, sys.argv.pop(1))
+    from runtime import unpatched
+    unpatched.install()
     from runtime.server import main
     main()
 except Exception:
@@ -257,6 +259,25 @@ class Pool:
             self._count -= len(workers)
         for worker in workers:
             worker.stop()
+
+
+def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
+    """How many CPUs this process may use: those it may run on, or what the quota of its container is worth, if that is less.
+
+    Args:
+        cgroups: Where control groups are mounted (version 2).
+        own: The file that names the group of this process.
+    """
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        with open(own) as file:
+            group = next((line.strip().removeprefix("0::") for line in file if line.startswith("0::")), "/")
+        while group:
+            with contextlib.suppress(OSError, ValueError), open(f"{cgroups}{group.rstrip('/')}/cpu.max") as file:
+                quota, period = map(int, file.read().split())  # a group without a quota says "max"
+                cpus = min(cpus, max(1, -(-quota // period)))
+            group = group.rstrip("/").rpartition("/")[0] + "/" if group != "/" else ""
+    return cpus
 
 
 def check_platform() -> None:

@@ -10,11 +10,12 @@ from typing import Literal
 from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.cases import FunctionTests, StdioTests, Tests
+from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
-from verifiers.unit_tests.pool import Pool, WorkerDiedError, check_platform
+from verifiers.unit_tests.pool import Pool, WorkerDiedError, available_cpus, check_platform
 from verifiers.unit_tests.runtime.limits import LAYERS, Limits
+from verifiers.unit_tests.runtime.names import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
 
 _ATTEMPTS = 2
@@ -47,7 +48,7 @@ class UnitTestVerifier:
         memory_mib: int = 1024,
         output_mib: int = 8,
         max_threads: int = 128,
-        workers: int = 1,
+        workers: int | None = None,
         isolation: Literal["auto", "none"] = "auto",
         partial_credit: bool = False,
         extraction: str = "last_block",
@@ -60,7 +61,8 @@ class UnitTestVerifier:
             memory_mib: Address space of the program, in MiB.
             output_mib: Standard output, and standard error, in MiB.
             max_threads: Threads of the program.
-            workers: Programs that run at the same time.
+            workers: Programs that run at the same time, by default as many as this process has CPUs. Servers start as they are
+                needed.
             isolation: `"auto"` refuses to run where the system gives no isolation; `"none"` sets resource limits only.
             partial_credit: Score the share of cases that pass, instead of all or nothing.
             extraction: How the program is found in the completion, out of `extraction.EXTRACTIONS`.
@@ -71,6 +73,7 @@ class UnitTestVerifier:
         for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
             if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
+        workers = available_cpus() if workers is None else workers
         for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
             if not is_whole_number(value) or value < 1:
                 raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
@@ -105,6 +108,7 @@ class UnitTestVerifier:
             )
         if isinstance(tests, StdioTests):
             _one_of("comparison", tests.comparison, COMPARISONS)
+        _check_entry_points(problem.id, tests)
         for path in tests.files:
             if not is_path(path):
                 raise InvalidArgumentError(f"problem {problem.id!r}: files are named like 'a/b.py', got {path!r}")
@@ -142,7 +146,7 @@ class UnitTestVerifier:
             "isolation": self._isolation(),
         }
         program = str(job.program)
-        if finding.failure in ("broken_test", "unsupported"):
+        if finding.errored:
             return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=finding.cost)
         if self._partial_credit:
             score = finding.passed / finding.total if finding.total else 0.0
@@ -176,6 +180,25 @@ def _outcome(failure: str | None) -> Outcome:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT
+
+
+def _check_entry_points(problem: str, tests: Tests) -> None:
+    """Look whether the entry points of tests are any.
+
+    Raises:
+        InvalidArgumentError: If one is not: no program could define it.
+    """
+    if isinstance(tests, CheckTests | CallTests) and not entry_point_steps(tests.entry_point):
+        raise InvalidArgumentError(
+            f"problem {problem!r}: entry_point must be a function's name, or how to come by the function, such as "
+            f"'Solution().solve', got {tests.entry_point!r}"
+        )
+    announced = (tests.entry_point,) if isinstance(tests, FunctionTests) and tests.entry_point else ()
+    for name in tests.entry_points if isinstance(tests, AssertTests) else announced:
+        if len(entry_point_steps(name)) != 1:
+            raise InvalidArgumentError(
+                f"problem {problem!r}: an entry point of these tests must be a name, got {name!r}"
+            )
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ from . import statuses
 from .channel import Channel, ChannelClosedError, InvalidMessageError
 from .codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
 from .describing import describe, describe_class, is_forbidden, links
-from .given import Given, class_of, function_of
+from .given import Given, UnsupportedUseError, class_of, function_of
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
 from .sharing import Copies, CopyingWriter, Table, Writer
@@ -127,12 +127,14 @@ class Candidate:
         keywords, contents, dropped = rest
         crossing = self._copies if contents is None else self._shared
         try:
-            crossing.apply(contents)
-            crossing.forget(dropped)
-            decode = crossing.reader().decode
-            subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
-            args = [decode(item) for item in arguments]
-            kwargs = {name: decode(item) for name, item in keywords}
+            try:
+                crossing.apply(contents)
+                decode = crossing.reader().decode
+                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+                args = [decode(item) for item in arguments]
+                kwargs = {name: decode(item) for name, item in keywords}
+            finally:
+                crossing.forget(dropped)  # not before: the message itself may be what has them last
             value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
@@ -305,11 +307,15 @@ class Candidate:
         while (message := self._channel.receive())[0] not in ("result", "error"):
             self._answer(message)
         kind, *answer, contents, dropped = message
-        self._shared.apply(contents)
-        self._shared.forget(dropped)
-        if kind == "result":
-            return self._shared.reader().decode(answer[0])
+        try:
+            self._shared.apply(contents)
+            if kind == "result":
+                return self._shared.reader().decode(answer[0])
+        finally:
+            self._shared.forget(dropped)
         name, bases, text = answer
+        if name == UnsupportedUseError.__name__:
+            raise UnsupportedUseError(text)
         raise self._exception_class(name, bases)(text)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from .codec import Wire
+from .given import UnsupportedUseError
 from .jail import library_paths
 
 _TEXT = 2000
@@ -43,6 +44,7 @@ def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
         "message": str.__str__(message)[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
         "forbidden": is_forbidden(error),
+        "unsupported": isinstance(error, UnsupportedUseError),
         "file": file,
         "line": line,
     }

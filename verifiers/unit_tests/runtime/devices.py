@@ -6,7 +6,7 @@ The null device opens for writing, which the system-call filter would refuse lik
 
 from __future__ import annotations
 
-import builtins
+import importlib
 import io
 import os
 from typing import Any
@@ -67,4 +67,5 @@ def install() -> None:
     """Make it the `open` of everything that runs in this process and in its children."""
     open_device_or_file.__name__ = open_device_or_file.__qualname__ = "open"
     open_device_or_file.__module__ = "io"
-    builtins.open = io.open = open_device_or_file
+    for name in ("builtins", "io"):
+        vars(importlib.import_module(name))["open"] = open_device_or_file

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .codec import Wire
-from .program import SourceFiles
+from .program import is_in_memory
 from .report import MAX_TEXT
 
 _STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
@@ -142,8 +142,7 @@ def _known(module: str, name: str) -> type[BaseException] | None:
 def _is_shared(module: str) -> bool:
     """Whether a module is of the standard library, or a file that the problem gives; what skips and fails tests is not."""
     root = module.partition(".")[0]
-    given = isinstance(getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None), SourceFiles)
-    return given or (root in sys.stdlib_module_names and root != "unittest")
+    return is_in_memory(module) or (root in sys.stdlib_module_names and root != "unittest")
 
 
 def _other(place: object, others: list[BaseException]) -> BaseException | None:
@@ -186,6 +185,7 @@ def tidy(error: Any) -> dict[str, Any]:
         "forbidden": error.get("forbidden") is True,
         "errno": number if type(number) is int else None,
         "unsendable": error.get("unsendable") is True,
+        "unsupported": error.get("unsupported") is True,
         "class": error["class"],
         "args": error.get("args"),
         "attributes": error.get("attributes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from .signatures import annotations_of_parts, signature_of_parts
 
@@ -18,6 +18,10 @@ class Caller(Protocol):
         ...
 
 
+class UnsupportedUseError(TypeError, AttributeError):
+    """The program does with a thing of the tests what is not done with it from here."""
+
+
 class Given:
     """A thing of the tests, by its number."""
 
@@ -26,6 +30,14 @@ class Given:
 
     def __init__(self, caller: Caller, number: int) -> None:
         self.__dict__.update(_caller=caller, _number=number)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> NoReturn:
+        raise UnsupportedUseError("a class derives from what the tests put in a class's place")
+
+    def __instancecheck__(self, value: object) -> NoReturn:
+        raise UnsupportedUseError("isinstance asks for what the tests put in a class's place")
+
+    __subclasscheck__ = __instancecheck__
 
 
 class GivenFunction(Given):
@@ -51,15 +63,21 @@ class GivenIterator(Given):
 
 
 class GivenObject(Given):
-    """An object of a class that the tests define: its public attributes can be read."""
+    """An object of a class that the tests define: its public attributes can be read and set."""
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("_"):
-            raise AttributeError(f"an object of the tests has no attribute {name!r} for the program")
-        return self._caller.call_back("getattr", self._number, (name,), {})
+        return self._ask("getattr", name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"can't set {name!r} of an object of the tests")
+        self._ask("setattr", name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._ask("delattr", name)
+
+    def _ask(self, operation: str, name: str, *args: object) -> object:
+        if name.startswith("_"):
+            raise UnsupportedUseError(f"an object of the tests has no attribute {name!r} for the program")
+        return self._caller.call_back(operation, self._number, (name, *args), {})
 
 
 class GivenCallable(GivenFunction, GivenObject):
@@ -76,7 +94,7 @@ _KINDS: dict[str, type[Given]] = {
     "object": GivenObject,
     "callable": GivenCallable,
 }
-PROTOCOLS = ("enter", "exit", "len", "iter", "contains", "getitem", "setitem", "delitem")
+PROTOCOLS = ("enter", "exit", "len", "iter", "next", "contains", "getitem", "setitem", "delitem")
 """Special methods, without their underscores, that objects of the tests have for the program too, and"""
 OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
 """those that every object has, where the class defines its own."""

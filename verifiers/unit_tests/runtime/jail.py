@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import sys
 import sysconfig
+import time
 
 from . import landlock, namespaces, seccomp, syscalls
 from .limits import LAYERS, Limits
@@ -13,6 +15,12 @@ from .limits import LAYERS, Limits
 ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
 """Kinds of limits, each with its soft and its hard value."""
 MIB = 1 << 20
+_TRUSTED_S = 0.1
+"""How long a count of the user's threads is relied on,"""
+_ROOM = 512
+"""how many may start meanwhile, and"""
+_MOST_THREADS = 1 << 22
+"""how many a kernel allows at all."""
 _STACK = 64 * MIB
 """Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
 
@@ -45,8 +53,8 @@ class Jail:
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
         self._filters: dict[bool, seccomp.Filter] = {}
-        self._other_processes = 0
-        self._settings: dict[Limits, ResourceLimits] = {}
+        self._others: OtherThreads | None = None
+        self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
         uid = os.getuid()
         self._paths = library_paths()
         if sys.platform == "linux" and wanted:
@@ -58,7 +66,7 @@ class Jail:
                 if os.geteuid() == 0 and wanted:
                     namespaces.drop_privileges_outside()
                 if os.getuid() in (uid, namespaces.NOBODY):
-                    self._other_processes = _count_processes(os.getuid())
+                    self._others = OtherThreads()
 
     def _enter(self, name: str) -> None:
         try:
@@ -85,9 +93,10 @@ class Jail:
 
     def settings(self, limits: Limits) -> ResourceLimits:
         """What `confine` sets, so that it is worked out once and not in every child."""
-        if limits not in self._settings:
-            self._settings[limits] = resource_limits(limits, self._other_processes)
-        return self._settings[limits]
+        key = limits, self._others.bound() if self._others else 0
+        if key not in self._settings:
+            self._settings[key] = resource_limits(*key)
+        return self._settings[key]
 
     def confine(
         self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
@@ -111,19 +120,43 @@ class Jail:
             self._filters[receives_descriptors].install(os.getpid())
 
 
-def _count_processes(uid: int) -> int:
-    """Processes and threads of a user, which the limit on processes counts together."""
-    count = 0
-    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
-        try:
-            if entry.name.isdigit() and entry.stat().st_uid == uid:
-                count += len(os.listdir(f"{entry.path}/task"))
-        except OSError:
-            continue  # it ended meanwhile
-    return count
+class OtherThreads:
+    """A bound on the processes and threads that this user has besides a program's, where the kernel counts them together.
+
+    They may be more than this process can see, and come and go. So the kernel is asked, by a fork under a limit.
+    """
+
+    def __init__(self) -> None:
+        self._bound = 64
+        self._asked_at = -math.inf
+
+    def bound(self) -> int:
+        """More than there are, with room for what starts while a program runs."""
+        now = time.monotonic()
+        if now - self._asked_at > _TRUSTED_S:
+            self._asked_at = now
+            while self._bound < _MOST_THREADS and not _can_fork(self._bound):
+                self._bound *= 2
+        return self._bound + _ROOM
 
 
-def resource_limits(limits: Limits, other_processes: int) -> ResourceLimits:
+def _can_fork(limit: int) -> bool:
+    """Whether the user's processes and threads are fewer than this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (_allowed(resource.RLIMIT_NPROC, limit), hard))
+    try:
+        pid = syscalls.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    except OSError:
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return True
+
+
+def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
     """Resource limits of a child, soft and hard alike, none above what this process has.
 
     The CPU limit only backs up the server's own, which is exact and kills first.
@@ -133,7 +166,7 @@ def resource_limits(limits: Limits, other_processes: int) -> ResourceLimits:
         resource.RLIMIT_AS: limits.memory_mib * MIB,
         resource.RLIMIT_FSIZE: limits.output_mib * MIB,
         resource.RLIMIT_NOFILE: 64,
-        resource.RLIMIT_NPROC: limits.processes + other_processes,
+        resource.RLIMIT_NPROC: limits.processes + other_threads,
         resource.RLIMIT_CORE: 0,
     }
     return tuple((kind, (_allowed(kind, value),) * 2) for kind, value in wanted.items())

@@ -11,11 +11,9 @@ import functools
 import importlib
 import io
 import os
-import random
 import re
 import sys
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -66,15 +64,15 @@ class MirroringSession(Session):
 
     def watch(self) -> None:
         """Note what is there, before the tests replace any of it; again where they may have imported more."""
-        if "catch_warnings" in self._source and not isinstance(warnings.catch_warnings, functools.partial):
-            warnings.catch_warnings = functools.partial(_catch_warnings, warnings.catch_warnings)  # type: ignore[assignment, misc]  # is called alike
+        if "catch_warnings" in self._source:
+            _wrap("warnings", "catch_warnings", _catch_warnings)
         for target in _PATCHED.findall(self._source):
             _import_standard(target.rpartition(".")[0])
         named = _standard_modules(self._source) | {"builtins", "sys"}
         for name in named & sys.modules.keys() - self._watched.keys():
             self._watched[name] = _content(name)
-        if not isinstance(random.seed, functools.partial) and re.search(r"\bseed\b", self._source):
-            random.seed = functools.partial(self._seed, random.seed)
+        if re.search(r"\bseed\b", self._source):
+            _wrap("random", "seed", self._seed)
             self._watched["random"] = _content("random")
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
@@ -169,6 +167,13 @@ class MirroringSession(Session):
             if self._environment.get(key) != value:
                 theirs[key] = value
         self._environment = dict(now)
+
+
+def _wrap(module: str, name: str, function: Callable[..., Any]) -> None:
+    """Put a function before one of a module, which becomes its first argument; once."""
+    content = vars(importlib.import_module(module))
+    if not isinstance(content[name], functools.partial):
+        content[name] = functools.partial(function, content[name])
 
 
 def _catch_warnings(catch: Callable[..., object], *, record: bool = False, **kwargs: object) -> object:

@@ -7,22 +7,39 @@ import builtins
 import dis
 import functools
 import importlib
+import keyword
 import re
 import sys
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .codec import BUILTIN_TYPES
 
 SOLUTION_CLASS = "Solution"
 """The class that has the function under test as a method, where there is no such function by itself."""
+_ENTRY_POINT = re.compile(r"([^\W\d]\w*)((?:\(\)|\.[^\W\d]\w*)*)")
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
 )  # fmt: skip
 """Modules whose functions tests use by their bare names, which the program imported."""
 
 _PLAIN_ATTRIBUTES = frozenset(name for kind in BUILTIN_TYPES.values() for name in dir(kind))
+
+
+def entry_point_steps(entry_point: str) -> list[str]:
+    """The steps to what an entry point stands for: `["Solution", "()", ".solve"]` of `Solution().solve`; none if it is none."""
+    found = _ENTRY_POINT.fullmatch(entry_point)
+    steps = [found[1], *re.findall(r"\(\)|\.\w+", found[2])] if found else []
+    return [] if any(map(keyword.iskeyword, re.findall(r"\w+", entry_point))) else steps
+
+
+def reach(value: Any, steps: Iterable[str]) -> Any:
+    """Go from the value of an entry point's first step to that of its last."""
+    for step in steps:
+        value = value() if step == "()" else getattr(value, step[1:])
+    return value
 
 
 @functools.cache
@@ -120,25 +137,42 @@ def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     """Whether what a test file does at the left margin in a line may depend on the program.
 
-    It does if the statement uses one of the program's names, or a name that an earlier such statement used too.
+    It does if the statement uses one of the program's names, or a name that an earlier such statement used too. To name one in
+    a text, as in `import_module("solution")`, is to use it.
 
     Args:
         tree: The test file.
-        names: Its names that are the program's.
+        names: Its names that are the program's, and those of the program's modules.
         line: A line of it; 0 stands for its decorators, which say which tests there are.
     """
     known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
     tainted = set(names)
     for statement in tree.body:
         decorators = [each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ())]
-        first = min(node.lineno for node in (statement, *decorators))
-        if first <= line <= (statement.end_lineno or first):
+        if _spans(statement, line):
             return not tainted.isdisjoint(_names_in(statement))
         if not line and any(not tainted.isdisjoint(_names_in(each)) for each in decorators):
             return True
         if not tainted.isdisjoint(_names_in(statement)):
             tainted |= _names_in(statement) - known
     return not line and "pytestmark" in tainted
+
+
+def is_conditional(tree: ast.Module, line: int) -> bool:
+    """Whether what stands at a line of a test file runs only if something else goes this way or that."""
+    return any(isinstance(node, _CONDITIONS) for each in tree.body if _spans(each, line) for node in ast.walk(each))
+
+
+_CONDITIONS = (
+    *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
+    *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
+)
+
+
+def _spans(statement: ast.stmt, line: int) -> bool:
+    decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
+    first: int = min([statement.lineno, *(each.lineno for each in decorators)])
+    return first <= line <= (statement.end_lineno or first)
 
 
 def _names_in(tree: ast.AST) -> set[str]:
@@ -150,6 +184,8 @@ def _names_in(tree: ast.AST) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.alias):
             found.add(node.asname or root_of(node.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(root_of(node.value))
     return found
 
 

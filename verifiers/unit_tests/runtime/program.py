@@ -96,6 +96,11 @@ class SourceFiles(Loader):
         return self._files[path], path
 
 
+def is_in_memory(module: str) -> bool:
+    """Whether an imported module is one of the files that a problem gives."""
+    return isinstance(getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None), SourceFiles)
+
+
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
     """Compile and run a file in a module.
 
@@ -109,6 +114,8 @@ def run_source(module: types.ModuleType, source: str, filename: str) -> None:
         raise ProgramError("memory", error) from None
     except _COMPILE_ERRORS as error:
         raise ProgramError("compile", error) from None
+    # As the import system does; from here it would be the builtins of this module.
+    module.__dict__.setdefault("__builtins__", vars(builtins))
     exec(code, module.__dict__)
 
 

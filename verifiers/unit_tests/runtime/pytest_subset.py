@@ -13,9 +13,9 @@ import decimal
 import fractions
 import importlib
 import re
-import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Generic, NoReturn, TypeVar
 
 from .exceptions import STANDS_FOR
@@ -51,8 +51,8 @@ def xfail(reason: str = "") -> NoReturn:
 
 
 def importorskip(modname: str, minversion: str | None = None, reason: str | None = None) -> types.ModuleType:
-    """Import a module of the standard library."""
-    if modname.partition(".")[0] not in sys.stdlib_module_names:
+    """Import a module of the standard library, of the program, or that the problem gives."""
+    if find_spec(modname.partition(".")[0]) is None:
         raise UnsupportedTestError(f"pytest.importorskip({modname!r}): tests have the standard library alone")
     return importlib.import_module(modname)
 

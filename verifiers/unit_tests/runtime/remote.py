@@ -22,7 +22,9 @@ import typing
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NoReturn, Protocol, Self
 
+from .giving import is_of_the_tests
 from .pytest_subset import UnsupportedTestError
+from .report import unsupported
 from .signatures import signature_of_parts
 from .typeinfo import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 
@@ -43,12 +45,15 @@ _SLOTS = (
     "_remote_class_tested",
     "_remote_operators_tested",
     "_remote_size",
+    "_remote_conversions",
 )
 
 
 class RemoteSession(Protocol):
     """Who carries out what is asked of a remote object."""
 
+    unasked: int
+    """How often an object of the program that has its own `==` was not asked whether it equals plain data."""
     changes: int
     """How often the program was asked for something by which its objects may change."""
 
@@ -76,6 +81,8 @@ class Remote:
     """
 
     __slots__ = _SLOTS
+    __comparing__ = False
+    """Whether the object's class defines `==`."""
     _remote_session: RemoteSession
     _remote_number: int | str
     _remote_type_name: str
@@ -83,6 +90,8 @@ class Remote:
     _remote_operators_tested: bool
     _remote_size: tuple[int, int]
     """How many items the object was last found to hold, and the session's changes until then."""
+    _remote_conversions: tuple[int, dict[tuple[object, ...], object]]
+    """The session's changes until conversions of the object were first asked for, and what they gave since."""
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
         """Refuse: `make_remote` makes proxies.
@@ -90,11 +99,11 @@ class Remote:
         Raises:
             TypeError: Always; a test has called the type of an object of the program.
         """
-        raise TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name")
+        raise unsupported(TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name"))
 
     def __getattr__(self, name: str) -> object:
         if name in _COMPARING_METHODS and not self._remote_operators_tested:
-            raise AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}")
+            raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
         if name not in _REBUILT:
@@ -124,13 +133,14 @@ class Remote:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        asked = isinstance(other, Remote) or self._remote_operators_tested
-        return asked and self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
+        if not (isinstance(other, Remote) or self._remote_operators_tested):
+            return _says_equal(other, self)
+        return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
 
     def __ne__(self, other: object) -> bool:
         if isinstance(other, Remote) or self._remote_operators_tested:
             return self._remote_session.request("ne", self, other) is True
-        return True
+        return not _says_equal(other, self)
 
     def _says_yes_to_all(self, operation: str) -> bool:
         """Whether the object also claims to equal, or to hold, what nothing does: then its word is worth nothing."""
@@ -139,8 +149,26 @@ class Remote:
         except Exception:  # noqa: BLE001 - to raise on what it does not know is honest
             return False
 
+    def _remote_converted(self, operation: str, *args: object) -> object:
+        """What a conversion gives: a result that is another number each time it is asked could fit what it is compared with.
+
+        It is asked once, until the program is asked for something by which its objects may change. Those of a class under test
+        are asked each time.
+        """
+        session = self._remote_session
+        if self._remote_operators_tested or any(type(arg) not in _HASHED for arg in args):
+            return session.request(operation, self, *args)
+        changes, known = self._remote_conversions
+        if changes != session.changes:
+            known = {}
+            object.__setattr__(self, "_remote_conversions", (session.changes, known))
+        key = operation, *args
+        if key not in known:
+            known[key] = session.request(operation, self, *args)
+        return known[key]
+
     def __hash__(self) -> int:
-        value = self._remote_session.request("hash", self)
+        value = self._remote_converted("hash")
         return value if type(value) is int else id(self)
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
@@ -166,7 +194,7 @@ class Remote:
         return self._remote_session.request("copy", self)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test")
+        raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
 
 class _Everything(Remote):
@@ -226,14 +254,14 @@ class _Everything(Remote):
                 "contains"
             )
         if not hasattr(type(self), "__iter__"):
-            raise TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}")
+            raise unsupported(TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}"))
         return any(value is item or value == item for item in self)
 
     def __bool__(self) -> bool:
-        return self._remote_session.request("bool", self) is True
+        return self._remote_converted("bool") is True
 
     def __round__(self, digits: int | None = None) -> object:
-        return self._remote_session.request("round", self, digits)
+        return self._remote_converted("round", digits)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
@@ -320,6 +348,15 @@ def _leave(
     return answer is True and own
 
 
+def _says_equal(other: object, remote: Remote) -> bool:
+    """Whether an object of the tests says itself that it equals one of the program; nothing plain does."""
+    if is_of_the_tests(other):
+        return type(other).__eq__(other, remote) is True
+    if type(remote).__comparing__:
+        remote._remote_session.unasked += 1
+    return False
+
+
 def _nobody() -> None:
     """Stands for an object that nothing equals or holds: the candidate sees some function."""
 
@@ -387,7 +424,9 @@ def _computing(name: str) -> Callable[..., object]:
         # `sum` begins with 0, which says nothing of what a test expects.
         begins_sum = name == "radd" and type(other) is int and other == 0
         if not (isinstance(other, Remote) or self._remote_operators_tested or begins_sum):
-            raise TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            raise unsupported(
+                TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            )
         tested = self._remote_operators_tested
         value = self._remote_session.request(name, self, other)
         if tested and isinstance(value, Remote):
@@ -400,9 +439,12 @@ def _computing(name: str) -> Callable[..., object]:
 
 
 def _asking(name: str, kind: type | None) -> Callable[..., object]:
+    is_conversion = kind is not None or name in _SAME_KIND
+
     def method(self: Remote, *args: object) -> object:
         tested = self._remote_operators_tested
-        value = self._remote_session.request(name, self, *args)
+        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
+        value = ask(name, *args)
         if kind is not None and type(value) is not kind:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
         if tested and isinstance(value, Remote) and (name in _SAME_KIND or (name == "enter" and value is self)):
@@ -412,6 +454,11 @@ def _asking(name: str, kind: type | None) -> Callable[..., object]:
     return method
 
 
+def _request(remote: Remote, operation: str, *args: object) -> object:
+    return remote._remote_session.request(operation, remote, *args)
+
+
+_HASHED = frozenset({str, int, type(None)})
 _KINDS: dict[str, type] = {
     **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
     **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
@@ -470,6 +517,8 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
     shown = _shown_class(type_name, standard_classes.split())
     if shown is not None:
         content["__class__"] = property(lambda _: shown)
+    # That of a dataclass knows its own class alone.
+    content["__comparing__"] = "eq" in protocols.split() and not fields
     if fields:
         content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
     made = type(type_name, (Remote,), content | {"__slots__": ()})
@@ -544,7 +593,7 @@ def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *
         class_tested: Whether it is a class whose instances' operators are tested.
     """
     remote = object.__new__(kind)
-    content = (session, number, kind.__name__, class_tested, False, (0, -1))
+    content: tuple[object, ...] = (session, number, kind.__name__, class_tested, False, (0, -1), (-1, {}))
     for name, value in zip(_SLOTS, content, strict=True):
         object.__setattr__(remote, name, value)
     return remote

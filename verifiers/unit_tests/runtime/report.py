@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 MAX_TEXT = 1000
 """Characters of a message or a name in a report."""
@@ -16,6 +16,8 @@ MAX_REPORT = 16 << 20
 _LAST = 64 << 10
 """how many of them are kept for the last line: more cases than there is room for are the program's doing."""
 _EFBIG = 27
+UNSUPPORTED = "unsupported"
+"""The class of failure of what the sandbox does not do."""
 
 
 class JobEndedError(BaseException):
@@ -65,6 +67,8 @@ def _line(fields: Mapping[str, object]) -> bytes:
 def classify(error: Mapping[str, Any]) -> str:
     """Name the class of failure that an exception of the program is."""
     bases = error["bases"]
+    if error["unsupported"]:
+        return UNSUPPORTED
     if error["unsendable"]:
         return "output_limit" if error["type"] in ("InvalidMessageError", "MemoryError") else "exception"
     if "MemoryError" in bases:
@@ -83,7 +87,22 @@ def finding(error: BaseException) -> dict[str, Any]:
     theirs = error.__dict__.get("candidate_error")
     if theirs is not None:
         return {"failure": classify(theirs), "exception": described(theirs)}
-    return {"failure": "wrong_answer", "exception": {"type": type(error).__name__, "message": text_of(error)}}
+    failure = UNSUPPORTED if is_unsupported(error) else "wrong_answer"
+    return {"failure": failure, "exception": {"type": type(error).__name__, "message": text_of(error)}}
+
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+
+def unsupported(error: _Error) -> _Error:
+    """Mark an exception: the test asks of an object what the sandbox does not do, and the program chose the object."""
+    error.__dict__[UNSUPPORTED] = True
+    return error
+
+
+def is_unsupported(error: BaseException) -> bool:
+    """Whether an exception is marked so."""
+    return error.__dict__.get(UNSUPPORTED) is True
 
 
 def text_of(error: BaseException) -> str:
@@ -101,7 +120,7 @@ def lacking(kind: type[BaseException], message: str) -> BaseException:
     error = kind(message)
     error.__dict__["candidate_error"] = {
         **{"type": kind.__name__, "message": message, "file": None, "line": None},
-        **{"bases": [], "errno": None, "unsendable": False, "forbidden": False},
+        **{"bases": [], "errno": None, "unsendable": False, "forbidden": False, "unsupported": False},
     }
     return error
 

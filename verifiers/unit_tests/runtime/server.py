@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import select
+import signal
 import site
 import socket
 import sys
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import candidate, devices, syscalls, tester
+from . import candidate, devices, syscalls, tester, unpatched
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
@@ -46,6 +47,7 @@ _NULL = _FIRST_OWN - 1
 _RECURSION_LIMIT = 1000 + 20
 """What a script has, and what the candidate's own frames below it take."""
 _TICK_S = 0.25
+_START_S = 60
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 _MAX_REQUEST = 4096
 _MAX_DESCRIPTORS = 8
@@ -277,6 +279,7 @@ def _warm_up() -> None:
     # All that can be prepared here is: what a child writes to costs it a copy of the page.
     sys.argv = ["solution.py"]
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    unpatched.uninstall()
     for name in [name for name in sys.modules if name.partition(".")[0] == "runtime"]:
         del sys.modules[name]
     sys.path[:] = [path for path in sys.path if os.path.basename(path) != "unit_tests"]
@@ -341,17 +344,26 @@ def main() -> None:
     """Serve: the arguments are the control socket's descriptor, the parent's process id, and the wanted layers."""
     descriptor, parent, wanted = int(sys.argv[1]), int(sys.argv[2]), frozenset(filter(None, sys.argv[3].split(",")))
     control = socket.socket(fileno=_move_up(descriptor))
-    _warm_up()
+    signal.alarm(_START_S)  # nobody watches over a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
-        _start(control, parent, wanted).serve()
+        watched = _watch(control, parent, wanted)
+        _go_first_without_memory()
+        _warm_up()
+        server = _start(control, watched, wanted)
+        signal.alarm(0)
+        server.serve()
 
 
-def _start(control: socket.socket, parent: int, wanted: frozenset[str]) -> Server:
-    watched = _watch(control, parent)
-    if os.getppid() != parent:
-        raise ParentGoneError
-    if sys.platform == "linux":
-        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+def _go_first_without_memory() -> None:
+    """Have the kernel end this process and its children before others where a machine has no memory left.
+
+    Of these it ends the one that uses most, which is a program and not this.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def _start(control: socket.socket, watched: int, wanted: frozenset[str]) -> Server:
     jail = Jail(wanted)
     server = Server(control, watched, jail)
     escapes = _probe(jail) if wanted else []
@@ -360,10 +372,25 @@ def _start(control: socket.socket, parent: int, wanted: frozenset[str]) -> Serve
     return server
 
 
-def _watch(control: socket.socket, parent: int) -> int:
+def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
+    """Watch the parent, and take charge of all that descends from this process.
+
+    Raises:
+        ParentGoneError: If the parent has ended, or the system does not let processes be watched; it has been told.
+    """
+    problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:
-        return os.pidfd_open(parent)
+        watched = os.pidfd_open(parent)
+        if os.getppid() != parent:
+            raise ParentGoneError
+        if sys.platform == "linux":
+            problem = "this system doesn't let a process say what becomes of itself and its children (prctl"
+            syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
+            if wanted:
+                syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        return watched
     except OSError as error:
-        unusable = f"this kernel can't watch processes through descriptors (pidfd_open: {error})"
+        unusable = f"{problem}: {error})"
         control.send(json.dumps({"layers": [], "missing": {}, "escapes": [], "unusable": unusable}).encode())
         raise ParentGoneError from error

@@ -21,7 +21,7 @@ from .exceptions import Exceptions, tidy
 from .giving import description_of, kind_of, operate
 from .harmless import PURE_MODULES
 from .remote import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
-from .report import MAX_TEXT, Report, classify, described, finding, text_of
+from .report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
 from .sharing import Copies, ShortenedError, Table
 from .turns import Turns
 from .typeinfo import FUNCTION
@@ -31,6 +31,7 @@ _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
 """Bytes of answers that could nest so deeply, or take so much more when they are sent back, that they can't cross again."""
 _LOOKS = """
 len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
+int float complex bytes index trunc floor ceil round format abs neg pos invert dir
 """
 _LOOKING = frozenset(_LOOKS.split())
 """Operations by which no object changes, except for an iterator."""
@@ -73,6 +74,8 @@ class Session:
         self._last_resolved: dict[int, list[object]] = {}
         """By the thread that asked, the containers that were new in its last answer."""
         self._has_asked = False
+        self.unasked = 0
+        """How often an object of the program that has its own `==` was not asked whether it equals plain data."""
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
         self.note: Callable[[Wire], None] | None = None
@@ -182,7 +185,7 @@ class Session:
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
             message += [writer.contents(), self._crossing.release()]
         except NotPlainError as error:
-            self._report.end(failure="unsupported", reason=f"an argument can't cross: {error}")
+            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
@@ -376,7 +379,7 @@ class Session:
     def _refuse(self, reason: str, answer_size: int) -> NoReturn:
         """End because of an argument that can't be sent: the program's failure if it can come of so many bytes of answers."""
         made_of_answer = self._channel.received >= answer_size
-        self._report.end(failure="output_limit" if made_of_answer else "unsupported", reason=reason)
+        self._report.end(failure="output_limit" if made_of_answer else UNSUPPORTED, reason=reason)
 
     def _receive(self) -> Wire:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +14,6 @@ def signature_parts(function: Callable[..., object]) -> list[object]:
         TypeError: If this is no function.
         ValueError: If it does not say what it takes.
     """
-    inspect = importlib.import_module("inspect")
     signature = inspect.signature(function)
 
     def given(value: object) -> list[object]:
@@ -31,7 +30,6 @@ def signature_of_parts(parts: Sequence[Any], returned: list[object]) -> Any:
         TypeError: If these are no parts of a signature.
         ValueError: If they make up none.
     """
-    inspect = importlib.import_module("inspect")
     parameters = [
         inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
         for name, kind, default, annotation in parts

@@ -32,10 +32,13 @@ from .mirroring import MirroringSession, may_replace
 from .names import (
     SOLUTION_CLASS,
     depends_on,
+    entry_point_steps,
     free_names,
     helper,
     imported_names,
+    is_conditional,
     names_of_classes,
+    reach,
     root_of,
     standard_names,
     starred,
@@ -44,7 +47,7 @@ from .program import SourceFiles, module_name
 from .program_imports import ProgramFinder
 from .pytest_subset import Skipped, UnsupportedTestError
 from .remote import TEST_FILE
-from .report import MAX_TEXT, JobEndedError, Report, finding, lacking, text_of
+from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, finding, lacking, text_of
 from .session import Session
 from .testcode import compile_prefix, compile_tests, keep_nothing, leave_no_trace, tidied
 
@@ -105,7 +108,10 @@ class Tester:
     def _prepare(self) -> None:
         """Make ready a process of its own, for test code that may do anything."""
         sources = [self._tests["prefix"], *_sources(self._tests)]
-        watch = foreign_code.Watch(sources, lambda reason: self._report.end(failure="unsupported", reason=reason))
+        # The program has a say in the text, so no verdict may be left out because of it.
+        watch = foreign_code.Watch(
+            sources, lambda reason: self._report.end(failure=UNSUPPORTED, reason=reason, chosen=True)
+        )
         foreign_code.begin(watch)
         self._session.note = watch.received
         if any("unittest" in source for source in sources):
@@ -123,16 +129,20 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return what the report says of it, None if it was left out."""
+        unasked = self._session.unasked
         try:
             run()
         except UnsupportedTestError as error:
-            self._report.end(failure="unsupported", reason=text_of(error))
+            self._report.end(failure=UNSUPPORTED, reason=text_of(error))
         except Skipped:
             return None
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            return {"passed": False, **self._finding(error)}
+            found = self._finding(error)
+            if found["failure"] == "wrong_answer" and self._session.unasked > unasked:
+                found["failure"] = UNSUPPORTED
+            return {"passed": False, **found}
         return {"passed": True}
 
     def _finding(self, error: BaseException) -> dict[str, Any]:
@@ -190,18 +200,21 @@ class Tester:
         """
         if self._is_lack(error) or "candidate_error" in error.__dict__:
             self._report.end(**self._finding(error))
-        if isinstance(error, ModuleNotFoundError):
-            self._report.end(failure="unsupported", reason=f"{error}: {_TEST_MODULES}")
-        if isinstance(error, UnsupportedTestError):
-            self._report.end(failure="unsupported", reason=text_of(error))
-        if not isinstance(error, _FAULTS_OF_TESTS) and self._depends_on_program(line):
+        depends = self._depends_on_program(line)
+        # A program that has the tests go where they are broken is not excused by that.
+        chosen = depends and (_calls_itself(error) or is_conditional(ast.parse(self._source), line))
+        if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
+            hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
+            self._report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, **({"chosen": True} if chosen else {}))
+        if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self._report.end(**finding(error))
         raise error
 
     def _depends_on_program(self, line: int) -> bool:
+        """Whether what the tests do at the left margin in a line may depend on the program."""
         tree = ast.parse(self._source)
         modules = {*self._session.program_modules, *self._files_with_program()}
-        return depends_on(tree, self._programs | imported_names(tree, modules), line)
+        return depends_on(tree, self._programs | imported_names(tree, modules) | modules, line)
 
     def _calls(self) -> None:
         find = self._callee()
@@ -214,32 +227,32 @@ class Tester:
             self._case(run, f"case {number}")
 
     def _callee(self) -> Callable[[], Callable[..., object]]:
-        """What gives the function under test: itself, or a method of a new `Solution` for each case."""
-        name = self._tests["entry_point"]
+        """What gives the function under test: itself, or a method of a new instance for each case."""
+        name, *steps = entry_point_steps(self._tests["entry_point"])
         answers = self._session.resolve([name, SOLUTION_CLASS])
         if answers[name][0] != "missing":
             function = self._session.named(name)
-            return lambda: function
-        if answers[SOLUTION_CLASS][0] == "missing":
+            return lambda: reach(function, steps)
+        if steps or answers[SOLUTION_CLASS][0] == "missing":
             self._missing(name)
         solution = self._session.named(SOLUTION_CLASS)
         return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
-        name = self._tests["entry_point"]
+        name, *steps = entry_point_steps(self._tests["entry_point"])
         self._require(name)
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.named(name, tests.classes)
         self._programs.add(name)
         if self._everything:
-            self._check_asserts(namespace, function)
+            self._check_asserts(namespace, lambda: reach(function, steps))
         else:
             self._run_test_code(tests.code, namespace)
             check = _check_in(namespace)
-            self._case(lambda: check(function), "check")
+            self._case(lambda: check(reach(function, steps)), "check")
 
-    def _check_asserts(self, namespace: dict[str, Any], function: object) -> None:
+    def _check_asserts(self, namespace: dict[str, Any], find: Callable[[], object]) -> None:
         """Run a check whose asserts are cases; what it raises between them fails the rest."""
         splitter = _SplitAsserts()
         tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
@@ -247,7 +260,7 @@ class Tester:
         cases = namespace["__case__"] = _AssertCases(self._report, self._run_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
         check = _check_in(namespace)
-        found = self._run_case(lambda: check(function))
+        found = self._run_case(lambda: check(find()))
         if found is not None and not found["passed"]:
             self._report.write(**found, name="check")
         else:
@@ -351,10 +364,19 @@ def _sources(tests: Mapping[str, Any]) -> list[str]:
     return [_own_source(tests), *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
 
 
+def _lines_of(error: BaseException) -> list[int]:
+    """The lines of the test file in which its code raised an exception, the outermost first."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
+
+
 def _line_of(error: BaseException) -> int:
-    """The line of the test file in which its outermost code raised an exception."""
-    frames = (frame for frame in traceback.walk_tb(error.__traceback__) if frame[0].f_code.co_filename == TEST_FILE)
-    return next((line for _, line in frames), 0)
+    return next(iter(_lines_of(error)), 0)
+
+
+def _calls_itself(error: BaseException) -> bool:
+    """Whether a function of the test file that it calls itself raised an exception."""
+    return len(_lines_of(error)) > 1
 
 
 def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
@@ -546,6 +568,9 @@ def _run(tests: dict[str, Any], channel: Channel, report: Report) -> bool:
             tester.run()
         except JobEndedError:
             raise
+        except MemoryError:
+            # Of what the tests hold themselves, as much is the program's doing as it likes.
+            report.end(failure="memory")
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             exception = {"type": type(error).__name__, "message": text_of(error)}
             report.end(failure="broken_test", exception=exception)

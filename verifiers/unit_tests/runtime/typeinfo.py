@@ -37,7 +37,7 @@ STANDARD_CLASSES: dict[str, type] = {
     )
 }
 """Classes, by name, as whose instances objects are shown."""
-_SPECIAL = frozenset(f"__{name}__" for name in PROTOCOLS)
+_SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, "eq"))
 _FIELDS = "__dataclass_fields__"
 
 TypeInfo = tuple[str, str, str, str]
@@ -65,8 +65,8 @@ def _describe(kind: type) -> TypeInfo:
 
 
 def _protocols(kind: type) -> str:
-    has: dict[str, bool] = {}
-    for base in reversed(kind.__mro__):
+    has = {"__hash__": True}  # of `object`, whose `==` is no comparison
+    for base in reversed(kind.__mro__[:-1]):
         content = vars(base)
         # A class says by None that it has not what its base has.
         has.update({name: content[name] is not None for name in _SPECIAL & content.keys()})

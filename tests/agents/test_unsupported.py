@@ -1,0 +1,58 @@
+"""What a verifier does not support is counted in every report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.cli import main
+from agents.evaluation import summarize_evaluation
+from agents.evaluation_record import Sample
+from agents.metrics import summarize
+from agents.training.verifier_errors import is_unsupported
+from tests.agents.trajectories import trajectory
+from verifiers import Outcome, Verdict
+
+UNSUPPORTED = Verdict.of(Outcome.INCORRECT, detail={"failure": "unsupported"})
+WRONG = Verdict.of(Outcome.INCORRECT, detail={"failure": "wrong_answer"})
+BROKEN = Verdict.of(Outcome.VERIFIER_ERROR, detail={"failure": "unsupported", "reason": "no"})
+
+
+def test_which_verdicts_count() -> None:
+    part = {"outcome": Outcome.INCORRECT, "detail": {"failure": "unsupported"}}
+    composed = Verdict(0.5, Outcome.SCORED, detail={"parts": {"tests": part, "other": {"detail": None}}})
+    assert [is_unsupported(each) for each in (UNSUPPORTED, WRONG, BROKEN, composed)] == [True, False, False, True]
+
+
+def test_training_and_evaluation_count_them() -> None:
+    episodes = [
+        trajectory([0, 1], rewards=[0.0, 0.0], verdict=verdict) for verdict in (UNSUPPORTED, WRONG, UNSUPPORTED)
+    ]
+    assert summarize(episodes)["unsupported"] == 2
+    rows = [Sample.of(each, problem=0, sample=number, seed=0) for number, each in enumerate(episodes)]
+    found = summarize_evaluation(rows, 1, 3, episodes)
+    assert found.summary()["unsupported"] == 2
+    assert "2 unsupported by the verifier" in str(found)
+
+
+def test_check_dataset_lists_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = "    class N:\n        def __eq__(self, other): return other == 2 * x\n    return N()\n"
+    row = {"prompt": "def double(x):\n", "entry_point": "double", "test": "def check(c):\n    assert c(2) == 4\n"}
+    rows = [
+        {**row, "task_id": f"HumanEval/{number}", "canonical_solution": solution}
+        for number, solution in enumerate(("    return 2 * x\n", gold))
+    ]
+    (tmp_path / "humaneval").mkdir()
+    (tmp_path / "humaneval" / "test.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    with pytest.raises(SystemExit, match="1"):
+        main(["check-dataset", "HumanEval"])
+    output = capsys.readouterr().out
+    assert "1 of 2 gold completions pass, 1 incorrect" in output
+    assert "test: the verifier does not support the tests of HumanEval/1" in output

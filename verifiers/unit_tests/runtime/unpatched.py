@@ -1,0 +1,75 @@
+"""Builtins and standard modules as the runtime sees them, whatever tests and programs replace in theirs.
+
+A test that patches `io.StringIO` or `builtins.len` means the program, and shares its process with the tester; what it replaces
+is replaced in the candidate too. So the modules of this package get builtins of their own, and each module that one of them
+imports as a whole is a copy of the module's names at that time. Code of the standard library itself sees what is replaced, as
+it does without a sandbox.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+_STATE = frozenset({"builtins", "sys"})
+"""Modules whose attributes are the interpreter's state: a copy would not be that."""
+_copies: dict[str, types.ModuleType] = {}
+
+
+def install() -> None:
+    """Have the modules of this package that are imported from now on see the names of now."""
+    sys.meta_path.insert(0, _Finder())
+
+
+def uninstall() -> None:
+    """Leave the import system as it was; what has been imported keeps its names."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+
+
+class _Finder:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name.startswith(f"{_PACKAGE}.") else None
+        if spec is None or spec.origin is None:
+            return None
+        spec.loader = _Loader(name, spec.origin)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        module = types.ModuleType(spec.name)
+        # Functions keep the builtins that their module had when they were made.
+        module.__dict__["__builtins__"] = _BUILTINS
+        return module
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    found = _import_really(name, globals, locals, fromlist, level)
+    # What is imported from a module is bound at once.
+    return found if fromlist or level or found.__name__ in _STATE else _copy(found)
+
+
+def _copy(module: types.ModuleType) -> types.ModuleType:
+    known = _copies.get(module.__name__)
+    if known is None:
+        known = _copies[module.__name__] = types.ModuleType(module.__name__)
+    # Anew, as a further import may have added submodules.
+    known.__dict__.update({name: value for name, value in vars(module).items() if name not in known.__dict__})
+    if module.__name__ == "os":
+        known.__dict__["path"] = _copy(module.path)
+    return known
+
+
+_import_really = builtins.__import__
+_BUILTINS = {**vars(builtins), "__import__": _import}
