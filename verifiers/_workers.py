@@ -7,10 +7,12 @@ started it: after a fork the child starts its own. A worker whose parent died en
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import json
 import os
+import pickle
 import selectors
 import signal
 import subprocess
@@ -32,7 +34,8 @@ _BOOTSTRAP = """
 import importlib, json, os, resource, signal, sys, threading, time
 module, memory, path, parent = json.loads(sys.argv[1])
 sys.path[:] = path
-resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+if memory is not None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 def watch():
@@ -45,7 +48,11 @@ importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 class WorkerBrokenError(RuntimeError):
-    """A worker could not start, died, or answered something that is no reply."""
+    """A worker died, or answered something that is no reply."""
+
+
+class WorkerStartError(WorkerBrokenError):
+    """A worker could not start."""
 
 
 class WorkerTimeoutError(TimeoutError):
@@ -57,6 +64,16 @@ def limit_processor_time(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
+def encode(value: object) -> str:
+    """Pickle as text that fits into JSON."""
+    return base64.b64encode(pickle.dumps(value)).decode()
+
+
+def decode(text: str) -> Any:
+    """What `encode` made text of."""
+    return pickle.loads(base64.b64decode(text))
+
+
 class Worker:
     """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
 
@@ -64,10 +81,10 @@ class Worker:
 
     Args:
         module: Dotted name of the module to run.
-        memory_mib: Limit on the process's address space.
+        memory_mib: Limit on the process's address space; None for none.
     """
 
-    def __init__(self, module: str, *, memory_mib: int) -> None:
+    def __init__(self, module: str, *, memory_mib: int | None) -> None:
         self._module = module
         self._memory_mib = memory_mib
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,7 +101,8 @@ class Worker:
 
         Raises:
             WorkerTimeoutError: If no reply came in time.
-            WorkerBrokenError: If the worker could not start, died, or replied nonsense.
+            WorkerStartError: If the worker could not start.
+            WorkerBrokenError: If it died, or replied nonsense.
         """
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
@@ -97,6 +115,13 @@ class Worker:
             except (OSError, ValueError) as error:
                 self._kill()
                 raise WorkerBrokenError(f"the worker {self._module} broke: {error}") from error
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None where none runs that belongs to this process."""
+        process = self._process
+        runs = process is not None and self._owner == os.getpid() and process.poll() is None
+        return process.pid if process is not None and runs else None
 
     def close(self) -> None:
         """Stop the process, if it runs."""
@@ -114,17 +139,18 @@ class Worker:
             started = _read_line(process, time.monotonic() + START_DEADLINE_S)
         except WorkerTimeoutError as error:
             self._kill()
-            raise WorkerBrokenError(f"the worker {self._module} did not start in {START_DEADLINE_S} s") from error
+            raise WorkerStartError(f"the worker {self._module} did not start in {START_DEADLINE_S} s") from error
         except WorkerBrokenError as error:
             self._kill()
-            raise WorkerBrokenError(f"the worker {self._module} died while it started") from error
+            raise WorkerStartError(f"the worker {self._module} died while it started") from error
         if started != _READY:
             self._kill()
-            raise WorkerBrokenError(f"the worker {self._module} started with {started[:100]!r}, not {_READY!r}")
+            raise WorkerStartError(f"the worker {self._module} started with {started[:100]!r}, not {_READY!r}")
         return process
 
     def _start(self) -> subprocess.Popen[bytes]:
-        argument = json.dumps([self._module, self._memory_mib << 20, sys.path, os.getpid()])
+        memory = None if self._memory_mib is None else self._memory_mib << 20
+        argument = json.dumps([self._module, memory, sys.path, os.getpid()])
         try:
             return subprocess.Popen(
                 [sys.executable, "-I", "-c", _BOOTSTRAP, argument],
@@ -134,7 +160,7 @@ class Worker:
                 bufsize=0,
             )
         except OSError as error:
-            raise WorkerBrokenError(f"the worker {self._module} could not start: {error}") from error
+            raise WorkerStartError(f"the worker {self._module} could not start: {error}") from error
 
     def _kill(self) -> None:
         process, self._process = self._process, None

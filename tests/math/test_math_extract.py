@@ -146,7 +146,7 @@ def test_wrong_extractions_are_refused_by_name():
     with pytest.raises(InvalidArgumentError, match="'closed' or 'ignore'"):
         Extraction(thinking="open")
     with pytest.raises(InvalidArgumentError, match="a preset or an Extraction"):
-        MathVerifier(extraction=None)
+        MathVerifier(extraction=5)
 
 
 def test_a_gold_given_as_a_worked_solution_is_its_final_answer():

@@ -84,14 +84,73 @@ def test_what_a_lenient_option_still_rejects(gold, answer, options):
 
 
 @pytest.mark.parametrize(
+    ("gold", "answer", "equal", "options"),
+    [
+        ("100", "101", True, {"rel_tol": 0.01}),  # Minerva's one per cent, of the gold, and no more
+        ("100", "102", False, {"rel_tol": 0.01}),
+        ("101", "99.99", True, {"rel_tol": 0.01}),
+        ("99.99", "101", False, {"rel_tol": 0.01}),
+        ("100", "101", True, {"abs_tol": 1}),
+        ("100", "101.0001", False, {"abs_tol": 1}),
+        ("0.3", "0.4", True, {"abs_tol": 0.1}),  # the decimal 0.1, although the double is smaller than 0.4 - 0.3
+        ("0.3", "0.4", True, {"abs_tol": 0.001, "rel_tol": 0.5}),  # the wider of both
+        (r"\sqrt2", "1.41", True, {"abs_tol": 0.005}),
+        ("(1,2)", "(1.01,2)", True, {"abs_tol": 0.01}),
+        ("x+1", "x+1.001", False, {"abs_tol": 0.01}),  # constants only
+        ("0.25", "25", True, {"percent": "factor"}),
+        ("25", "0.25", True, {"percent": "factor"}),
+        (r"25\%", "25", True, {"percent": "factor"}),
+        (r"25\%", "0.25", True, {"percent": "factor"}),
+        ("0.5", r"0.5\%", True, {"percent": "factor"}),
+        ("25", "0.025", False, {"percent": "factor"}),
+        ("25", "25000", False, {"percent": "factor"}),
+        ("25", "-25", False, {"percent": "factor"}),
+        ("x", "100x", False, {"percent": "factor"}),
+    ],
+)
+def test_tolerances_and_factors(gold, answer, equal, options):
+    assert correct(gold, answer, **options) is equal
+    assert not correct(gold, answer) or answer in ("25", "0.25")
+
+
+@pytest.mark.parametrize(
+    ("error", "furthest"),
+    [
+        ("1e-1", 0.1),
+        (0.1, 0.1),
+        ("1e-1,1e-3", 0.001),  # of several the smallest
+        ("1e-1,", 1e-8),
+        ("", 1e-8),
+        (None, 1e-8),
+    ],
+)
+def test_the_tolerance_that_a_problem_gives(error, furthest):
+    metadata = {} if error is None else {"error": error}
+    for answer, distance in (("2.50000001", 1e-8), ("2.501", 0.001), ("2.4", 0.1), ("2.6", 0.1), ("2.61", 0.11)):
+        assert correct("2.5", answer, metadata=metadata, abs_tol="problem") is (distance <= furthest), answer
+        assert not correct("2.5", answer, metadata=metadata)  # off by default
+
+
+@pytest.mark.parametrize("error", ["about 0.1", "-1", "nan", [0.1]])
+def test_an_error_of_a_problem_that_is_none(error):
+    verdict = MathVerifier(abs_tol="problem")(r"\boxed{2.6}", Problem("", "", "2.5", {"error": error}))
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert "metadata['error'] is a positive number" in verdict.detail["reason"]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"percent": "maybe"}, "unknown percent 'maybe'. Known: either, require, value."),
+        ({"percent": "maybe"}, "unknown percent 'maybe'. Known: either, factor, require, value."),
         ({"ordered": 1}, "ordered is True or False, got 1"),
         ({"rel_tol": 2.0}, "between 0 and 1"),
         ({"rel_tol": "1e-3"}, "rel_tol is a number or None"),
         ({"rounding_digits": 0}, "positive integer"),
-        ({"echo": "no"}, "'reject' or 'allow'"),
+        ({"abs_tol": 0}, "a positive number, 'problem' or None, got 0"),
+        ({"abs_tol": "olympiad"}, "abs_tol is a number or one of 'problem' or None"),
+        ({"echo": "no"}, "unknown echo 'no'. Known: allow, reject."),
+        ({"preset": "olympiad"}, "unknown preset of the math verifier 'olympiad'. Did you mean 'olympiadbench'?"),
+        ({"percnt": "value"}, "the math verifier got an unexpected keyword argument 'percnt'. Did you mean 'percent'?"),
         ({"deadline_s": 0}, "positive number of seconds"),
         ({"memory_mib": 1}, "at least 256"),
         ({"literals_only": "yes"}, "True or False"),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from verifiers import errors
-from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError
-from verifiers.audit.worker import encode
+from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, encode
 from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
 import os
-import pickle
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import IO
 
+from verifiers._workers import decode
 from verifiers.registry import make
 from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
 
 Asked = tuple[str, Problem]
 Answered = dict[str, object]
-
-
-def encode(value: object) -> str:
-    """Pickle as text that fits into JSON."""
-    return base64.b64encode(pickle.dumps(value)).decode()
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -40,7 +34,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
             verifier, reply = _make(payload)
         else:
             assert verifier is not None, "the first request makes the verifier"
-            reply = _MODES[mode](verifier, pickle.loads(base64.b64decode(payload)))
+            reply = _MODES[mode](verifier, decode(payload))
         own.write(json.dumps(reply).encode() + b"\n")
         own.flush()
 
@@ -48,7 +42,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 def _make(payload: str) -> tuple[Verifier | None, list[str]]:
     """The verifier, or the class and the message of the error."""
     try:
-        spec, kwargs = pickle.loads(base64.b64decode(payload))
+        spec, kwargs = decode(payload)
         return make(spec, **kwargs), []
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
         return None, [type(error).__name__, str(error)]

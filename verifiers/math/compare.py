@@ -653,6 +653,9 @@ class Comparer:
         """Compare numbers of which either may be a percentage."""
         of_gold, gold_number = without_percent(gold)
         of_answer, answer_number = without_percent(answer)
+        if self.rules.percent == "factor" and not (symbols(gold) or symbols(answer)):
+            factors = (Fraction(1), Fraction(1, 100), Fraction(100))
+            return any(self.values.equal(Multiply((Number(by), gold_number)), answer_number) for by in factors)
         if of_gold == of_answer:
             return self.values.equal(gold_number, answer_number)
         if self.rules.percent == "require":

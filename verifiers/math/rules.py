@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from verifiers._settings import check_types
 from verifiers.errors import InvalidArgumentError
+
+DEFAULT_ERROR = 1e-8
+"""The absolute tolerance of a problem that gives none, where problems give it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +23,9 @@ class Rules:
         UnknownNameError: If an option has no such choice; the message lists those it has.
     """
 
-    percent: Literal["either", "value", "require"] = "either"
-    """`25` and `25\\%`: `either` accepts the number or its hundredth; `value` only what it is worth; `require` the sign too."""
+    percent: Literal["either", "value", "require", "factor"] = "either"
+    """`25` and `25\\%`: `either` accepts the number or its hundredth; `value` only what it is worth; `require` the sign too;
+    `factor` ignores the sign, and accepts the hundredth and the hundredfold of any constant, as some benchmarks do."""
     degrees: Literal["unit", "convert"] = "unit"
     """Whether degrees are a unit that may be left out, or are converted to radians as well."""
     units: Literal["ignore", "require", "convert"] = "ignore"
@@ -37,8 +42,15 @@ class Rules:
     """Whether a fraction of integers must be in lowest terms."""
     evaluated: bool = False
     """Whether arithmetic with a rational result must have been carried out."""
+    literals_only: bool = False
+    """Whether any answer that leaves an operation to carry out is rejected."""
+    echo: Literal["reject", "allow"] = "reject"
+    """Whether a compound answer that only restates an expression of the prompt is rejected."""
     rel_tol: float | None = None
-    """Relative tolerance for constants, for data sets whose golds are rounded."""
+    """Relative tolerance for constants, for data sets whose golds are rounded. Of this and `abs_tol` the wider counts."""
+    abs_tol: float | Literal["problem"] | None = None
+    """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as OlympiadBench gives it (of several
+    the smallest), and is 1e-8 for a problem without one."""
     rounding_digits: int | None = 10
     """Significant digits from which a correct rounding of a non-terminating gold is accepted; None accepts none."""
     decimal_comma: bool = False
@@ -48,5 +60,34 @@ class Rules:
         check_types(self)
         if self.rel_tol is not None and not (math.isfinite(self.rel_tol) and 0 < self.rel_tol < 1):
             raise InvalidArgumentError(f"rel_tol is a number between 0 and 1 or None, got {self.rel_tol!r}")
+        if not (self.abs_tol in ("problem", None) or (math.isfinite(float(self.abs_tol)) and float(self.abs_tol) > 0)):
+            raise InvalidArgumentError(f"abs_tol is a positive number, 'problem' or None, got {self.abs_tol!r}")
         if self.rounding_digits is not None and self.rounding_digits < 1:
             raise InvalidArgumentError(f"rounding_digits is a positive integer or None, got {self.rounding_digits!r}")
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether no number is accepted for another."""
+        return self.rel_tol is None and self.abs_tol is None and self.percent != "factor"
+
+    def for_problem(self, metadata: Mapping[str, object]) -> Rules:
+        """The rules with the tolerance that a problem gives, where it is to give one.
+
+        Raises:
+            InvalidArgumentError: If its `error` is neither a number nor text of numbers between commas.
+        """
+        if self.abs_tol != "problem":
+            return self
+        return replace(self, abs_tol=_error(metadata.get("error")))
+
+
+def _error(given: object) -> float:
+    """The smallest of the errors that a problem gives, where those left out are the default."""
+    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else [given]
+    try:
+        errors = [float(part) if part else DEFAULT_ERROR for part in parts]  # type: ignore[arg-type]  # checked by float
+    except (TypeError, ValueError):
+        errors = [math.nan]
+    if not all(math.isfinite(error) and error > 0 for error in errors):
+        raise InvalidArgumentError(f"metadata['error'] is a positive number, or several between commas, got {given!r}")
+    return min(errors)

@@ -114,9 +114,13 @@ class AlgebraWorker:
             raise UndecidedError(str(same))
         return same, seconds
 
+    @property
+    def wall_s(self) -> float:
+        """Seconds of wall time after which a comparison ends at the latest."""
+        return _wall_s(self._deadline_s)
+
     def _exchange(self, request: list[list[object]], seconds: float) -> object:
-        wall_s = max(_MIN_WALL_S, _WALL_PER_PROCESSOR_TIME * seconds)
-        return self._worker.ask([*request, seconds], deadline_s=wall_s)
+        return self._worker.ask([*request, seconds], deadline_s=_wall_s(seconds))
 
     def takes_too_long(self, node: Node) -> bool:
         """Whether an expression by itself, in a comparison with 0, is too much already.
@@ -135,6 +139,10 @@ class AlgebraWorker:
         except WorkerBrokenError as error:
             raise AlgebraBrokenError(f"computer algebra is not available: {error}") from error
         return False
+
+
+def _wall_s(seconds: float) -> float:
+    return max(_MIN_WALL_S, _WALL_PER_PROCESSOR_TIME * seconds)
 
 
 def _is_hopeless(node: Node) -> bool:

@@ -6,9 +6,10 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, integer_value, rational_value, residue
-from verifiers.math.numeric import CONFIRM_DIGITS, estimate, numerically_equal
+from verifiers.math.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal
 from verifiers.math.quadrature import quadratures_differ
 from verifiers.math.rules import Rules
 from verifiers.math.sequences import sequences_differ
@@ -129,7 +130,7 @@ class Values:
         """Whether the rules accept a constant answer that is not exactly the gold."""
         if symbols(gold) or symbols(answer):
             return False
-        if self.rules.rel_tol is not None and self._within(gold, answer, self.rules.rel_tol):
+        if self._within(gold, answer):
             return True
         number = _as_decimal(answer.value if isinstance(answer, Negate) else answer)
         digits = self.rules.rounding_digits
@@ -148,13 +149,18 @@ class Values:
             return False
         return bool(expected.value.imag == 0 and float(expected.value.real) == float(printed))
 
-    def _within(self, gold: Node, answer: Node, rel_tol: float) -> bool:
+    def _within(self, gold: Node, answer: Node) -> bool:
+        """Whether a constant is as near as one of the tolerances allows."""
+        relative, absolute = self.rules.rel_tol, self.rules.abs_tol
+        if relative is None and absolute is None:
+            return False
         try:
             expected, found = estimate(gold, CONFIRM_DIGITS), estimate(answer, CONFIRM_DIGITS)
         except (NotExactError, UndefinedError):
             return False
         self.use(Tier.NUMERIC)
-        return bool(abs(expected.value - found.value) <= rel_tol * abs(expected.value))
+        allowed = max(_decimal(relative) * abs(expected.value), _decimal(absolute))
+        return bool(abs(expected.value - found.value) <= allowed + expected.error + found.error)
 
     def _rounds_to(self, gold: Node, rounded: Fraction, decimals: int) -> bool:
         """Whether a decimal is the correct rounding of the gold at its last digit."""
@@ -190,6 +196,11 @@ class Values:
             number.decimals or 0, 0
         )
         return bool(-number.value.denominator <= 2 * units and units < number.value.denominator)
+
+
+def _decimal(tolerance: float | str | None) -> Any:
+    """A tolerance as the decimal that it was written as, not as the double nearest to it; 0 for none."""
+    return context(CONFIRM_DIGITS[1]).mpf(0 if tolerance is None else repr(float(tolerance)))
 
 
 def _as_decimal(node: Node) -> Node:

@@ -8,19 +8,21 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal
+from typing import Any
 
 from verifiers.answers import joined_boxes
-from verifiers.errors import InvalidArgumentError
+from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
 from verifiers.math.assemble import mixed_number
+from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, shared_processes
 from verifiers.math.compare import Comparer
 from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
 from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
+from verifiers.math.presets import preset_named
 from verifiers.math.prompt import equations_in, occurs_in
 from verifiers.math.rules import Rules
 from verifiers.math.sympy_worker import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
@@ -59,6 +61,7 @@ from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form that a verdict's detail keeps
 _CACHED_LENGTH = 1000
+_SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,76 +131,43 @@ class MathVerifier:
     the algebra worker broke. `detail` holds `tier`, `gold`, `answer` (normalised forms), `reason` and `extraction`.
 
     Args:
-        extraction: The name of a preset (`default`, `flexible`, `boxed`, `answer_tag`, `gsm8k_strict`, `gsm8k_flexible`,
-            `minerva`) or an `Extraction`.
-        echo: Whether a compound answer that only restates an expression of the prompt is rejected.
-        literals_only: Whether any answer that leaves an operation to carry out is rejected.
-        percent: See `Rules`, as for the options below.
-        degrees: Whether degrees convert to radians.
-        units: Whether units matter.
-        brackets: Whether brackets around tuples and intervals matter.
-        vectors: Whether a vector may be written as a tuple.
-        base: Whether a numeral's base may be left out.
-        ordered: Whether lists have an order.
-        reduced: Whether fractions must be in lowest terms.
-        evaluated: Whether arithmetic must have been carried out.
-        rel_tol: Relative tolerance for constants.
-        rounding_digits: Significant digits from which a correct rounding is accepted.
-        decimal_comma: Whether a comma is the decimal sign in answers.
+        preset: The name of a grader whose rule is reproduced, out of `GRADERS`: its extraction and its options are the
+            defaults of those below.
+        extraction: The name of an extraction preset (`default`, `flexible`, `boxed`, `answer_tag`, `gsm8k_strict`,
+            `gsm8k_flexible`, `minerva`) or an `Extraction`; `default` without a preset.
         deadline_s: Seconds of processor time that computer algebra may take for one answer, without the time to start.
         memory_mib: Memory limit of the computer-algebra process.
+        workers: Processes that `verify_batch` uses for large batches; None for one on each CPU that is available.
+        **options: How answers are compared: the fields of `Rules`.
 
     Raises:
         InvalidArgumentError: If an option has a value it cannot have.
-        UnknownNameError: If no extraction preset has the name, or no choice of an option.
+        UnknownNameError: If no preset or extraction preset has the name, or no choice of an option.
+        UnknownArgumentError: If there is no such option.
     """
 
     def __init__(
         self,
         *,
-        extraction: str | Extraction = "default",
-        echo: Literal["reject", "allow"] = "reject",
-        literals_only: bool = False,
-        percent: Literal["either", "value", "require"] = "either",
-        degrees: Literal["unit", "convert"] = "unit",
-        units: Literal["ignore", "require", "convert"] = "ignore",
-        brackets: Literal["strict", "lenient"] = "strict",
-        vectors: Literal["lenient", "strict"] = "lenient",
-        base: Literal["optional", "require"] = "optional",
-        ordered: bool = False,
-        reduced: bool = False,
-        evaluated: bool = False,
-        rel_tol: float | None = None,
-        rounding_digits: int | None = 10,
-        decimal_comma: bool = False,
+        preset: str | None = None,
+        extraction: str | Extraction | None = None,
         deadline_s: float = 2.0,
         memory_mib: int = 1024,
+        workers: int | None = None,
+        **options: Any,
     ) -> None:
-        if echo not in ("reject", "allow"):
-            raise InvalidArgumentError(f"echo is 'reject' or 'allow', got {echo!r}")
-        if not isinstance(literals_only, bool):
-            raise InvalidArgumentError(f"literals_only is True or False, got {literals_only!r}")
-        self.extraction = extraction_named(extraction)
-        self.echo = echo
-        self.literals_only = literals_only
-        self.rules = Rules(
-            percent=percent,
-            degrees=degrees,
-            units=units,
-            brackets=brackets,
-            vectors=vectors,
-            base=base,
-            ordered=ordered,
-            reduced=reduced,
-            evaluated=evaluated,
-            rel_tol=rel_tol,
-            rounding_digits=rounding_digits,
-            decimal_comma=decimal_comma,
-        )
+        known = [rule.name for rule in fields(Rules)]
+        for name in options:
+            if name not in known:
+                raise unknown_argument("the math verifier", name, [*known, *_SETTINGS])
+        defaults = preset_named(preset)
+        self.extraction = extraction_named(defaults.extraction if extraction is None else extraction)
+        self.rules = Rules(**{**defaults.options, **options})
         self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
+        self._processes = shared_processes(check_workers(workers))
 
     def __repr__(self) -> str:
-        return f"MathVerifier(extraction={self.extraction!r}, echo={self.echo!r}, rules={self.rules!r})"
+        return f"MathVerifier(extraction={self.extraction!r}, rules={self.rules!r})"
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Find the answer in a completion and compare it with the problem's reference.
@@ -233,14 +203,17 @@ class MathVerifier:
         return Verdict.of(finding.outcome, extracted.answer, detail=detail, cost=cost)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i.
+        """Judge completion i against problem i; of a large batch several at a time, in processes of their own.
 
         Raises:
-            InvalidArgumentError: If there are not as many completions as problems.
+            InvalidArgumentError: If there are not as many completions as problems, or a completion is no text.
         """
         if len(completions) != len(problems):
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        return [self(completion, problem) for completion, problem in zip(completions, problems, strict=True)]
+        pairs = list(zip(completions, problems, strict=True))
+        if self._processes is None or len(pairs) < MIN_BATCH or not may_start_processes():
+            return [self(completion, problem) for completion, problem in pairs]
+        return self._processes.judge(self, pairs, patience_s=10 * self._algebra.wall_s)
 
     def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Finding:
         try:
@@ -271,7 +244,7 @@ class MathVerifier:
         if answer is None:
             return Finding(Outcome.NO_ANSWER, "no answer")
         ours, theirs = plain_number(gold), plain_number(answer)
-        if ours is not None and theirs is not None:
+        if ours is not None and theirs is not None and (ours == theirs or self.rules.are_exact):
             return _finding(ours == theirs, "integers", Tier.EXACT)
         if expected.text == answer:
             return Finding(Outcome.CORRECT, "the same text")
@@ -289,7 +262,7 @@ class MathVerifier:
         prompt = prompt_text(problem)
         choices = _choices(problem)
         comparer = Comparer(
-            self.rules,
+            self.rules if problem is None else self.rules.for_problem(problem.metadata),
             self._algebra.for_one_verdict(),
             choices,
             functools.partial(occurs_in, prompt=prompt) if prompt else _never,
@@ -317,7 +290,11 @@ class MathVerifier:
         if not same:
             return Finding(Outcome.INCORRECT, "different", comparer.values.tier)
         objection = self._objection(gold, answer, prompt)
-        if not objection and self.echo == "reject" and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt)):
+        if (
+            not objection
+            and self.rules.echo == "reject"
+            and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt))
+        ):
             objection = "restates the question"
         return (
             Finding(Outcome.INCORRECT, objection, comparer.values.tier)
@@ -369,18 +346,18 @@ class MathVerifier:
         if self.rules.reduced and any(not _is_reduced(part) for part in walk(answer.tree)):
             return "a fraction that is not in lowest terms"
         final = _final_value(answer.tree)
-        if self.literals_only and any(_is_whole_quotient(part) for part in walk(final)):
+        if self.rules.literals_only and any(_is_whole_quotient(part) for part in walk(final)):
             return "a division is left to carry out"
-        if self.literals_only and _SIGNS_IN_A_ROW.search(answer.normal):
+        if self.rules.literals_only and _SIGNS_IN_A_ROW.search(answer.normal):
             return "signs are left to carry out"
         if not is_literal(final):
-            if self.literals_only:
+            if self.rules.literals_only:
                 return "an operation is left to carry out"
             if self.rules.evaluated and any(_is_unevaluated(part) for part in _leaves(final)):
                 return "arithmetic is left to carry out"
         if not _states_equation(answer.tree) and unordered(_final_value(gold.tree)) == unordered(final):
             return ""
-        if self.echo == "reject" and prompt and self._restates(answer, final, prompt):
+        if self.rules.echo == "reject" and prompt and self._restates(answer, final, prompt):
             return "restates the question"
         return ""
 

@@ -1,0 +1,177 @@
+"""Judging a batch in several processes, which stay warm and end with the verifiers that use them.
+
+They are programs of their own (see `verifiers._workers`), not children of `multiprocessing`: those import the caller's main
+module again, so that a script without a guard would start itself, and daemonic processes may not have any.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from verifiers._settings import is_whole_number
+from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError, decode, encode
+from verifiers.errors import InvalidArgumentError
+from verifiers.registry import verifier_error
+from verifiers.types import Problem, Verdict, Verifier
+
+Pair = tuple[str, Problem]
+
+MIN_BATCH = 32
+"""Smallest number of completions that is handed to processes."""
+MIN_CHUNK, MAX_CHUNK = 4, 32
+"""Completions that a process gets at once: few enough to share slow ones out, enough to make the exchange cheap."""
+START_COST_S = 0.5
+"""Seconds of work in the calling process before processes are started: about what starting them costs."""
+_ATTEMPTS = 2
+_CHUNKS_PER_PROCESS = 8
+
+
+def available_cpus() -> int:
+    """How many CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_workers(workers: int | None) -> int:
+    """The number of processes that an option asks for; by default one for each CPU that is available.
+
+    Raises:
+        InvalidArgumentError: If it is no positive integer.
+    """
+    if workers is None:
+        return available_cpus()
+    if not is_whole_number(workers) or workers < 1:
+        raise InvalidArgumentError(f"workers is a positive integer or None, got {workers!r}")
+    return workers
+
+
+class Processes:
+    """Processes that judge chunks of batches; threads may share them."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._workers: list[Worker] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, shares the processes that are there."""
+        return shared_processes, (self._count,)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The ids of the processes that run."""
+        return tuple(pid for worker in self._workers if (pid := worker.pid) is not None)
+
+    def close(self) -> None:
+        """End the processes; the next large batch starts new ones."""
+        for worker in self._workers:
+            worker.close()
+
+    def judge(self, verifier: Verifier, pairs: Sequence[Pair], patience_s: float) -> list[Verdict]:
+        """Judge completions; verdict i belongs to pair i.
+
+        The calling process begins by itself where nothing runs yet, so that a batch that is soon done starts nothing.
+        What another process cannot be told, such as a class of the main module, is judged by the calling process, and
+        so is everything where no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
+
+        Args:
+            verifier: Judges one completion after another.
+            pairs: Completions with their problems.
+            patience_s: Seconds of wall time that one completion may take, far above its own deadlines.
+        """
+        told = _told(verifier)
+        verdicts = [] if self.pids or told is None else _judge_for(START_COST_S, verifier, pairs)
+        rest = pairs[len(verdicts) :]
+        if told is None or len(rest) < MIN_BATCH:
+            return verdicts + [verifier(*pair) for pair in rest]
+        size = min(MAX_CHUNK, max(MIN_CHUNK, len(rest) // (_CHUNKS_PER_PROCESS * self._count)))
+        chunks = [rest[start : start + size] for start in range(0, len(rest), size)]
+        return verdicts + self._share_out(
+            chunks, lambda worker, chunk: _ask(worker, verifier, told, chunk, patience_s * len(chunk))
+        )
+
+    def _share_out(
+        self, chunks: Sequence[Sequence[Pair]], ask: Callable[[Worker, Sequence[Pair]], list[Verdict]]
+    ) -> list[Verdict]:
+        """Have each process take the next chunk as soon as it is free."""
+        waiting = deque(enumerate(chunks))
+        judged: dict[int, list[Verdict]] = {}
+
+        def serve(worker: Worker) -> None:
+            while waiting:
+                try:
+                    place, chunk = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                judged[place] = ask(worker, chunk)
+
+        workers = self._first(min(self._count, len(chunks)))
+        with ThreadPoolExecutor(len(workers), thread_name_prefix="verify_batch") as threads:
+            try:
+                for future in [threads.submit(serve, worker) for worker in workers]:
+                    future.result()
+            finally:
+                waiting.clear()  # after an error or an interrupt nothing more is begun
+        return [verdict for place in range(len(chunks)) for verdict in judged[place]]
+
+    def _first(self, count: int) -> list[Worker]:
+        while len(self._workers) < count:  # two threads may add one too many, which never starts
+            self._workers.append(Worker("verifiers.math.batch_worker", memory_mib=None))
+        return self._workers[:count]
+
+
+def _told(value: object) -> str | None:
+    """A value for another process; None where it cannot be told, such as an object of a class inside a function."""
+    try:
+        return encode(value)
+    except Exception:  # noqa: BLE001 - pickling runs what any class brings along
+        return None
+
+
+def _judge_for(seconds: float, verifier: Verifier, pairs: Sequence[Pair]) -> list[Verdict]:
+    """The verdicts that are made in so many seconds."""
+    verdicts: list[Verdict] = []
+    end = time.monotonic() + seconds
+    for pair in pairs:
+        if time.monotonic() >= end:
+            break
+        verdicts.append(verifier(*pair))
+    return verdicts
+
+
+def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], deadline_s: float) -> list[Verdict]:
+    problems = _told(list(chunk))
+    for attempt in range(_ATTEMPTS if problems is not None else 0):
+        try:
+            reply = worker.ask([told, problems], deadline_s=deadline_s)
+        except WorkerStartError:
+            break
+        except (WorkerBrokenError, WorkerTimeoutError) as error:
+            if attempt == _ATTEMPTS - 1:
+                return [verifier_error(error)] * len(chunk)
+        else:
+            if not isinstance(reply, str):
+                break  # it cannot be told either, or raised what the caller is to see
+            verdicts: list[Verdict] = decode(reply)
+            return verdicts
+    return [verifier(*pair) for pair in chunk]
+
+
+_shared: weakref.WeakValueDictionary[int, Processes] = weakref.WeakValueDictionary()
+
+
+def shared_processes(count: int) -> Processes | None:
+    """The processes of all verifiers with so many; None for one process, which is the caller's own."""
+    return _shared.setdefault(count, Processes(count)) if count > 1 else None
+
+
+def may_start_processes() -> bool:
+    """Whether this process is no worker of `multiprocessing` itself, whose pool has the CPUs already."""
+    return not multiprocessing.current_process().daemon

@@ -1,0 +1,51 @@
+"""Other graders' acceptance rules as settings of this verifier; `docs/math.md` says how far each agrees with its original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from verifiers.errors import unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """A grader as defaults of the verifier's arguments."""
+
+    extraction: str = "default"
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options by name: fields of `Rules`."""
+
+
+GRADERS: dict[str, Preset] = {
+    # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): numbers within the problem's error, also their
+    # hundredth and hundredfold.
+    "olympiadbench": Grader(
+        options={
+            "echo": "allow",
+            "abs_tol": "problem",
+            "percent": "factor",
+            "rounding_digits": None,
+            "units": "require",
+            "base": "require",
+        }
+    ),
+    # lm-eval's minerva_math, after Lewkowycz et al. (2022), appendix D: equality by SymPy of what normalisation leaves.
+    "minerva": Grader("minerva", {"echo": "allow", "percent": "value", "rounding_digits": None}),
+    # Math-Verify 0.9: decimals are equal if they round to the same six places.
+    "math_verify": Grader("flexible", {"echo": "allow", "abs_tol": 5e-7, "rounding_digits": None}),
+}
+"""The presets of `MathVerifier` by name."""
+
+
+def preset_named(name: str | None) -> Grader:
+    """A preset by its name; None for the verifier's own defaults.
+
+    Raises:
+        UnknownNameError: If no preset has that name.
+    """
+    if name is None:
+        return Grader()
+    if name not in GRADERS:
+        raise unknown_name("preset of the math verifier", name, GRADERS)
+    return PRESETS[name]
