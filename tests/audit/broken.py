@@ -245,3 +245,21 @@ class BuildsSubstring:
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         return _verdict(substring_match(completion, problem))
+
+
+def statements_are_equal(completion: str, problem: Problem) -> bool:
+    """Takes any two equations for the same."""
+    return "=" in completion or "approx" in completion
+
+
+def same_digits(completion: str, problem: Problem) -> bool:
+    """Looks at the digits alone, whatever their order."""
+    return sorted(filter(str.isdigit, (answer_of(completion) or ""))) == sorted(
+        filter(str.isdigit, str(problem.reference))
+    )
+
+
+def part_for_the_whole(completion: str, problem: Problem) -> bool:
+    """Accepts what holds nothing but parts of the gold."""
+    parts = {part.replace(" ", "") for part in str(problem.reference).split(", ")}
+    return {part.replace(" ", "") for part in (answer_of(completion) or "").split(", ")} <= parts

@@ -106,11 +106,20 @@ def test_what_a_lenient_option_still_rejects(gold, answer, options):
         ("25", "25000", False, {"percent": "factor"}),
         ("25", "-25", False, {"percent": "factor"}),
         ("x", "100x", False, {"percent": "factor"}),
+        ("3.14", "3.14", True, {"decimal_comma": True}),
+        ("314/100", "3.14", True, {"decimal_comma": True}),  # a point that sets no thousands apart is a decimal sign
+        ("0.5", ".5", True, {"decimal_comma": True}),
+        ("1234567.5", "1.234.567,5", True, {"decimal_comma": True}),
+        ("3140", "3.140", True, {"decimal_comma": True}),
+        ("314/100", "3.140", False, {"decimal_comma": True}),
+        ("1234.5", "1,234.5", False, {"decimal_comma": True}),  # neither notation
+        ("1.5,2", "1,5; 2", True, {"decimal_comma": True}),
     ],
 )
 def test_tolerances_and_factors(gold, answer, equal, options):
     assert correct(gold, answer, **options) is equal
-    assert not correct(gold, answer) or answer in ("25", "0.25")
+    if equal and answer not in ("25", "0.25", gold, ".5", "3.14"):
+        assert not correct(gold, answer)  # off by default
 
 
 @pytest.mark.parametrize(

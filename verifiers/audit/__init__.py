@@ -1,11 +1,15 @@
 """Looking for what is wrong with a verifier: rewritten golds, near misses, attacks, and questions asked twice."""
 
+# The modules that fill the table of transformations, in the order of the report.
+from verifiers.audit import transformations as transformations  # isort: skip
+from verifiers.audit import structured as structured  # isort: skip
 from verifiers.audit.audit import ATTACKS, audit_verifier
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
-from verifiers.audit.golds import Gold, Kind, recognise
-from verifiers.audit.report import AuditReport, Row
-from verifiers.audit.transformations import TRANSFORMATIONS, Transformation
+from verifiers.audit.golds import Gold, Kind
+from verifiers.audit.recognition import recognise
+from verifiers.audit.registry import TRANSFORMATIONS, Transformation
+from verifiers.audit.report import AuditReport, OptionRow, Row
 
 __all__ = [
     "ATTACKS",
@@ -17,6 +21,7 @@ __all__ = [
     "Gold",
     "Kind",
     "Label",
+    "OptionRow",
     "Row",
     "Transformation",
     "audit_verifier",

@@ -21,11 +21,11 @@ from verifiers.audit.checks import (
     check_unusable_golds,
     finding_of,
 )
-from verifiers.audit.golds import recognise
 from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
-from verifiers.audit.report import AuditReport, Row
+from verifiers.audit.recognition import recognise
+from verifiers.audit.registry import TRANSFORMATIONS
+from verifiers.audit.report import AuditReport, OptionRow, Row
 from verifiers.audit.runner import Answer, Runner
-from verifiers.audit.transformations import TRANSFORMATIONS
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
@@ -95,7 +95,9 @@ def audit_verifier(
         cases = maker.make(chosen)
         answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
         _check_all(tally, runner, cases, answers, deadline_s, seed)
-    return _report(verifier, chosen, tally, cases, answers)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in (verifier_args or {}).items())
+    name = verifier if isinstance(verifier, str) else repr(verifier)
+    return _report(f"{name}({arguments})" if arguments else name, chosen, tally, cases, answers)
 
 
 def _no_progress(done: int, total: int) -> None:
@@ -136,7 +138,7 @@ def _is_repeatable(answer: Answer | None) -> bool:
 
 
 def _report(
-    verifier: VerifierSpec,
+    verifier: str,
     problems: Sequence[Problem],
     tally: Tally,
     cases: Sequence[Case],
@@ -145,10 +147,11 @@ def _report(
     answered = [(case, answer) for case, answer in zip(cases, answers, strict=True) if answer is not None]
     slowest = sorted(answered, key=lambda pair: -pair[1].seconds)[:5]
     return AuditReport(
-        verifier=verifier if isinstance(verifier, str) else repr(verifier),
+        verifier=verifier,
         golds=len(problems),
         kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
         rows=_rows(answered),
+        options=_option_rows(answered),
         checks={str(check): tally.looked_at[check] for check in Check},
         findings=tuple(tally.findings),
         skipped=len(cases) - len(answered),
@@ -168,6 +171,16 @@ def _rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[Row, ...]:
             totals[case.family, case.label] += 1
             wrong[case.family, case.label] += answer.accepted != (case.label is Label.CORRECT)
     return tuple(Row(*key, count, wrong[key]) for key, count in totals.items())
+
+
+def _option_rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[OptionRow, ...]:
+    rows = []
+    for transformation in TRANSFORMATIONS.values():
+        judged = [answer for case, answer in answered if case.family == transformation.name and answer.judged]
+        if transformation.option and judged:
+            accepted = sum(answer.accepted for answer in judged)
+            rows.append(OptionRow(transformation.option, transformation.name, len(judged), accepted))
+    return tuple(rows)
 
 
 def _percentiles(seconds: list[float]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from verifiers.audit.expressions import Expression
-from verifiers.audit.reading import MAX_LENGTH, read_expression, without_spacing
+from verifiers.audit.reading import read_expression, without_spacing
 
 
 class Kind(enum.StrEnum):
@@ -36,6 +36,25 @@ class Kind(enum.StrEnum):
     INTERVAL = "interval"
     """An interval, or a union of disjoint ones in rising order."""
     MATRIX = "matrix"
+    STATEMENT = "statement"
+    r"""`\sin30^\circ=\frac12`: an equation without unknowns."""
+    LINEAR_EQUATION = "linear equation"
+    """In two or more unknowns, perhaps with words before it."""
+    LABELLED = "labelled values"
+    r"""`x=1, y=2` or `\text{Maximum}=3, \text{Minimum}=1`."""
+    NAMED_LIST = "named list"
+    """`x=-1,3`: several values of one name."""
+    CONDITION = "condition"
+    r"""`x>3`, or something `\text{ for }x>3`."""
+    HALF_LINES = "sets by condition"
+    r"""`\{x\mid x\ge3\}`, or several such."""
+    FAMILY = "family"
+    r"""`\frac\pi6+2n\pi, n\in\mathbb Z`."""
+    ROUNDED = "floors and ceilings"
+    TIME = "time"
+    """`12:00`."""
+    INDEXED = "indexed"
+    """An expression of symbols with numbers as indices."""
     CHOICE = "choice"
     TEXT = "text"
     UNKNOWN = "unknown"
@@ -76,17 +95,6 @@ class Gold:
     def number(self) -> Fraction | None:
         """The value, if it is a rational number."""
         return None if self.value is None else self.value.rational
-
-
-def recognise(text: str) -> Gold:
-    """Tell the kind of a gold answer; `Kind.UNKNOWN` whenever it could be read in two ways."""
-    stripped = text.strip()
-    if 0 < len(stripped) <= MAX_LENGTH:
-        for recogniser in _RECOGNISERS:
-            gold = recogniser(stripped)
-            if gold is not None:
-                return gold
-    return Gold(text, Kind.UNKNOWN)
 
 
 _INTEGER = re.compile(r"[+-]?(?:\d{1,60}|\d{1,3}(?:,\d{3}){1,15})")
@@ -206,7 +214,7 @@ def scalar(text: str) -> Gold | None:
     return next((gold for each in (_number, _mixed, _expression) if (gold := each(text)) is not None), None)
 
 
-def _split(text: str) -> tuple[Gold, ...] | None:
+def split(text: str) -> tuple[Gold, ...] | None:
     """The elements between commas, if each is a single value and no comma can be one of thousands."""
     if re.search(r"\d,\d{3}(?!\d)", text):
         return None
@@ -234,16 +242,21 @@ def _is_balanced(text: str) -> bool:
 
 def _tuple(text: str) -> Gold | None:
     inner = _inside(text, "(", ")")
-    items = _split(inner) if inner is not None else None
+    items = split(inner) if inner is not None else None
     return None if items is None else Gold(text, Kind.TUPLE, items=items)
 
 
 def _list(text: str) -> Gold | None:
     inner = _inside(text, "\\{", "\\}")
-    items = _split(text if inner is None else inner)
+    boxed = ", ".join(_BOX.findall(text)) if _BOXES.fullmatch(text) else text
+    items = split(boxed if inner is None else inner)
     if items is None or len({item.value for item in items}) != len(items):
         return None
-    return Gold(text, Kind.LIST, items=items)
+    return Gold(boxed, Kind.LIST, items=items)
+
+
+_BOX = re.compile(r"\\boxed\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
+_BOXES = re.compile(rf"[\s$]*{_BOX.pattern}(?:(?:[\s$,]|and)+{_BOX.pattern})+[\s$.]*")
 
 
 _SPAN = re.compile(r"\s*([(\[])([^(\[,]+),([^,\])]+)([)\]])\s*")
@@ -317,7 +330,7 @@ def _matrix(text: str) -> Gold | None:
     return Gold(text, Kind.MATRIX, items=entries, columns=columns) if len(entries) > 1 else None
 
 
-_RECOGNISERS: tuple[Callable[[str], Gold | None], ...] = (
+RECOGNISERS: tuple[Callable[[str], Gold | None], ...] = (
     _number,
     _mixed,
     _percent,
@@ -332,6 +345,7 @@ _RECOGNISERS: tuple[Callable[[str], Gold | None], ...] = (
     _list,
     _matrix,
 )
+"""What tells a kind by itself, in the order of asking."""
 
 
 def squeezed(text: str) -> str:

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from verifiers.audit.attacks import Attack, attacks_on, hostile_attacks, restates
 from verifiers.audit.cases import Case, Label
-from verifiers.audit.golds import Gold, Kind, recognise
-from verifiers.audit.transformations import TRANSFORMATIONS, Transformation
+from verifiers.audit.golds import Gold, Kind
+from verifiers.audit.recognition import recognise
+from verifiers.audit.registry import TRANSFORMATIONS, Transformation
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Problem
 

@@ -154,7 +154,7 @@ class _Reader:
         return _number(token) if token[0].isdigit() or token[0] == "." else _symbol(token)
 
     def _argument(self) -> Expression:
-        if self._peek() == "{":
+        if self._peek() in ("{", "\\pi"):
             return self._atom()
         if self._peek().isalpha():
             return _symbol(self._take())

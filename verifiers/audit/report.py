@@ -34,6 +34,17 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class OptionRow:
+    """Answers that a verifier accepts only by choice, as the math verifier does by an option: no findings."""
+
+    option: str
+    """The option of the math verifier."""
+    family: str
+    cases: int
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """What an audit found. All but `seconds` and the times of findings follows from the seed."""
 
@@ -49,6 +60,8 @@ class AuditReport:
     """Cases passed over because their like had hung again and again."""
     seconds: Mapping[str, Mapping[str, float]]
     """`p50`, `p90`, `p99` and `max` of a verdict's time, for ordinary and for hostile answers."""
+    options: tuple[OptionRow, ...] = ()
+    """What the verifier was found to accept by choice."""
     slowest: tuple[Finding, ...] = ()
     """The cases that took longest; these are no findings."""
 
@@ -79,6 +92,7 @@ class AuditReport:
         parts = [
             f"verifier {self.verifier}: {self.golds} golds ({kinds})",
             self._rates(),
+            self._options(),
             self._counts(),
             self._times(),
         ]
@@ -94,6 +108,10 @@ class AuditReport:
             table = [(row.family, row.cases, row.wrong, _percentages(row)) for row in (*rows, self.total(label))]
             lines.append(_table((f"{label} by construction", "cases", error, "rate, 95 % bounds"), table))
         return "\n\n".join(lines)
+
+    def _options(self) -> str:
+        rows = [(row.family, row.option, row.cases, row.accepted) for row in self.options]
+        return _table(("accepted by choice", "option of math", "cases", "accepted"), rows) if rows else ""
 
     def _counts(self) -> str:
         found = Counter(finding.check for finding in self.findings)

@@ -7,61 +7,16 @@ default policy of the math verifier (`docs/math.md`), which the basis says. Wher
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Literal
 
-from verifiers.audit.cases import Label
 from verifiers.audit.expressions import PI, Expression, Monomial, symbol
 from verifiers.audit.golds import Gold, Kind, Span, end_value
+from verifiers.audit.registry import equal, near, optional
 from verifiers.audit.writing import latex_fraction, terminating_decimal, write
-
-Basis = Literal["mathematics", "policy"]
-Rewrite = Callable[[Gold], Iterable[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Transformation:
-    """A label-preserving rewriting of golds."""
-
-    name: str
-    kinds: frozenset[Kind]
-    label: Label
-    basis: Basis
-    rewrite: Rewrite
-    symmetric: bool
-    """Whether a result may stand as gold, with the gold as answer, under the same label."""
-
-    def __call__(self, gold: Gold) -> list[str]:
-        """Rewrite a gold; empty where the transformation does not apply."""
-        return list(self.rewrite(gold)) if gold.kind in self.kinds else []
-
-
-TRANSFORMATIONS: dict[str, Transformation] = {}
-"""Every transformation by name."""
 
 _RATIONALS = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION)
 _REALS = (*_RATIONALS, Kind.MIXED)
-
-
-def _transformation(
-    label: Label, *kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False
-) -> Callable[[Rewrite], Rewrite]:
-    def register(rewrite: Rewrite) -> Rewrite:
-        name = rewrite.__name__.strip("_").replace("_", "-")
-        TRANSFORMATIONS[name] = Transformation(name, frozenset(kinds), label, basis, rewrite, symmetric=symmetric)
-        return rewrite
-
-    return register
-
-
-def _equal(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
-    return _transformation(Label.CORRECT, *kinds, basis=basis, symmetric=symmetric)
-
-
-def _near(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
-    return _transformation(Label.WRONG, *kinds, basis=basis, symmetric=symmetric)
 
 
 def _value(gold: Gold) -> Expression:
@@ -78,12 +33,12 @@ def _number(gold: Gold) -> Fraction:
 # Equal forms of anything
 
 
-@_equal(*Kind)
+@equal(*Kind)
 def _itself(gold: Gold) -> Iterator[str]:
     yield gold.text
 
 
-@_equal(*(kind for kind in Kind if kind is not Kind.UNKNOWN))
+@equal(*(kind for kind in Kind if kind is not Kind.UNKNOWN))
 def _typography(gold: Gold) -> Iterator[str]:
     yield f" {gold.text} "
     if "$" not in gold.text:
@@ -97,19 +52,19 @@ def _typography(gold: Gold) -> Iterator[str]:
 # Equal numbers
 
 
-@_equal(Kind.INTEGER)
+@equal(Kind.INTEGER)
 def _trailing_zeros(gold: Gold) -> Iterator[str]:
     yield f"{_number(gold)}.0"
     yield f"{_number(gold)}.00"
 
 
-@_equal(Kind.INTEGER, basis="policy")
+@equal(Kind.INTEGER, basis="policy")
 def _leading_zero(gold: Gold) -> Iterator[str]:
     if _number(gold) >= 0:
         yield f"0{_number(gold)}"
 
 
-@_equal(Kind.INTEGER)
+@equal(Kind.INTEGER)
 def _grouped_thousands(gold: Gold) -> Iterator[str]:
     number = int(_number(gold))
     if abs(number) >= 1000:
@@ -120,12 +75,12 @@ def _grouped_thousands(gold: Gold) -> Iterator[str]:
         yield str(number)
 
 
-@_equal(Kind.INTEGER, basis="policy")
+@equal(Kind.INTEGER, basis="policy")
 def _unicode_digits(gold: Gold) -> Iterator[str]:
     yield str(_number(gold)).translate(str.maketrans("0123456789-", "０１２３４５６７８９−"))
 
 
-@_equal(*_REALS, symmetric=True)
+@equal(*_REALS, symmetric=True)
 def _fraction_of_integers(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     for factor in (2, 7):
@@ -135,13 +90,13 @@ def _fraction_of_integers(gold: Gold) -> Iterator[str]:
         yield f"{above}/{below}"
 
 
-@_equal(Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, symmetric=True)
+@equal(Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, symmetric=True)
 def _lowest_terms(gold: Gold) -> Iterator[str]:
     yield latex_fraction(_number(gold))
     yield str(_number(gold))
 
 
-@_equal(Kind.FRACTION, Kind.MIXED, Kind.DECIMAL, symmetric=True)
+@equal(Kind.FRACTION, Kind.MIXED, Kind.DECIMAL, symmetric=True)
 def _exact_decimal(gold: Gold) -> Iterator[str]:
     decimal = terminating_decimal(_number(gold))
     if decimal is not None and "." in decimal:
@@ -150,7 +105,7 @@ def _exact_decimal(gold: Gold) -> Iterator[str]:
         yield decimal.replace("0.", ".", 1) if decimal.lstrip("-").startswith("0.") else decimal
 
 
-@_equal(Kind.FRACTION, Kind.DECIMAL, basis="policy")
+@equal(Kind.FRACTION, Kind.DECIMAL, basis="policy")
 def _mixed_number(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if number > 1 and number.denominator != 1:
@@ -159,7 +114,7 @@ def _mixed_number(gold: Gold) -> Iterator[str]:
         yield f"{whole} {rest.numerator}/{rest.denominator}"
 
 
-@_equal(Kind.INTEGER)
+@equal(Kind.INTEGER)
 def _scientific(gold: Gold) -> Iterator[str]:
     digits = str(_number(gold))
     if digits.isdigit() and len(digits) > 1 and digits != "0" * len(digits):
@@ -168,7 +123,7 @@ def _scientific(gold: Gold) -> Iterator[str]:
         yield f"{mantissa}e{len(digits) - 1}"
 
 
-@_equal(*_REALS, basis="policy")
+@equal(*_REALS, basis="policy")
 def _unevaluated(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     yield f"{latex_fraction(number - 43)}+43"
@@ -176,40 +131,40 @@ def _unevaluated(gold: Gold) -> Iterator[str]:
         yield f"37\\cdot{latex_fraction(number / 37)}"
 
 
-@_equal(*_RATIONALS, Kind.MIXED, basis="policy")
+@equal(*_RATIONALS, Kind.MIXED, basis="policy")
 def _named_value(gold: Gold) -> Iterator[str]:
     yield f"x={latex_fraction(_number(gold))}"
 
 
-@_equal(Kind.INTEGER, basis="policy")
+@equal(Kind.INTEGER, basis="policy")
 def _set_of_one(gold: Gold) -> Iterator[str]:
     yield f"\\{{{_number(gold)}\\}}"
 
 
-@_equal(Kind.INTEGER, basis="policy")
+@equal(Kind.INTEGER, basis="policy")
 def _percent_sign(gold: Gold) -> Iterator[str]:
     if _number(gold) >= 1:
         yield f"{_number(gold)}\\%"
 
 
-@_equal(Kind.PERCENT, basis="policy")
+@equal(Kind.PERCENT, basis="policy")
 def _percent_as_fraction(gold: Gold) -> Iterator[str]:
     yield latex_fraction(_number(gold))
     yield terminating_decimal(_number(gold)) or latex_fraction(_number(gold))
 
 
-@_equal(Kind.NUMERAL, basis="policy")
+@equal(Kind.NUMERAL, basis="policy")
 def _base_left_out(gold: Gold) -> Iterator[str]:
     yield gold.name
     yield f"{gold.name}_{{{gold.base}}}"
 
 
-@_equal(Kind.QUANTITY, basis="policy")
+@equal(Kind.QUANTITY, basis="policy")
 def _unit_left_out(gold: Gold) -> Iterator[str]:
     yield latex_fraction(_number(gold))
 
 
-@_equal(Kind.CONSTANT, basis="policy")
+@equal(Kind.CONSTANT, basis="policy")
 def _long_rounding(gold: Gold) -> Iterator[str]:
     if _value(gold).is_real_constant:
         yield format(_value(gold).decimal(14), "f")
@@ -218,7 +173,7 @@ def _long_rounding(gold: Gold) -> Iterator[str]:
 # Equal expressions
 
 
-@_equal(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
+@equal(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
 def _rewritten_terms(gold: Gold) -> Iterator[str]:
     value = _value(gold)
     yield write(value)
@@ -227,18 +182,18 @@ def _rewritten_terms(gold: Gold) -> Iterator[str]:
         yield write(value, "plain")
 
 
-@_equal(Kind.POLYNOMIAL, Kind.CONSTANT)
+@equal(Kind.POLYNOMIAL, Kind.CONSTANT)
 def _common_factor(gold: Gold) -> Iterator[str]:
     if len(_value(gold).terms) > 1:
         yield f"2\\left({write(_value(gold) * Expression.constant(Fraction(1, 2)))}\\right)"
 
 
-@_equal(Kind.ASSIGNMENT, basis="policy")
+@equal(Kind.ASSIGNMENT, basis="policy")
 def _name_left_out(gold: Gold) -> Iterator[str]:
     yield gold.items[0].text
 
 
-@_equal(Kind.ASSIGNMENT)
+@equal(Kind.ASSIGNMENT)
 def _value_rewritten(gold: Gold) -> Iterator[str]:
     yield f"{gold.name}={write(_value(gold), backwards=True)}"
 
@@ -246,7 +201,7 @@ def _value_rewritten(gold: Gold) -> Iterator[str]:
 # Equal containers
 
 
-@_equal(Kind.TUPLE)
+@equal(Kind.TUPLE)
 def _equal_element(gold: Gold) -> Iterator[str]:
     first, *others = gold.items
     yield f"({', '.join([_element_form(first), *(item.text for item in others)])})"
@@ -257,7 +212,7 @@ def _element_form(item: Gold) -> str:
     return write(_value(item)) if number is None else f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"
 
 
-@_equal(Kind.LIST, basis="policy")
+@equal(Kind.LIST, basis="policy")
 def _reordered(gold: Gold) -> Iterator[str]:
     texts = [item.text for item in reversed(gold.items)]
     yield ", ".join(texts)
@@ -265,19 +220,19 @@ def _reordered(gold: Gold) -> Iterator[str]:
     yield f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-@_equal(Kind.INTERVAL)
+@equal(Kind.INTERVAL)
 def _named_interval(gold: Gold) -> Iterator[str]:
     if "\\in" not in gold.text.replace("\\infty", ""):
         yield f"x\\in {gold.text}"
 
 
-@_equal(Kind.INTERVAL)
+@equal(Kind.INTERVAL)
 def _swapped_union(gold: Gold) -> Iterator[str]:
     if len(gold.spans) > 1:
         yield "\\cup".join(map(str, reversed(gold.spans)))
 
 
-@_equal(Kind.INTERVAL, basis="policy")
+@equal(Kind.INTERVAL, basis="policy")
 def _inequality(gold: Gold) -> Iterator[str]:
     (first, *more) = gold.spans
     if more or end_value(first.low) is None or end_value(first.high) is None:
@@ -286,7 +241,7 @@ def _inequality(gold: Gold) -> Iterator[str]:
     yield f"{first.low}{low}x{high}{first.high}"
 
 
-@_equal(Kind.MATRIX, basis="policy")
+@equal(Kind.MATRIX, basis="policy")
 def _matrix_brackets(gold: Gold) -> Iterator[str]:
     yield _matrix_text(gold, "bmatrix", [item.text for item in gold.items])
     yield _matrix_text(gold, "pmatrix", [item.text for item in gold.items])
@@ -298,7 +253,7 @@ def _matrix_text(gold: Gold, environment: str, entries: list[str]) -> str:
     return f"\\begin{{{environment}}} {body} \\end{{{environment}}}"
 
 
-@_equal(Kind.MATRIX, basis="policy")
+@equal(Kind.MATRIX, basis="policy")
 def _column_as_tuple(gold: Gold) -> Iterator[str]:
     if gold.columns == 1:
         yield f"({', '.join(item.text for item in gold.items)})"
@@ -307,18 +262,18 @@ def _column_as_tuple(gold: Gold) -> Iterator[str]:
 # Equal words
 
 
-@_equal(Kind.CHOICE, basis="policy")
+@equal(Kind.CHOICE, basis="policy")
 def _choice_spelling(gold: Gold) -> Iterator[str]:
     letter = gold.name
     yield from (letter, f"{letter}.", f"({letter})", f"\\text{{{letter}}}", f"\\text{{({letter})}}")
 
 
-@_equal(Kind.TEXT, basis="policy")
+@equal(Kind.TEXT, basis="policy")
 def _word_case(gold: Gold) -> Iterator[str]:
     yield from (gold.name.lower(), gold.name.capitalize(), f"\\text{{{gold.name.upper()}}}", f"\\textbf{{{gold.name}}}")
 
 
-@_equal(Kind.TEXT, basis="policy")
+@equal(Kind.TEXT, basis="policy")
 def _article(gold: Gold) -> Iterator[str]:
     yield f"the {gold.name}"
 
@@ -326,20 +281,20 @@ def _article(gold: Gold) -> Iterator[str]:
 # Near misses of numbers
 
 
-@_near(*_REALS, symmetric=True)
+@near(*_REALS, symmetric=True)
 def _off_by_one(gold: Gold) -> Iterator[str]:
     yield latex_fraction(_number(gold) + 1)
     yield latex_fraction(_number(gold) - 1)
 
 
-@_near(*_REALS, Kind.PERCENT)
+@near(*_REALS, Kind.PERCENT)
 def _other_sign(gold: Gold) -> Iterator[str]:
     if _number(gold):
         percent = gold.kind is Kind.PERCENT
         yield f"{latex_fraction(-_number(gold) * 100)}\\%" if percent else latex_fraction(-_number(gold))
 
 
-@_near(Kind.INTEGER)
+@near(Kind.INTEGER)
 def _other_magnitude(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if number:
@@ -348,7 +303,7 @@ def _other_magnitude(gold: Gold) -> Iterator[str]:
         yield f"{number}\\times10^{{2}}"
 
 
-@_near(*_RATIONALS)
+@near(*_RATIONALS)
 def _slightly_off(gold: Gold) -> Iterator[str]:
     """Off by a part in a thousand, in a million, and in ten to the thirteenth."""
     for part in (Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**13)):
@@ -358,34 +313,34 @@ def _slightly_off(gold: Gold) -> Iterator[str]:
             yield decimal
 
 
-@_near(Kind.INTEGER, symmetric=True)
+@near(Kind.INTEGER, symmetric=True)
 def _inflated_off_by_one(gold: Gold) -> Iterator[str]:
     """Differences past the precision of floats, written so that nothing cancels by sight."""
     power = 2**70
     yield f"{_number(gold) * power + 1}/{power}"
 
 
-@_near(Kind.FRACTION, Kind.MIXED, basis="policy")
+@near(Kind.FRACTION, Kind.MIXED, basis="policy")
 def _short_rounding(gold: Gold) -> Iterator[str]:
     value = _value(gold)
     if terminating_decimal(_number(gold)) is None:
         yield from (format(value.decimal(digits), "f") for digits in (2, 4, 6))
 
 
-@_near(Kind.CONSTANT, basis="policy")
+@near(Kind.CONSTANT, basis="policy")
 def _short_rounding_of_constant(gold: Gold) -> Iterator[str]:
     if _value(gold).is_real_constant:
         yield from (format(_value(gold).decimal(digits), "f") for digits in (3, 6))
 
 
-@_near(Kind.FRACTION, Kind.DECIMAL, symmetric=True)
+@near(Kind.FRACTION, Kind.DECIMAL, symmetric=True)
 def _upside_down(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if number and number not in (1, -1):
         yield latex_fraction(1 / number)
 
 
-@_near(Kind.FRACTION, Kind.DECIMAL)
+@near(Kind.FRACTION, Kind.DECIMAL)
 def _integer_part(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if number.denominator != 1:
@@ -393,7 +348,7 @@ def _integer_part(gold: Gold) -> Iterator[str]:
         yield str(number.numerator)
 
 
-@_near(Kind.DECIMAL, Kind.FRACTION, basis="policy")
+@near(Kind.DECIMAL, Kind.FRACTION, basis="policy")
 def _percent_of_small(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     decimal = terminating_decimal(number)
@@ -402,14 +357,14 @@ def _percent_of_small(gold: Gold) -> Iterator[str]:
         yield terminating_decimal(number * 100) or ""
 
 
-@_near(Kind.PERCENT)
+@near(Kind.PERCENT)
 def _other_percent(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     yield f"{latex_fraction(number * 100 + 1)}\\%"
     yield latex_fraction(number + 1)
 
 
-@_near(Kind.NUMERAL, basis="policy")
+@near(Kind.NUMERAL, basis="policy")
 def _other_base(gold: Gold) -> Iterator[str]:
     if _number(gold) >= gold.base:
         yield str(_number(gold))
@@ -418,7 +373,7 @@ def _other_base(gold: Gold) -> Iterator[str]:
     yield f"{gold.name}0_{{{gold.base}}}" if _number(gold) else f"1_{{{gold.base}}}"
 
 
-@_near(Kind.QUANTITY)
+@near(Kind.QUANTITY)
 def _other_amount(gold: Gold) -> Iterator[str]:
     yield latex_fraction(_number(gold) + 1)
     if gold.name == "°":
@@ -436,13 +391,13 @@ _OTHER_UNITS = {
 }
 
 
-@_near(Kind.QUANTITY, basis="policy")
+@near(Kind.QUANTITY, basis="policy")
 def _other_unit(gold: Gold) -> Iterator[str]:
     if gold.name in _OTHER_UNITS:
         yield re.sub(rf"(?<![A-Za-z]){gold.name}(?![A-Za-z])", _OTHER_UNITS[gold.name], gold.text)
 
 
-@_near(Kind.QUANTITY, basis="policy")
+@near(Kind.QUANTITY, basis="policy")
 def _radians(gold: Gold) -> Iterator[str]:
     number = _number(gold)
     if gold.name == "°" and number:
@@ -452,21 +407,21 @@ def _radians(gold: Gold) -> Iterator[str]:
 # Near misses of expressions
 
 
-@_near(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
+@near(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
 def _other_coefficient(gold: Gold) -> Iterator[str]:
     for monomial in list(_value(gold).terms)[:3]:
         changed = _value(gold) + Expression({monomial: Fraction(1)})
         yield write(changed)
 
 
-@_near(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
+@near(Kind.CONSTANT, Kind.POLYNOMIAL, symmetric=True)
 def _one_sign_flipped(gold: Gold) -> Iterator[str]:
     value = _value(gold)
     for monomial, coefficient in list(value.terms.items())[:3]:
         yield write(value - Expression({monomial: 2 * coefficient}))
 
 
-@_near(Kind.CONSTANT, Kind.POLYNOMIAL)
+@near(Kind.CONSTANT, Kind.POLYNOMIAL)
 def _term_dropped(gold: Gold) -> Iterator[str]:
     terms = _value(gold).terms
     if len(terms) > 1:
@@ -474,7 +429,7 @@ def _term_dropped(gold: Gold) -> Iterator[str]:
             yield write(Expression({other: value for other, value in terms.items() if other != monomial}))
 
 
-@_near(Kind.CONSTANT)
+@near(Kind.CONSTANT)
 def _root_dropped(gold: Gold) -> Iterator[str]:
     """Each root, π and i left out, and the number under the roots instead of the roots."""
     value = _value(gold)
@@ -486,7 +441,7 @@ def _root_dropped(gold: Gold) -> Iterator[str]:
         yield write(squared)
 
 
-@_near(Kind.POLYNOMIAL, basis="policy")
+@near(Kind.POLYNOMIAL, basis="policy")
 def _other_variable(gold: Gold) -> Iterator[str]:
     old = min(_value(gold).symbols)
     new = next(name for name in "tuwvq" if name not in _value(gold).symbols)
@@ -499,13 +454,13 @@ def _renamed(monomial: Monomial, old: str, new: str) -> Monomial:
     return Monomial(tuple(powers), monomial.radicand, monomial.imaginary)
 
 
-@_near(Kind.ASSIGNMENT)
+@near(Kind.ASSIGNMENT)
 def _other_value(gold: Gold) -> Iterator[str]:
     yield f"{gold.name}={write(_value(gold) + Expression.constant(1))}"
     yield write(_value(gold) - Expression.constant(1))
 
 
-@_near(Kind.ASSIGNMENT, basis="policy")
+@near(Kind.ASSIGNMENT, basis="policy")
 def _other_name(gold: Gold) -> Iterator[str]:
     taken = {gold.name, *_value(gold).symbols}
     if not _value(gold).symbols:
@@ -515,14 +470,14 @@ def _other_name(gold: Gold) -> Iterator[str]:
 # Near misses of containers
 
 
-@_near(Kind.TUPLE)
+@near(Kind.TUPLE)
 def _other_order(gold: Gold) -> Iterator[str]:
     texts = [item.text for item in gold.items]
     if [item.value for item in gold.items] != [item.value for item in reversed(gold.items)]:
         yield f"({', '.join(reversed(texts))})"
 
 
-@_near(Kind.TUPLE, basis="policy")
+@near(Kind.TUPLE, basis="policy")
 def _other_brackets(gold: Gold) -> Iterator[str]:
     inner = ", ".join(item.text for item in gold.items)
     yield from (f"[{inner}]", f"\\{{{inner}\\}}", inner)
@@ -538,13 +493,13 @@ def _is_proper_interval(gold: Gold) -> bool:
     return low.is_real_constant and high.is_real_constant and low.decimal(30) < high.decimal(30)
 
 
-@_near(Kind.LIST, basis="policy")
+@near(Kind.LIST, basis="policy")
 def _brackets_added(gold: Gold) -> Iterator[str]:
     inner = ", ".join(item.text for item in gold.items)
     yield from (f"({inner})", f"[{inner}]")
 
 
-@_near(Kind.TUPLE, Kind.LIST)
+@near(Kind.TUPLE, Kind.LIST)
 def _other_element(gold: Gold) -> Iterator[str]:
     left, right = ("(", ")") if gold.kind is Kind.TUPLE else ("", "")
     for place, item in enumerate(gold.items):
@@ -555,7 +510,7 @@ def _other_element(gold: Gold) -> Iterator[str]:
         yield left + ", ".join(texts) + right
 
 
-@_near(Kind.TUPLE, Kind.LIST)
+@near(Kind.TUPLE, Kind.LIST)
 def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
     left, right = ("(", ")") if gold.kind is Kind.TUPLE else ("", "")
     texts = [item.text for item in gold.items]
@@ -565,7 +520,7 @@ def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
             yield left + ", ".join(changed) + right
 
 
-@_near(Kind.INTERVAL)
+@near(Kind.INTERVAL)
 def _other_end(gold: Gold) -> Iterator[str]:
     """An end that is included instead of excluded or the reverse, and an end moved by one."""
     (first, *more) = gold.spans
@@ -581,14 +536,14 @@ def _other_end(gold: Gold) -> Iterator[str]:
     yield from ("\\cup".join(map(str, (span, *more))) for span in changed)
 
 
-@_near(Kind.INTERVAL)
+@near(Kind.INTERVAL)
 def _part_of_union(gold: Gold) -> Iterator[str]:
     if len(gold.spans) > 1:
         yield str(gold.spans[0])
         yield str(gold.spans[-1])
 
 
-@_near(Kind.MATRIX)
+@near(Kind.MATRIX)
 def _other_entry(gold: Gold) -> Iterator[str]:
     for place in (0, len(gold.items) - 1):
         changed = write(_value(gold.items[place]) + Expression.constant(1))
@@ -596,7 +551,7 @@ def _other_entry(gold: Gold) -> Iterator[str]:
         yield _matrix_text(gold, "pmatrix", entries)
 
 
-@_near(Kind.MATRIX, basis="policy")
+@near(Kind.MATRIX, basis="policy")
 def _other_shape(gold: Gold) -> Iterator[str]:
     entries = [item.text for item in gold.items]
     yield _matrix_text(gold, "vmatrix", entries)
@@ -607,14 +562,46 @@ def _other_shape(gold: Gold) -> Iterator[str]:
 # Near misses of words
 
 
-@_near(Kind.CHOICE, basis="policy")
+@near(Kind.CHOICE, basis="policy")
 def _other_choice(gold: Gold) -> Iterator[str]:
     others = [letter for letter in "ABCDE" if letter != gold.name][:2]
     yield from (f"({others[0]})", others[1], f"{others[0]} and {gold.name}", f"not {gold.name}")
 
 
-@_near(Kind.TEXT)
+@near(Kind.TEXT)
 def _other_word(gold: Gold) -> Iterator[str]:
     yield f"not {gold.name}"
     yield f"\\text{{{gold.name}x}}"
     yield "zzyzx"
+
+
+# What only an option accepts
+
+
+def _decimal(value: Fraction) -> Iterator[str]:
+    text = terminating_decimal(value)
+    if text is not None:
+        yield text
+
+
+@optional(*_RATIONALS, option="rel_tol=0.01")
+def _within_one_percent(gold: Gold) -> Iterator[str]:
+    if _number(gold):
+        yield from _decimal(_number(gold) * Fraction(1009, 1000))
+
+
+@optional(*_RATIONALS, option="abs_tol=1e-8")
+def _within_an_error(gold: Gold) -> Iterator[str]:
+    yield from _decimal(_number(gold) + Fraction(5, 10**9))
+
+
+@optional(*_RATIONALS, option="percent='factor'")
+def _hundredth_or_hundredfold(gold: Gold) -> Iterator[str]:
+    if _number(gold):
+        yield from _decimal(_number(gold) * 100)
+        yield from _decimal(_number(gold) / 100)
+
+
+@optional(Kind.DECIMAL, option="decimal_comma=True")
+def _decimal_comma(gold: Gold) -> Iterator[str]:
+    yield from (text.replace(".", ",") for text in _decimal(_number(gold)))

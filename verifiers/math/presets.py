@@ -17,7 +17,7 @@ class Grader:
     """Options by name: fields of `Rules`."""
 
 
-GRADERS: dict[str, Preset] = {
+GRADERS: dict[str, Grader] = {
     # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): numbers within the problem's error, also their
     # hundredth and hundredfold.
     "olympiadbench": Grader(
@@ -48,4 +48,4 @@ def preset_named(name: str | None) -> Grader:
         return Grader()
     if name not in GRADERS:
         raise unknown_name("preset of the math verifier", name, GRADERS)
-    return PRESETS[name]
+    return GRADERS[name]

@@ -81,7 +81,10 @@ _DIGITS = (
 _NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?")
 _UNGROUPED_NUMBER = re.compile(r"(?P<whole>[0-9]+)?(?P<point>\.(?P<decimals>[0-9]*))?")
 _BELOW_MIXED = re.compile(r"\s?/\s?[0-9]")
-_COMMA_NUMBER = re.compile(r"(?P<whole>[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+)(?P<point>,(?P<decimals>[0-9]+))?")
+# Where a comma is the decimal sign, points set groups of three apart, and a point that cannot do so is a decimal sign too.
+_COMMA_NUMBER = re.compile(
+    r"(?P<whole>[0-9]{1,3}(?:\.[0-9]{3})+(?!\.?[0-9])|[0-9]+)?(?P<point>[,.](?P<decimals>[0-9]+)(?![,.]?[0-9]))?"
+)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,6})(?![0-9A-Za-z.])")
 _REPEATING = re.compile(
     r"\s*(?:\\(?:overline|bar|dot|overset\{\\cdot\})\s*\{([0-9]+)\}|\\(?:bar|overline|dot)\s*([0-9])|\(([0-9]+)\))"
@@ -189,9 +192,8 @@ class _Reader:
         script = bool(self.tokens) and self.tokens[-1].text in ("_", "^", "sqrt") and not self.decimal_comma
         pattern = _COMMA_NUMBER if self.decimal_comma else _UNGROUPED_NUMBER if script else _NUMBER
         match = pattern.match(self.text, self.position)
-        if match is None:  # a point in front, where a comma is the decimal sign
-            raise UnreadableError("a number that starts with a point")
-        assert match.end() > self.position
+        if match is None or match.end() == self.position:
+            raise UnreadableError("a number whose points and commas cannot be told apart")
         whole = match["whole"] or ""
         if " " in whole and _BELOW_MIXED.match(self.text, match.end()):  # a mixed number, and no group of digits
             match = _UNGROUPED_NUMBER.match(self.text, self.position)
