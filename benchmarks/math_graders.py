@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from verifiers import Outcome
-from verifiers.audit import TRANSFORMATIONS, Label, recognise
+from verifiers.audit import TRANSFORMATIONS, recognise
 from verifiers.math import MathVerifier
 
 Judge = Callable[[str, str], bool]
@@ -36,12 +36,12 @@ CORPUS = Path(__file__).resolve().parent.parent / "tests" / "math" / "math_corpu
 DEADLINE_S = 5
 
 
-def corpus() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("math_corpus", CORPUS)
+def module_of(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["math_corpus"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -61,9 +61,12 @@ def rewritings(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
 
 def minerva() -> Judge:
     """lm-eval's minerva_math, `exact_match`: the last side of an equation, normalised, equal as text or by SymPy."""
-    from lm_eval.tasks.minerva_math.utils import is_equiv, normalize_final_answer
-
-    return lambda gold, answer: is_equiv(normalize_final_answer(answer), normalize_final_answer(gold))
+    package = importlib.util.find_spec("lm_eval")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    # The file by itself, without the package, which needs much that this does not.
+    utils = module_of("minerva_utils", Path(package.submodule_search_locations[0], "tasks", "minerva_math", "utils.py"))
+    return lambda gold, answer: utils.is_equiv(utils.normalize_final_answer(answer), utils.normalize_final_answer(gold))
 
 
 def math_verify() -> Judge:
@@ -224,10 +227,9 @@ def main() -> None:
     parser.add_argument("--presets", nargs="*", default=["minerva", "math_verify", "olympiadbench"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    labelled = module_of("math_corpus", CORPUS).PAIRS
     groups = {
-        "labelled corpus": [
-            (each.gold, each.answer, Label.CORRECT if each.correct else Label.WRONG) for each in corpus().PAIRS
-        ]
+        "labelled corpus": [(each.gold, each.answer, "correct" if each.correct else "wrong") for each in labelled]
     }
     if options.data:
         groups[f"rewritings of {options.golds} golds of MATH-500"] = list(rewritings(Path(options.data), options.golds))

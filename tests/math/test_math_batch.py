@@ -26,8 +26,9 @@ PAIRS = [
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Processes start without the calling process having worked first."""
-    monkeypatch.setattr(batch, "START_COST_S", 0.0)
+    """Processes start without the calling process having worked first, however little there is to do."""
+    for name in ("START_COST_S", "GLANCE_S", "WORTHWHILE_S"):
+        monkeypatch.setattr(batch, name, 0.0)
 
 
 @pytest.fixture
@@ -85,6 +86,13 @@ def test_a_batch_that_is_soon_done_starts_nothing(verifier, monkeypatch):
     assert verifier._processes.pids == ()
 
 
+def test_quick_verdicts_are_not_worth_an_exchange(verifier, monkeypatch):
+    batch_of(verifier, PAIRS)
+    monkeypatch.setattr(batch, "WORTHWHILE_S", 3600.0)
+    monkeypatch.setattr(batch, "_ask", None)  # nothing is asked of the processes that run
+    assert said(batch_of(verifier, PAIRS)) == one_by_one(PAIRS)
+
+
 def test_a_process_that_is_killed_is_replaced(verifier):
     batch_of(verifier, PAIRS)
     for pid in verifier._processes.pids:
@@ -107,13 +115,13 @@ class Deadly(MathVerifier):
 
 def test_what_kills_processes_is_an_error_of_the_verifier_and_spares_the_rest():
     verifier = Deadly(workers=2, abs_tol="problem")
-    verdicts = batch_of(verifier, [("die", PAIRS[0][1]), *PAIRS])
+    pairs = [PAIRS[0], ("die", PAIRS[0][1]), *PAIRS]  # the first is judged by the calling process
+    verdicts = batch_of(verifier, pairs)
     verifier._processes.close()
-    broken = [verdict for verdict in verdicts if "the worker died" in str(verdict.detail.get("error"))]
-    assert broken[0] is verdicts[0]
-    assert len(broken) <= batch.MIN_CHUNK
-    assert {verdict.outcome for verdict in broken} == {Outcome.VERIFIER_ERROR}
-    assert said(verdicts)[len(broken) :] == one_by_one(PAIRS)[len(broken) - 1 :]
+    broken = [place for place, verdict in enumerate(verdicts) if "the worker died" in str(verdict.detail.get("error"))]
+    assert broken == list(range(1, 1 + batch.MIN_CHUNK))
+    assert {verdicts[place].outcome for place in broken} == {Outcome.VERIFIER_ERROR}
+    assert said(verdicts)[1 + batch.MIN_CHUNK :] == one_by_one(pairs[1 + batch.MIN_CHUNK :])
 
 
 def test_an_exception_is_raised_where_the_batch_was_given(verifier):
@@ -191,7 +199,7 @@ def test_a_script_without_a_guard_leaves_no_process_behind(tmp_path):
             from verifiers import Problem
             from verifiers.math import MathVerifier, batch
 
-            batch.START_COST_S = 0.0
+            batch.START_COST_S = batch.WORTHWHILE_S = 0.0
             verifier = MathVerifier(workers=2)
             verdicts = verifier.verify_batch([str(n) for n in range(200)], [Problem("", "", str(n)) for n in range(200)])
             print(sum(verdict.score for verdict in verdicts), *verifier._processes.pids)

@@ -106,6 +106,9 @@ def test_what_a_lenient_option_still_rejects(gold, answer, options):
         ("25", "25000", False, {"percent": "factor"}),
         ("25", "-25", False, {"percent": "factor"}),
         ("x", "100x", False, {"percent": "factor"}),
+        (r"\sqrt2", r"100\sqrt2", False, {"percent": "factor"}),  # of numbers that are written out only
+        ("52_8", "52", True, {"percent": "factor"}),
+        ("52_8", "4200", False, {"percent": "factor"}),
         ("3.14", "3.14", True, {"decimal_comma": True}),
         ("314/100", "3.14", True, {"decimal_comma": True}),  # a point that sets no thousands apart is a decimal sign
         ("0.5", ".5", True, {"decimal_comma": True}),
@@ -118,7 +121,7 @@ def test_what_a_lenient_option_still_rejects(gold, answer, options):
 )
 def test_tolerances_and_factors(gold, answer, equal, options):
     assert correct(gold, answer, **options) is equal
-    if equal and answer not in ("25", "0.25", gold, ".5", "3.14"):
+    if equal and answer not in ("25", "0.25", gold, ".5", "3.14", "52"):
         assert not correct(gold, answer)  # off by default
 
 
@@ -138,6 +141,12 @@ def test_the_tolerance_that_a_problem_gives(error, furthest):
     for answer, distance in (("2.50000001", 1e-8), ("2.501", 0.001), ("2.4", 0.1), ("2.6", 0.1), ("2.61", 0.11)):
         assert correct("2.5", answer, metadata=metadata, abs_tol="problem") is (distance <= furthest), answer
         assert not correct("2.5", answer, metadata=metadata)  # off by default
+
+
+def test_the_tolerance_of_problems_where_there_is_no_problem():
+    judge = MathVerifier(abs_tol="problem")
+    assert judge.compare("2.500000001", "2.5").outcome is Outcome.CORRECT
+    assert judge.compare("2.501", "2.5").outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize("error", ["about 0.1", "-1", "nan", [0.1]])

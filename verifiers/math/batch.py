@@ -19,7 +19,7 @@ from verifiers._settings import is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError, decode, encode
 from verifiers.errors import InvalidArgumentError
 from verifiers.registry import verifier_error
-from verifiers.types import Problem, Verdict, Verifier
+from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 Pair = tuple[str, Problem]
 
@@ -29,6 +29,10 @@ MIN_CHUNK, MAX_CHUNK = 4, 32
 """Completions that a process gets at once: few enough to share slow ones out, enough to make the exchange cheap."""
 START_COST_S = 0.5
 """Seconds of work in the calling process before processes are started: about what starting them costs."""
+GLANCE_S = 0.02
+"""Seconds of work in the calling process by which it tells how long verdicts take, where processes run already."""
+WORTHWHILE_S = 1e-4
+"""Seconds from which on a verdict is worth the exchange, which costs about a third of that."""
 _ATTEMPTS = 2
 _CHUNKS_PER_PROCESS = 8
 
@@ -77,7 +81,8 @@ class Processes:
     def judge(self, verifier: Verifier, pairs: Sequence[Pair], patience_s: float) -> list[Verdict]:
         """Judge completions; verdict i belongs to pair i.
 
-        The calling process begins by itself where nothing runs yet, so that a batch that is soon done starts nothing.
+        The calling process begins by itself, and goes on as long as verdicts take too little time for an exchange to be
+        worth it; before anything runs it begins with as much as starting costs. So a batch that is soon done starts nothing.
         What another process cannot be told, such as a class of the main module, is judged by the calling process, and
         so is everything where no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
 
@@ -87,13 +92,21 @@ class Processes:
             patience_s: Seconds of wall time that one completion may take, far above its own deadlines.
         """
         told = _told(verifier)
-        verdicts = [] if self.pids or told is None else _judge_for(START_COST_S, verifier, pairs)
-        rest = pairs[len(verdicts) :]
-        if told is None or len(rest) < MIN_BATCH:
-            return verdicts + [verifier(*pair) for pair in rest]
-        size = min(MAX_CHUNK, max(MIN_CHUNK, len(rest) // (_CHUNKS_PER_PROCESS * self._count)))
-        chunks = [rest[start : start + size] for start in range(0, len(rest), size)]
-        return verdicts + self._share_out(
+        verdicts: list[Verdict] = []
+        while len(verdicts) < len(pairs):
+            began, before = time.monotonic(), len(verdicts)
+            verdicts += _judge_for(GLANCE_S if self.pids else START_COST_S, verifier, pairs[before:])
+            slow = time.monotonic() - began >= WORTHWHILE_S * (len(verdicts) - before)
+            if slow and told is not None and len(pairs) - len(verdicts) >= MIN_BATCH:
+                return verdicts + self._judge_elsewhere(verifier, told, pairs[len(verdicts) :], patience_s)
+        return verdicts
+
+    def _judge_elsewhere(
+        self, verifier: Verifier, told: str, pairs: Sequence[Pair], patience_s: float
+    ) -> list[Verdict]:
+        size = min(MAX_CHUNK, max(MIN_CHUNK, len(pairs) // (_CHUNKS_PER_PROCESS * self._count)))
+        chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+        return self._share_out(
             chunks, lambda worker, chunk: _ask(worker, verifier, told, chunk, patience_s * len(chunk))
         )
 
@@ -135,19 +148,53 @@ def _told(value: object) -> str | None:
         return None
 
 
+# Plain tuples take a fraction of the time that pickling and unpickling dataclasses does.
+
+
+def plain_pair(pair: Pair) -> tuple[Any, ...]:
+    """A completion with its problem, taken apart if that is of no other class."""
+    completion, problem = pair
+    if type(problem) is not Problem:
+        return pair
+    return completion, problem.id, problem.prompt, problem.reference, problem.metadata
+
+
+def pair_of(plain: tuple[Any, ...]) -> Pair:
+    """What `plain_pair` took apart."""
+    return (plain[0], Problem(*plain[1:])) if len(plain) > 2 else (plain[0], plain[1])
+
+
+def plain_verdict(verdict: Verdict) -> tuple[Any, ...]:
+    """A verdict taken apart."""
+    return (
+        verdict.score,
+        verdict.outcome.value,
+        verdict.answer,
+        verdict.detail,
+        verdict.token_scores,
+        verdict.cost,
+    )
+
+
+def verdict_of(plain: tuple[Any, ...]) -> Verdict:
+    """What `plain_verdict` took apart."""
+    score, outcome, *rest = plain
+    return Verdict(score, Outcome(outcome), *rest)
+
+
 def _judge_for(seconds: float, verifier: Verifier, pairs: Sequence[Pair]) -> list[Verdict]:
-    """The verdicts that are made in so many seconds."""
+    """The verdicts that are made in so many seconds, one at least."""
     verdicts: list[Verdict] = []
     end = time.monotonic() + seconds
     for pair in pairs:
+        verdicts.append(verifier(*pair))
         if time.monotonic() >= end:
             break
-        verdicts.append(verifier(*pair))
     return verdicts
 
 
 def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], deadline_s: float) -> list[Verdict]:
-    problems = _told(list(chunk))
+    problems = _told([plain_pair(pair) for pair in chunk])
     for attempt in range(_ATTEMPTS if problems is not None else 0):
         try:
             reply = worker.ask([told, problems], deadline_s=deadline_s)
@@ -159,8 +206,7 @@ def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], d
         else:
             if not isinstance(reply, str):
                 break  # it cannot be told either, or raised what the caller is to see
-            verdicts: list[Verdict] = decode(reply)
-            return verdicts
+            return [verdict_of(plain) for plain in decode(reply)]
     return [verifier(*pair) for pair in chunk]
 
 

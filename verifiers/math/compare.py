@@ -77,6 +77,7 @@ from verifiers.math.tree import (
     ListOf,
     Matrix,
     Multiply,
+    Negate,
     Node,
     Number,
     Parts,
@@ -653,9 +654,8 @@ class Comparer:
         """Compare numbers of which either may be a percentage."""
         of_gold, gold_number = without_percent(gold)
         of_answer, answer_number = without_percent(answer)
-        if self.rules.percent == "factor" and not (symbols(gold) or symbols(answer)):
-            factors = (Fraction(1), Fraction(1, 100), Fraction(100))
-            return any(self.values.equal(Multiply((Number(by), gold_number)), answer_number) for by in factors)
+        if self.rules.percent == "factor":
+            return self._by_factor(gold_number, answer_number)
         if of_gold == of_answer:
             return self.values.equal(gold_number, answer_number)
         if self.rules.percent == "require":
@@ -667,6 +667,14 @@ class Comparer:
             and at_least_one(gold_number)
             and self.values.equal(gold_number, answer_number)
         )
+
+    def _by_factor(self, gold: Node, answer: Node) -> bool:
+        """Whether a number is the gold, or both are written in digits and it is the hundredth or the hundredfold."""
+        if self.values.equal(gold, answer):
+            return True
+        digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))
+        factors = (Fraction(1, 100), Fraction(100)) if digits else ()
+        return any(self.values.equal(Multiply((Number(factor), gold)), answer) for factor in factors)
 
 
 def _names(nodes: Sequence[Node]) -> set[str | None]:

@@ -27,13 +27,13 @@ GRADERS: dict[str, Grader] = {
             "percent": "factor",
             "rounding_digits": None,
             "units": "require",
-            "base": "require",
+            "vectors": "strict",
         }
     ),
     # lm-eval's minerva_math, after Lewkowycz et al. (2022), appendix D: equality by SymPy of what normalisation leaves.
     "minerva": Grader("minerva", {"echo": "allow", "percent": "value", "rounding_digits": None}),
-    # Math-Verify 0.9: decimals are equal if they round to the same six places.
-    "math_verify": Grader("flexible", {"echo": "allow", "abs_tol": 5e-7, "rounding_digits": None}),
+    # Math-Verify 0.9: a decimal of six places stands for what it is the rounding of; signs of percent count.
+    "math_verify": Grader("flexible", {"echo": "allow", "percent": "value", "rounding_digits": 7, "vectors": "strict"}),
 }
 """The presets of `MathVerifier` by name."""
 

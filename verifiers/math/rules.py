@@ -25,7 +25,7 @@ class Rules:
 
     percent: Literal["either", "value", "require", "factor"] = "either"
     """`25` and `25\\%`: `either` accepts the number or its hundredth; `value` only what it is worth; `require` the sign too;
-    `factor` ignores the sign, and accepts the hundredth and the hundredfold of any constant, as some benchmarks do."""
+    `factor` ignores the sign, and accepts the hundredth and the hundredfold of a number in digits, as some benchmarks do."""
     degrees: Literal["unit", "convert"] = "unit"
     """Whether degrees are a unit that may be left out, or are converted to radians as well."""
     units: Literal["ignore", "require", "convert"] = "ignore"

@@ -262,7 +262,7 @@ class MathVerifier:
         prompt = prompt_text(problem)
         choices = _choices(problem)
         comparer = Comparer(
-            self.rules if problem is None else self.rules.for_problem(problem.metadata),
+            self.rules.for_problem({} if problem is None else problem.metadata),
             self._algebra.for_one_verdict(),
             choices,
             functools.partial(occurs_in, prompt=prompt) if prompt else _never,
