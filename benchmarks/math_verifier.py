@@ -129,22 +129,24 @@ def throughput(name: str, pairs: list[tuple[str, str]]) -> float:
     return processor / len(pairs)
 
 
-def batches(pairs: list[tuple[str, str]], rounds: int = 5) -> None:
-    """Print the best times of `verify_batch` in the calling process and in two others, which run already."""
-    one, two = MathVerifier(workers=1), MathVerifier(workers=2)
-    size = len(pairs) // (rounds + 1)
+def batches(size: int = 1000, rounds: int = 3) -> None:
+    """Print times of `verify_batch` on sums that need evaluation, in the calling process and in two that run already."""
+
+    def batch(number: int) -> tuple[list[str], list[Problem]]:
+        values = range(number * size + 1, (number + 1) * size + 1)
+        golds = [Problem("", "", rf"\sin({value})+\frac{{{2 * value}}}{{14}}+\sqrt{{{value}}}") for value in values]
+        return [rf"\boxed{{\sqrt{{{value}}}+\frac{{{value}}}{{7}}+\sin({value})}}" for value in values], golds
+
     best = {1: float("inf"), 2: float("inf")}
-    for start in range(0, size * (rounds + 1), size):
-        golds = [Problem("", "", gold) for gold, _ in pairs[start : start + size]]
-        completions = [completion for _, completion in pairs[start : start + size]]
-        while not start and len(two._processes.pids if two._processes else (0,)) < 2:
-            two.verify_batch(completions * 8, golds * 8)
-        for workers, verifier in ((1, one), (2, two)) if start else ():
+    verifiers = {workers: MathVerifier(workers=workers) for workers in best}
+    for number in range(rounds + 1):  # the first starts the processes
+        for workers, verifier in verifiers.items():
+            completions, golds = batch(number)
             began = time.perf_counter()
             verifier.verify_batch(completions, golds)
-            best[workers] = min(best[workers], time.perf_counter() - began)
+            best[workers] = min(best[workers], time.perf_counter() - began) if number else best[workers]
     print(
-        f"  verify_batch of {size}: {best[1]:.3f} s in one process   {best[2]:.3f} s in two   "
+        f"verify_batch of {size} sums: {best[1]:.3f} s in one process, {best[2]:.3f} s in two, "
         f"{best[1] / best[2]:.2f} times as fast"
     )
 
@@ -164,6 +166,7 @@ def main() -> None:
     for name, judge in judges.items():
         judge("1", "\\boxed{1}")  # imports
         accuracy(name, judge, pairs)
+    batches()
     if not options.data:
         print("no data folder (--data or RLVR_DATA_DIR): no throughput run")
         return
@@ -172,7 +175,6 @@ def main() -> None:
         cost = [
             throughput(name, list(throughput_pairs(Path(options.data), dataset, options.answers))) for name in judges
         ]
-        batches(list(throughput_pairs(Path(options.data), dataset, 6 * options.answers)))
         if len(cost) == 2:
             print(f"  ours is {cost[1] / cost[0]:.0f} times faster")
 

@@ -143,6 +143,47 @@ def test_the_tolerance_that_a_problem_gives(error, furthest):
         assert not correct("2.5", answer, metadata=metadata)  # off by default
 
 
+@pytest.mark.parametrize(
+    ("preset", "accepted", "refused"),
+    [
+        # what each original accepts of these, and refuses, it does by its rule and not for want of reading
+        (
+            "olympiadbench",
+            [("25", "2500"), ("25", "0.25"), ("2.5", "2.500000001"), ("x=5", "5")],
+            [("2.5", "2.6"), ("5", "6")],
+        ),
+        (
+            "minerva",
+            [("5", "x=5"), (r"\frac12", "0.5"), ("(x+1)^2", "x^2+2x+1")],
+            [(r"\frac13", "0.3333333333333"), ("25", "2500")],
+        ),
+        (
+            "math_verify",
+            [(r"\frac13", "0.3333333"), ("1,-2", "-2,1")],
+            [(r"\frac13", "0.333"), ("2", "2.0000000000002")],
+        ),
+    ],
+)
+def test_presets_reproduce_the_rules_of_other_graders(preset, accepted, refused):
+    for gold, answer in accepted:
+        assert correct(gold, answer, preset=preset), (gold, answer)
+    for gold, answer in refused:
+        assert not correct(gold, answer, preset=preset), (gold, answer)
+
+
+def test_presets_give_defaults_that_arguments_change():
+    assert not correct("100", "100.5", preset="minerva")
+    assert correct("100", "100.5", preset="minerva", rel_tol=0.01)
+    assert correct(r"25\%", "25", preset="minerva", percent="either")
+    assert correct("2.5", "2.6", preset="olympiadbench", metadata={"error": "1e-1"})
+    phrase = "Final Answer: The final answer is $5$. I hope it is correct."
+    assert make("math", preset="minerva")(phrase + r" \boxed{7}", Problem("", "", "5")).outcome is Outcome.CORRECT
+    assert (
+        make("math", preset="minerva", extraction="boxed")(r"\boxed{7}", Problem("", "", "7")).outcome
+        is Outcome.CORRECT
+    )
+
+
 def test_the_tolerance_of_problems_where_there_is_no_problem():
     judge = MathVerifier(abs_tol="problem")
     assert judge.compare("2.500000001", "2.5").outcome is Outcome.CORRECT
