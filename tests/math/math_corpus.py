@@ -1987,6 +1987,44 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("20 mph", ("20 mph east",), ("20 kph", "20 m/s")),
         (r"\max f=3", ("3", r"\max f = 3"), (r"\min f=3", r"\max g=3", r"\max f=4")),
     ],
+    "values of an expression, and of what": [
+        (
+            r"\{2k\mid k\in\mathbb{Z}\}",
+            (r"\{2n: n\in\mathbb{Z}\}", r"\{2k-2\mid k\in\mathbb{Z}\}", r"2n, n\in\mathbb{Z}"),
+            (
+                r"\{2k+1\mid k\in\mathbb{Z}\}",
+                r"\{k\mid k\in\mathbb{Z}\}",
+                r"\{7\mid k\in\mathbb Z\}",
+                r"\{3k: k\in\mathbb Z\}",
+            ),
+        ),
+        (
+            r"\{x^2\mid x>2\}",
+            (r"\{x^2 : x>2\}",),
+            (r"\{x^3\mid x>2\}", r"\{x\mid x>2\}", r"(2,\infty)", r"\{x^2\mid x>3\}"),
+        ),
+        (r"\{x\mid x>2\}", (r"\{t : t>2\}", r"(2,\infty)"), (r"\{y\mid x>2\}", r"\{-x\mid x>2\}")),
+        (
+            r"\{k^2: k\in\mathbb{N}\}",
+            (r"\{k^2\mid k\in\mathbb{N}\}",),
+            (r"\{k^3: k\in\mathbb{N}\}", r"\{k: k\in\mathbb{N}\}"),
+        ),
+        (
+            r"P(A)=\frac13",
+            (r"\frac13", r"P(A)=1/3", r"\text{the probability}=\frac13"),
+            (
+                r"P(A\mid B)=\frac13",
+                r"P(A^c)=\frac13",
+                r"P(\overline{A})=\frac13",
+                r"P(2A)=\frac13",
+                r"P(A\cap B)=\frac13",
+            ),
+        ),
+        (r"P(A\mid B)=\frac13", (r"P(A|B)=1/3", "1/3"), (r"P(A)=\frac13", r"P(B\mid A)=\frac13", r"p=\frac13")),
+        ("E(X)=3", ("3",), (r"E(X\mid Y)=3", "E(X^2)=3")),
+        (r"A=\emptyset", (r"\emptyset", r"A=\{\}"), (r"A\cup B=\emptyset", r"B=\emptyset")),
+        (r"A\cap B=\emptyset", (r"A \cap B = \varnothing",), (r"A=\emptyset", r"A\cup B=\emptyset")),
+    ],
 }
 
 PAIRS = [

@@ -25,6 +25,7 @@ from verifiers.math.tree import (
     SetOperation,
     Symbol,
     Words,
+    symbols,
 )
 from verifiers.math.units import Unit
 from verifiers.math.vocabulary import COMPLEX_NAMES
@@ -116,12 +117,22 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 def set_by_condition(element: Node, condition: Node) -> Node:
     r"""A set-builder as a set of its condition, with the set that its elements come from unless that is the real numbers."""
-    if isinstance(element, Bracketed):
+    names = symbols(condition)
+    if isinstance(element, Bracketed) or (isinstance(element, Symbol) and names and element.name not in names):
         return Bracketed("{", (element, condition), "}")
+    if not isinstance(element, Symbol | Relation):
+        return _image(element, condition)
     if isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] != NamedSet("R"):
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
         return ListOf((element, *conditions), "and")
     return SetOf((condition,)) if isinstance(condition, Relation) else condition
+
+
+def _image(element: Node, condition: Node) -> Node:
+    r"""The values of an expression under a condition: the family `2k, k \in \mathbb{Z}`, and else both parts in braces."""
+    if isinstance(condition, Relation) and condition.operators == ("in",) and condition.operands[1] == NamedSet("Z"):
+        return ListOf((element, condition), "and")
+    return Bracketed("{", (element, condition), "}")
 
 
 def half_of_set(name: str, sign: str) -> Node:

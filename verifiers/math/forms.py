@@ -247,12 +247,19 @@ def solved(node: Relation) -> tuple[str | None, Node]:
 
 def names_agree(gold: str, answer: str) -> bool:
     """Whether two names may stand for one quantity: equal, words, or `y` for the value of a function."""
-    if gold.startswith("text:") and answer.startswith("text:"):
+    if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
         ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
         return ours <= theirs or theirs <= ours
-    if gold == answer or gold.startswith("text:") or answer.startswith("text:"):
+    if gold == answer:
         return True
+    if gold.startswith("text:") or answer.startswith("text:"):
+        return not any(map(_is_formula, (gold, answer)))
     return "y" in (gold, answer) and (gold.endswith("()") or answer.endswith("()"))
+
+
+def _is_formula(name: str) -> bool:
+    """Whether a name is read as text and is none, such as `P(A|B)`: it says of what the value is."""
+    return name.startswith("text:") and "(" in name and " " not in name
 
 
 def renaming(gold: Relation, answer: Relation) -> dict[str, str]:
@@ -447,8 +454,16 @@ def labelled_collection(node: Node) -> Node:
 def labelled_set(node: Node) -> tuple[str | None, Node]:
     """A set with the name it was given."""
     if isinstance(node, Relation) and node.operators == ("=",) and is_set_like(node.operands[1]):
-        return label(node.operands[0]), node.operands[1]
+        return _set_name(node.operands[0]), node.operands[1]
     return None, node
+
+
+def _set_name(node: Node) -> str:
+    """What a set is called: a name, or an operation on names, whose two sides have no order but in a difference."""
+    if isinstance(node, SetOperation):
+        sides = [_set_name(node.left), _set_name(node.right)]
+        return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"
+    return label(node) or repr(node)
 
 
 def as_set(node: Node) -> Node:
