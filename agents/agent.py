@@ -211,9 +211,9 @@ class Agent(abc.ABC):
                 with interrupts_deferred():
                     self._keep(run)
             raise
+        self._verifier_watch.check(run)  # steps in which nothing could be learned are not kept as done
         if run is not None:
             self._keep(run)
-        self._verifier_watch.check(run)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()

@@ -209,7 +209,7 @@ def summarize_evaluation(
         approximate=interval.approximate,
         bounds=(_mean(_problem_means(rows, errored=0.0)), _mean(_problem_means(rows, errored=1.0))),
         outcomes=dict(sorted(outcomes.items())),
-        truncated=sum(row.truncated for row in rows),
+        truncated=sum(row.truncated and not row.errored for row in rows),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
         unsupported=sum(row.unsupported for row in rows),
         error_causes=dict(causes.most_common()),

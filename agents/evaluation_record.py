@@ -43,7 +43,7 @@ from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_e
 from agents.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
-from verifiers import CheckpointError, DataError, InvalidArgumentError, Problem
+from verifiers import DataError, InvalidArgumentError, Problem
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -162,7 +162,6 @@ class EvaluationRecord:
     Raises:
         InvalidArgumentError: If the folder holds something already and neither is asked for, if it can't be written into, or if
             another process writes this record.
-        CheckpointError: If there is no folder to resume.
     """
 
     def __init__(
@@ -180,8 +179,6 @@ class EvaluationRecord:
         self._resume = resume
         if resume and overwrite:
             raise InvalidArgumentError("an evaluation is resumed or overwritten: choose one")
-        if resume and not self.folder.is_dir():
-            raise CheckpointError(f"no evaluation to resume at {self.folder}: expected its folder")
         check_folder(self.folder)
         self._made = missing_folders(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -299,6 +299,10 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
     return first, second
 
 
+_LARGEST_ERROR = 0.1
+"""Of a scale that says something about the bias."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """What the lab found about one estimator."""
@@ -314,6 +318,8 @@ class Finding:
     """The same without the gradient's own direction: an estimate that is only too long or too short differs in that alone."""
     scale: float
     """The mean's component along the gradient, over the gradient's size: 1 for an unbiased estimate."""
+    scale_error: float
+    """The standard error of the scale."""
     cosine: float
     """Of the angle between the estimate's mean and the gradient."""
     raw_variance: float
@@ -334,7 +340,9 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What the mean is, in words."""
+        """What the mean is, in words; nothing is said where the scale is not known to a tenth."""
+        if self.scale_error > _LARGEST_ERROR:
+            return "too few batches to tell"
         if self.unbiased:
             return "unbiased"
         return f"unbiased but for its scale of {self.scale:.3g}" if self.proportional else f"bias {self.bias:.1%}"
@@ -406,6 +414,7 @@ def examine(
         z=float((errors / deviations).abs().max()),
         z_across=float((errors / deviations)[1:].abs().max()),
         scale=scale,
+        scale_error=float(deviations[0]) / size,
         cosine=float(mean @ gradient) / (float(mean.norm()) * size + 1e-300),
         raw_variance=variance / size**2,
         variance=variance / (scale * size) ** 2 if scale else math.inf,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, cast
 
-from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
+from verifiers.errors import InvalidArgumentError, UnknownArgumentError, VerifierContractError, unknown_name
 from verifiers.imports import import_attribute
 from verifiers.types import BatchVerifier, Outcome, Problem, Verdict, Verifier
 
@@ -91,6 +91,7 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
 
     Raises:
         UnknownNameError: If no verifier has that name; the message offers the nearest.
+        UnknownArgumentError: If the class or factory does not take the arguments.
         InvalidArgumentError: If arguments are given for something that is already built, or a module can't be imported.
         VerifierContractError: If something else than a verifier was named, or a factory returned something else.
         MissingDependencyError: If the verifier needs a package that is not installed.
@@ -98,13 +99,29 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
     found = _named_object(spec) if isinstance(spec, str) else spec
     name = repr(spec) if isinstance(spec, str) else getattr(spec, "__qualname__", repr(spec))
     if isinstance(found, type) or getattr(found, _FACTORY, False):
-        return _adapted(cast("Callable[..., object]", found)(**kwargs), f"{name} built")
+        return _adapted(_built(found, name, kwargs), f"{name} built")
     if kwargs:
         raise InvalidArgumentError(
             f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; give them to a class or "
             "to a function marked with @verifiers.factory, or use functools.partial"
         )
     return _adapted(found, f"{name} is")
+
+
+def _built(found: object, name: str, arguments: dict[str, object]) -> object:
+    """A verifier made of a class or factory.
+
+    Raises:
+        UnknownArgumentError: If that does not take the arguments; also a `TypeError`.
+    """
+    maker = cast("Callable[..., object]", found)
+    try:
+        inspect.signature(maker).bind(**arguments)
+    except TypeError as error:
+        raise UnknownArgumentError(f"the verifier {name} does not take these arguments: {error}") from error
+    except ValueError:
+        pass  # it does not say what it takes
+    return maker(**arguments)
 
 
 def _named_object(name: str) -> object:

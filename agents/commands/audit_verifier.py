@@ -80,6 +80,7 @@ class AuditVerifier:
                 progress=lambda done, total: advance(done / total, f"{done} of {total} cases"),
             )
         if self.json is not None:
+            self.json.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.json, report.to_dict())
         console.print(str(report), markup=False, highlight=False, soft_wrap=True)
         return 0 if report.clean else 1

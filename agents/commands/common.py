@@ -33,6 +33,11 @@ VerifierSpec = tuple[str, dict[str, Any]]
 """What `verifiers.make` takes by name: a name or module:attribute, and arguments."""
 
 
+def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
+    """The arguments of a verifier; see `named_arguments`."""
+    return named_arguments(pairs, "a verifier")
+
+
 def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
     """The arguments of an environment; see `named_arguments`."""
     return named_arguments(pairs, "an environment")
@@ -88,7 +93,7 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
         raise InvalidArgumentError(
             f"two verifiers: {verifier!r} and the reward model {reward_model!r}; give one of them"
         )
-    arguments = named_arguments(pairs, "a verifier")
+    arguments = verifier_arguments(pairs)
     if reward_model is not None:
         return "reward_model", {"model": reward_model, **arguments}
     if verifier is None and arguments:

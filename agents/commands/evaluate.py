@@ -45,8 +45,8 @@ class Evaluate:
     out: Path | None = None
     """The folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
     resume: bool = False
-    """Go on with the evaluation in the folder --out, whose other options have to be the same; there may be more problems and
-    samples. Samples whose verifier broke are made again."""
+    """Go on with the evaluation in the folder --out, or begin it if there is none yet. The other options have to be the same,
+    but there may be more problems and samples. Samples whose verifier broke are made again."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     verifier: str | None = None

@@ -240,13 +240,20 @@ class GradientLabCommand:
         lab = lab_of(env, self.problem)
         return {"graded": lab} | ({"binary": lab} if ((lab.returns == 0) | (lab.returns == 1)).all() else {})
 
-    def _findings(self, labs: Mapping[str, GradientLab], console: Console) -> Iterator[tuple[Agent, Finding]]:
+    def _agents(self, labs: Mapping[str, GradientLab], console: Console) -> list[tuple[Estimator, GradientLab, Agent]]:
+        """All agents, before any of them draws a batch: a setting that one of them refuses ends the command at once."""
+        agents: list[tuple[Estimator, GradientLab, Agent]] = []
         for estimator in ESTIMATORS if self.estimator is None else (_named(self.estimator),):
             if estimator.scores not in labs:
                 console.print(f"{estimator.name} is left out: it needs returns of 1 and 0", highlight=False)
                 continue
             lab = labs[estimator.scores]
             agent = build(lab.policy, estimator, self.groups, self.group_size, lab.horizon, self.aggregation)
+            agents.append((estimator, lab, agent))
+        return agents
+
+    def _findings(self, labs: Mapping[str, GradientLab], console: Console) -> Iterator[tuple[Agent, Finding]]:
+        for estimator, lab, agent in self._agents(labs, console):
             try:
                 for completion in lab.completions:
                     agent.check_episode(completion)

@@ -9,19 +9,19 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import env_arguments
+from agents.commands.common import verifier_arguments
 from agents.json_files import to_json
 from agents.printable import printable
-from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError
 
 
 @dataclass(frozen=True)
 class Verify:
     """Judge one completion against one reference, and say why."""
 
-    completion: Annotated[str, tyro.conf.Positional]
+    completion: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="COMPLETION")]
     """What the policy wrote."""
-    reference: Annotated[str, tyro.conf.Positional]
+    reference: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REFERENCE")]
     """The gold answer."""
     verifier: str = "math"
     """A verifier's name, or module:attribute."""
@@ -31,7 +31,9 @@ class Verify:
     def run(self, console: Console) -> int:
         """Print the verdict; 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
         try:
-            verifier = verifiers.make(self.verifier, **env_arguments(self.args))
+            verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
+        except UnknownArgumentError:
+            raise
         except TypeError as error:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not take these arguments: {error}"

@@ -15,6 +15,7 @@ TINY_MODEL = "--layers 1 --width 16 --heads 2 --problems 2 --group 2 --prompt 5 
 ARGUMENTS = {
     "env_steps": "--streams 2",
     "learning_curves": "--help",  # its supervised start alone takes longer; test_learning_curves.py runs its functions
+    "math_graders": "--golds 1 --presets olympiadbench",
     "math_verifier": "--answers 2",
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",

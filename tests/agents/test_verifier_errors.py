@@ -128,6 +128,21 @@ def test_small_steps_are_judged_together_and_the_last_of_all_whatever_their_numb
 
 
 @pytest.mark.filterwarnings("ignore:the verifier broke")
+def test_a_run_whose_verifier_is_mended_plays_the_steps_again(tmp_path: Path) -> None:
+    settings = {"problems_per_step": 1, "group_size": 4}  # too few episodes to stop before the last step
+    run = Run(tmp_path / "run", {}, tensorboard=False)
+    with pytest.raises(VerifierFailureError, match="broke on 12 of the last 12 episodes"):
+        agent_for(flaky_env(digits), **settings).learn(flaky_env(Flaky(lambda _: True)), steps=3, run=run)
+    run.close()
+    resumed = Run(tmp_path / "run", {}, tensorboard=False, resume=True)
+    assert resumed.checkpoint is None
+    agent = agent_for(flaky_env(digits), **settings)
+    agent.learn(flaky_env(digits), steps=3, run=resumed)
+    assert [row["verifier_errors"] for row in resumed.rows()] == [0.0] * 3
+    resumed.close()
+
+
+@pytest.mark.filterwarnings("ignore:the verifier broke")
 def test_a_share_that_is_allowed_goes_on_and_is_counted(tmp_path: Path) -> None:
     def half(number: int) -> bool:
         return number % 2 == 0
@@ -183,5 +198,6 @@ def test_an_evaluation_names_causes() -> None:
     rows = [Sample.of(each, problem=number, sample=0, seed=number) for number, each in enumerate(played)]
     found = summarize_evaluation(rows, 5, 1)
     assert found.error_causes == {"port closed": 2, "no such model": 1}
-    assert str(found).endswith("(5 problems x 1, 3 verifier errors left out, 2 of them: port closed)")
+    assert "3 verifier errors left out (0.400 with all of them wrong, 1.000 with all right)" in str(found)
+    assert str(found).endswith("2 of them: port closed)")
     assert summarize_evaluation(rows[3:], 2, 1).error_causes == {}
