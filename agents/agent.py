@@ -189,8 +189,9 @@ class Agent(abc.ABC):
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run.
-            VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows; a run then has a
-                checkpoint of the steps before.
+            VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. A run then has a
+                checkpoint of the steps before; where that shows only after the last step, it goes on from the checkpoint that
+                it had.
         """
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
