@@ -18,16 +18,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import re
 import sys
 import sysconfig
 import traceback
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Union, get_args, get_origin
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -114,6 +116,8 @@ def _exit_code(arguments: list[str]) -> int:
         _drop_output()  # whoever read it has seen enough
         return _report(error, None, CANNOT)
     except OSError as error:
+        if error.errno is None:
+            return _unforeseen(error)  # of no system call, but of a library or of the user's code
         if error.filename is None:
             _drop_output()  # it may be the output that can't be written
         return _report(error, _os_error(error), CANNOT)
@@ -254,6 +258,7 @@ def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Com
         _RefusedError: If they are none of its own, or their values don't fit.
         SystemExit: After `--help`.
     """
+    _check_given_once(options, arguments)
     wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()
     said = io.StringIO()
     try:
@@ -268,6 +273,17 @@ def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Com
         cause = next((each for each in _context(stop) if isinstance(each, RLVRError)), stop)
         message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
         raise _RefusedError(message) from cause
+
+
+def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None:
+    """Refuse an option of several values that is given twice: only the last would count, and the values before be lost."""
+    hints = get_type_hints(options)
+    several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
+    own = itertools.takewhile(lambda argument: argument != "--", arguments)
+    given = Counter(argument.partition("=")[0].replace("_", "-") for argument in own)
+    for name in several:
+        if given[name] > 1:
+            raise _RefusedError(f"{name} is given twice: give it once, with the values one after the other")
 
 
 def _context(error: BaseException) -> Iterator[BaseException]:
@@ -315,9 +331,7 @@ def _report(error: BaseException, message: str | None, code: int, *, label: str 
 
 def _os_error(error: OSError) -> str:
     """What the system refused, and of which file."""
-    if error.strerror is None:
-        return str(error) or type(error).__name__
-    return error.strerror if error.filename is None else f"{error.strerror}: {os.fspath(error.filename)!r}"
+    return str(error.strerror) if error.filename is None else f"{error.strerror}: {os.fspath(error.filename)!r}"
 
 
 def _drop_output() -> None:

@@ -121,10 +121,10 @@ def evaluate(
     rows = {} if record is None else record.begin(settings)
     keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
     missing = [key for key in keys if key not in rows or rows[key].errored]
-    if on_sample is not None:
-        for key in keys:
-            if key in rows and not rows[key].errored:
-                on_sample(rows[key])
+    on_sample = on_sample or _ignore
+    for key in keys:
+        if key in rows and not rows[key].errored:
+            on_sample(rows[key])
     seeds = sample_seeds(seed, _EVALUATION, count, samples)
     starts = env_seeds(env, seed, _EVALUATION, count)
     episodes = [
@@ -138,13 +138,16 @@ def evaluate(
         if record is not None:
             record.add(sample_line(sample, trajectory, _problem(env, problem)))
         rows[sample.key], trajectories[index] = sample, trajectory
-        if on_sample is not None:
-            on_sample(sample)
+        on_sample(sample)
     played = [trajectories[index] for index in range(len(episodes))]
     result = summarize_evaluation([rows[key] for key in keys], count, samples, played)
     if record is not None:
         record.finish(result.summary())
     return result
+
+
+def _ignore(sample: Sample) -> None:
+    pass
 
 
 def _warn_of_equal_samples(policy: Policy, samples: int) -> None:

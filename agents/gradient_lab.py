@@ -342,14 +342,14 @@ class Finding:
     def verdict(self) -> str:
         """What the mean is, in words; nothing is said where the scale is not known to a tenth."""
         if self.scale_error > _LARGEST_ERROR:
-            return "too few batches to tell"
+            return "too few batches"
         if self.unbiased:
             return "unbiased"
-        return f"unbiased but for its scale of {self.scale:.3g}" if self.proportional else f"bias {self.bias:.1%}"
+        return "unbiased, scaled" if self.proportional else f"bias {self.bias:.1%}"
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {self.verdict} (largest z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
+            f"{self.name}: {self.verdict} (z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
             f"variance {self.variance:.3g} ({self.batches} batches)"
         )
 

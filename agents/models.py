@@ -23,6 +23,7 @@ from agents.policy import CausalLMPolicy
 from agents.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
+from verifiers.hub import ask_once
 
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
@@ -105,14 +106,14 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
         InvalidArgumentError: If nothing can be loaded under that name.
     """
     try:
+        ask_once(name, "model")
         with without_loading_bars():
             loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except Exception as error:
         # What a damaged file makes of it may be anything: an error of JSON, of safetensors, of pickle, or a missing key.
-        here = "" if Path(name).exists() else "; there is no such folder here"
         raise InvalidArgumentError(
             f"no causal language model could be loaded from {str(name)!r}: expected a folder with config.json and weights, "
-            f"or a name on the Hugging Face hub{here} ({_cause(error)})"
+            f"or a name on the Hugging Face hub ({_cause(error)})"
         ) from error
     model, report = loaded
     if report["missing_keys"]:

@@ -41,7 +41,14 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
     with Progress(*columns, console=console or TerminalConsole(stderr=True)) as bar:
         task = bar.add_task(in_one_line(title), total=total, text="")
 
+        begun = False
+
         def advance(done: float, text: str = "") -> None:
+            nonlocal begun
+            begun = True
             bar.update(task, completed=done, text=text)
 
-        yield advance
+        try:
+            yield advance
+        finally:
+            bar.update(task, visible=begun)  # an empty one says nothing, such as above an error

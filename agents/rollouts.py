@@ -96,10 +96,21 @@ def play(
     return _Recorder(with_token_info(env), policy, episodes).play()
 
 
+def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
+    """Refuse a policy of other tokens than the environment's, as far as their number tells."""
+    tokens, known = int(env.single_action_space.n), getattr(policy, "vocab_size", None)  # type: ignore[attr-defined] # Discrete
+    if known is not None and known != tokens:
+        raise InvalidArgumentError(
+            f"the policy chooses among {known} tokens, and the environment has {tokens}: give both the same tokenizer, and the "
+            "policy its vocab_size"
+        )
+
+
 class _Recorder:
     """Plays episodes and writes down what each token came with, by position in the row's buffer."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]) -> None:
+        _check_vocabulary(env, policy)
         self.env = env
         self.policy = policy
         self.episodes = episodes

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verifiers import DataError, InvalidArgumentError, Message, missing_dependency
+from verifiers.hub import ask_once
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 
@@ -285,11 +286,12 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
     except ImportError as error:
         raise missing_dependency("transformers", "train", f"the tokenizer {name!r}") from error
     try:
+        ask_once(name, "model")
         return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(name))
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(
             f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, or a name "
-            f"on the Hugging Face hub ({type(error).__name__}: {str(error).splitlines()[0][:200]})"
+            f"on the Hugging Face hub ({str(error).splitlines()[0][:200]})"
         ) from error
 
 

@@ -62,7 +62,7 @@ def test_the_commands_run(folder: Path) -> None:
     ]
     assert said[0].startswith("correct (score 1)")
     assert "train: 40 of 40 gold completions pass" in said[1]
-    assert "1 steps done" in said[2]
+    assert "1 step done" in said[2]
     assert (folder / "runs" / "doubles" / "metrics.jsonl").is_file()
 
 

@@ -213,10 +213,15 @@ def _as_verdict(value: object, source: object) -> Verdict:
     if isinstance(value, int | float) and _is_finite(value):
         return Verdict(float(value), Outcome.SCORED)
     raise VerifierContractError(
-        f"{source!r} returned {value!r}; expected a Verdict, a bool or a finite number "
+        f"{_said(source)} returned {value!r}; expected a Verdict, a bool or a finite number "
         "(a verifier that could not judge raises, or returns a Verdict with Outcome.VERIFIER_ERROR; a function that returns a "
         "verifier is marked with @verifiers.factory)"
     )
+
+
+def _said(source: object) -> str:
+    """A function by its module and name, anything else as it shows itself."""
+    return f"{source.__module__}.{source.__qualname__}" if inspect.isfunction(source) else repr(source)
 
 
 def _is_finite(number: float) -> bool:
@@ -268,7 +273,9 @@ def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
     found = list(cast("Iterable[object]", values)) if listed else None
     if found is None or len(found) != count:
         said = f"a {type(values).__name__}" if found is None else f"{len(found)} verdicts"
-        raise VerifierContractError(f"{source!r} returned {said} for {count} completions; expected one each, in order")
+        raise VerifierContractError(
+            f"{_said(source)} returned {said} for {count} completions; expected one each, in order"
+        )
     return [_as_verdict(value, source) for value in found]
 
 

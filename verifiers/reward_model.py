@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from verifiers._settings import is_whole_number
 from verifiers.errors import InvalidArgumentError, missing_dependency, unknown_name
+from verifiers.hub import ask_once
 from verifiers.types import Message, Outcome, Problem, Verdict
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def _from_pretrained(name: str | PathLike[str]) -> PreTrainedModel:
 
     loaded: PreTrainedModel
     try:
+        ask_once(name, "model")
         loaded, info = AutoModelForSequenceClassification.from_pretrained(name, dtype="auto", output_loading_info=True)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"no sequence classifier could be loaded from {str(name)!r}: {error}") from error
@@ -244,6 +246,7 @@ def _loaded_tokenizer(
     if not isinstance(tokenizer, str | PathLike):
         return tokenizer
     try:
+        ask_once(tokenizer, "model")
         return AutoTokenizer.from_pretrained(tokenizer)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"no tokenizer could be loaded from {str(tokenizer)!r}: {error}") from error

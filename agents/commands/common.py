@@ -19,14 +19,14 @@ from verifiers import InvalidArgumentError, redacted, secret
 
 
 def check_at_least(least: int, **values: float | None) -> None:
-    """Check numbers before any work is done; None stands for a default.
+    """Check the numbers of options before any work is done; None stands for a default.
 
     Raises:
         InvalidArgumentError: If one is smaller; the message names it.
     """
     for name, value in values.items():
         if value is not None and not value >= least:
-            raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+            raise InvalidArgumentError(f"--{name.replace('_', '-')} is at least {least}, got {value}")
 
 
 VerifierSpec = tuple[str, dict[str, Any]]
@@ -49,13 +49,15 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     A text `env:NAME`, also inside a literal, is replaced by what that environment variable holds: see `verifiers.secret`.
 
     Raises:
-        InvalidArgumentError: If a pair has no `=`, or there is no such variable.
+        InvalidArgumentError: If a pair has no `=`, a name comes twice, or there is no such variable.
     """
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise InvalidArgumentError(f"{whose} argument is name=value, such as digits=3, got {pair!r}")
+        if name in arguments:
+            raise InvalidArgumentError(f"{whose} argument {name!r} was given twice; give it once")
         arguments[name] = secret(_literal(value))
     return arguments
 

@@ -61,6 +61,11 @@ class Evaluate:
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
         check_at_least(0, seed=self.seed, temperature=self.temperature)
+        if self.model == "tiny" and not Path(self.model).exists():
+            raise InvalidArgumentError(
+                'the "tiny" model of rlvr train and rlvr sft is made on the spot: evaluate what one of them saved, such as '
+                "--model runs/grpo-Addition"
+            )
 
     def run(self, console: Console) -> int:
         """Evaluate, write the samples as they come, and print the score."""

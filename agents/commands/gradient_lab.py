@@ -33,6 +33,7 @@ sequence-mean-token-mean divides by each length, which changes its direction too
 means are compared with the gradient of the expected return, that of pass@2 with the gradient of the expected best of two, and
 that of "log p" with the gradient of a success's log-likelihood, as many terms of its series as a group has others; what divides
 by a mean or a deviation climbs another objective than the return, and its bias there says how different that is
+"unbiased, scaled" is along the gradient, at the scale that its column says; z is the largest deviation in standard errors;
 bias and the variance of a batch are relative to the gradient's size, "relative" to the estimate's part along it"""
 Objective = Literal["return", "best of 2", "log-likelihood"]
 CriticValues = Literal["exact", "wrong", "half"]
@@ -219,15 +220,19 @@ class GradientLabCommand:
             f"{float(lab.gradient.norm()):.4g}; {self.batches} batches of {self.groups} x {self.group_size}",
             highlight=False,
         )
-        table = Table()
-        for column in ("estimator", "aggregation", "mean", "largest z", "scale", "cosine", "variance", "relative"):
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        table.add_column("estimator", no_wrap=True)
+        for column in ("mean", "z", "scale", "cosine", "variance", "relative"):
             table.add_column(column)
+        aggregations: dict[str, list[str]] = {}
         for agent, finding in self._findings(labs, console):
             numbers = (finding.z, finding.scale, finding.cosine, finding.raw_variance, finding.variance)
-            aggregation = str(agent.config.aggregation)
-            table.add_row(finding.name, aggregation, finding.verdict, *(f"{number:.3g}" for number in numbers))
+            table.add_row(finding.name, finding.verdict, *(f"{number:.3g}" for number in numbers))
+            aggregations.setdefault(str(agent.config.aggregation), []).append(finding.name)
         console.print(table)
-        console.print(_NOTES if self.estimator is None else _NOTES.splitlines()[-1], highlight=False)
+        for aggregation, names in aggregations.items():
+            console.print(f"{aggregation}: {'; '.join(names)}", markup=False, highlight=False)
+        console.print(_NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-2:]), highlight=False)
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:

@@ -142,21 +142,22 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
     resolved = config.for_model(policy.model)
-    if resolved.learner.learning_rate is not None and resolved != config:
-        chosen = describe_choice(resolved.learner.learning_rate, policy.model)
-        console.print(f"{chosen}; set --learning-rate to change it", markup=False, soft_wrap=True)
-    config = resolved
+    rate = resolved.learner.learning_rate
+    choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
     manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
     record = {
         "agent": kind.name,
         **_plain(options),
-        "config": plain(dataclasses.asdict(config)),
+        "config": plain(dataclasses.asdict(resolved)),
         "environment": manifest,
     }
     if options.resume:
         _check_same(folder, record)
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
-        return _train_in(folder, kind(policy, config, sampler=sampler), env, options, record, console)
+        agent = kind(policy, resolved, sampler=sampler)
+        if choice is not None:
+            console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
+        return _train_in(folder, agent, env, options, record, console)
 
 
 def _train_in(
@@ -186,7 +187,8 @@ def _train_in(
             console.print(f"stopped after step {agent.steps}; go on with the same command and --resume", markup=False)
             raise
         best = run.best_checkpoint()
-    console.print(f"{agent.steps} steps done; the run is in {folder}", markup=False)
+    steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
+    console.print(f"{steps} done; the run is in {folder}", markup=False)
     if best is not None:
         console.print(
             f"the best checkpoint, by the mean reward of the {BEST_OVER} steps before, is {best}", markup=False

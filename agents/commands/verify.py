@@ -12,7 +12,7 @@ import verifiers
 from agents.commands.common import verifier_arguments
 from agents.json_files import to_json
 from agents.printable import printable
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError, VerifierContractError
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,10 @@ class Verify:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not take these arguments: {error}"
             ) from error
-        (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
+        try:
+            (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
+        except VerifierContractError as error:
+            raise InvalidArgumentError(str(error)) from error
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
         console.print(printable(to_json(verdict.detail, indent=2)), markup=False)

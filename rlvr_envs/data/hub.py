@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from rlvr_envs.data.rows import Row
 from verifiers import DataError, MissingDataError
+from verifiers.hub import ask_once
 
 INSTALL = "pip install 'rlvr-envs[hub]'"
 """What makes the hub reachable from this distribution."""
@@ -31,6 +34,8 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
             f"{otherwise}"
         ) from error
     try:
+        if not _is_cached(hub_id, datasets.config.HF_DATASETS_CACHE):
+            ask_once(hub_id, "dataset")
         table = datasets.load_dataset(hub_id, config, split=split)
     except Exception as error:
         raise MissingDataError(
@@ -41,3 +46,9 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
     if not rows:
         raise DataError(f"{label}, split {split!r}: the split holds no rows")
     return rows
+
+
+def _is_cached(hub_id: str, cache: str | os.PathLike[str]) -> bool:
+    """Whether `datasets` keeps something of that name, which it reads without the hub."""
+    wanted = hub_id.replace("/", "___").lower()
+    return os.path.isdir(cache) and any(entry.lower() == wanted for entry in os.listdir(cache))

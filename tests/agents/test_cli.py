@@ -246,7 +246,7 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     options = (*SMALL, "--problems-per-step", "2", "--run-folder", "run", "--factor", "3")
     code, output, errors = run(capsys, "train", "users_agent:Times", *options)
     assert code == 0, errors
-    assert "1 steps done" in output
+    assert "1 step done" in output
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["agent"], config["config"]["factor"]) == ("times", 3.0)
     for name, message in {
@@ -273,7 +273,7 @@ def test_every_agent_trains_from_the_command_line(
     options = (*SMALL, "--run-folder", str(folder), "--problems-per-step", "4", "--num-envs", "8", *extra)
     code, output, errors = run(capsys, "train", name, *options)
     assert code == 0, errors
-    assert "1 steps done" in output
+    assert "1 step done" in output
     row = json.loads((folder / "metrics.jsonl").read_text())
     assert row["num_tokens"] > 0
     assert json.loads((folder / "config.json").read_text())["agent"] == name

@@ -339,13 +339,18 @@ def test_every_command_and_none_else_is_driven() -> None:
     ("arguments", "code", "message"),
     [
         (("verify", "1", "1", "--verifier", ":"), 2, "expected a verifier as module:attribute"),
+        (("verify", "1", "1", "--args", "deadline_s=inf"), 2, "deadline_s is a positive number of seconds, got 'inf'"),
+        (("verify", "1", "1", "--args", "deadline_s=1", "deadline_s=2"), 2, "'deadline_s' was given twice"),
+        (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
+        (("verify", "1", "1", "--verifier", "unit_tests"), 2, "expected a reference of type CheckTests"),
+        (("eval", "--env", "Sort", "--model", "tiny"), 2, "evaluate what one of them saved"),
         (("verify", "1", "1", "--verifier", "broken_module:Thing"), 2, "RuntimeError: this module fails"),
         (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 2, "a pair is (name, arguments)"),
         (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir is the path of a folder, got 3"),
         (("check-dataset", "Text", "--args", "columns=3"), 2, "columns is a mapping to names of columns"),
-        (("gradient-lab", "--batches", "0"), 2, "batches is at least 2, got 0"),
-        (("gradient-lab", "--batches", "-1"), 2, "batches is at least 2, got -1"),
-        (("gradient-lab", "--seed", "-1"), 2, "seed is at least 0, got -1"),
+        (("gradient-lab", "--batches", "0"), 2, "error: --batches is at least 2, got 0"),
+        (("gradient-lab", "--batches", "-1"), 2, "--batches is at least 2, got -1"),
+        (("gradient-lab", "--seed", "-1"), 2, "--seed is at least 0, got -1"),
         (("audit-verifier", "[/x]", "--dataset", "Sort"), 2, "unknown verifier '[/x]'"),
         (("train", "grpo", "--env", "Sort", "--engine", "vllm"), 1, "pip install 'rlvr-envs[vllm]'"),
         (("train", "grpo", "--env", "Sort", "--num-envs", HUGE), 2, "not enough memory"),
@@ -393,6 +398,26 @@ def test_a_verifier_that_raises_is_a_verdict(workplace: Path, capsys: pytest.Cap
         main(["verify", "1", "1", "--verifier", "raising_verifier:judge"])
     assert stopped.value.code == 2
     assert "verifier_error" in capsys.readouterr().out
+
+
+def test_errors_of_ones_own_verifier_name_it(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = """
+import verifiers
+
+def undecided(completion, problem):
+    return float("nan")
+
+@verifiers.factory
+def made():
+    raise OSError("the weights are elsewhere")
+"""
+    (workplace / "own_verifiers.py").write_text(own)
+    code, [line], _ = outcome(["verify", "1", "1", "--verifier", "own_verifiers:undecided"], capsys)
+    assert code == 2
+    assert "own_verifiers.undecided returned nan" in line
+    code, [line], _ = outcome(["verify", "1", "1", "--verifier", "own_verifiers:made"], capsys)
+    assert code == CANNOT
+    assert "own_verifiers.py:9 raised OSError: the weights are elsewhere" in line
 
 
 def test_a_model_has_the_tokenizer_it_was_saved_with(workplace: Path) -> None:

@@ -270,7 +270,7 @@ def test_an_agent_is_judged_by_its_own_aggregation() -> None:
     assert found("RLOO", aggregation=None, batches=200).unbiased
     scaled = found("Dr. GRPO", aggregation=None, batches=200)
     assert (scaled.unbiased, scaled.proportional) == (False, True)
-    assert scaled.verdict.startswith("unbiased but for its scale of 0.2")
+    assert scaled.verdict == "unbiased, scaled"
     # A quarter less by the group's mean, of which each completion is a part, and divided by the budget of 3 tokens.
     assert scaled.scale == pytest.approx(3 / 4 / 3, abs=4 * 0.25 * (scaled.variance / scaled.batches) ** 0.5)
 

@@ -72,6 +72,7 @@ class Hub:
 def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     fake = Hub()
     monkeypatch.setattr(datasets, "load_dataset", fake.load_dataset)
+    monkeypatch.setattr("rlvr_envs.data.hub.ask_once", lambda name, kind: None)
     return fake
 
 

@@ -13,6 +13,7 @@ import time
 from fractions import Fraction
 from typing import IO, Any
 
+from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError, limit_processor_time
 from verifiers.errors import InvalidArgumentError
 from verifiers.math.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
@@ -68,9 +69,9 @@ class AlgebraWorker:
     """
 
     def __init__(self, *, deadline_s: float, memory_mib: int) -> None:
-        if not (math.isfinite(deadline_s) and deadline_s > 0):
+        if not (is_number(deadline_s) and 0 < deadline_s < math.inf):
             raise InvalidArgumentError(f"deadline_s is a positive number of seconds, got {deadline_s!r}")
-        if memory_mib < 256:
+        if not (is_whole_number(memory_mib) and memory_mib >= 256):
             raise InvalidArgumentError(f"memory_mib is an integer of at least 256, got {memory_mib!r}")
         self._deadline_s = deadline_s
         self._worker = _shared_worker(memory_mib)
