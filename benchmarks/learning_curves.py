@@ -170,8 +170,19 @@ def make_agent(name: str, policy: CausalLMPolicy, task: Task, seed: int) -> Agen
     return kind(policy, config(seed=seed, learner=learner, **agent_settings(name, task)))
 
 
-def train(name: str, task: Task, seed: int, start: Path, tokens: int, points: int = POINTS) -> dict[str, Any]:
-    """One run, as plain data: the settings, and for each evaluation the tokens sampled before it, reward and accuracy."""
+def train(
+    name: str,
+    task: Task,
+    seed: int,
+    start: Path,
+    tokens: int,
+    points: int = POINTS,
+    before: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One run, as plain data: the settings, and for each evaluation the tokens sampled before it, reward and accuracy.
+
+    `before` is the score of the checkpoint, which is the same for all agents with one seed, where it is known already.
+    """
     torch.set_num_threads(1)
     policy, _ = load_policy(start)
     agent = make_agent(name, policy, task, seed)
@@ -181,7 +192,8 @@ def train(name: str, task: Task, seed: int, start: Path, tokens: int, points: in
     for mark in np.linspace(0, tokens, points):
         while agent.tokens < mark:
             agent.learn(env, steps=agent.steps + 1)
-        curve.append({"tokens": agent.tokens, **score(agent, held_out, task)})
+        found = before if before is not None and mark == 0 else score(agent, held_out, task)
+        curve.append({"tokens": agent.tokens, **found})
     settings = run_settings(name, task, seed, tokens, points)
     return {**settings, "curve": curve, "steps": agent.steps, "cpu_s": time.process_time() - began}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ import rlvr_envs
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Tests that interrupt need Python's own handler, which a process that is started in the background of a script does not have.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on the machine's load; the environments of tests/vllm and tests/trl have no hypothesis.
 with contextlib.suppress(ImportError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import AGENTS, CausalLMPolicy, agent_classes, tiny_model
+from agents import AGENTS, CausalLMPolicy, agent_classes, load_policy, tiny_model
 from benchmarks import learning_curves as benchmark
 from verifiers import InvalidArgumentError
 
@@ -27,12 +28,21 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return lambda environment: benchmark.checkpoint(benchmark.TASKS[environment], folder)
 
 
+@functools.cache
+def score_before(environment: str, seed: int, start: Path) -> dict[str, Any]:
+    """What the checkpoint scores, whoever learns from it."""
+    task = benchmark.TASKS[environment]
+    policy, _ = load_policy(start)
+    return benchmark.score(benchmark.make_agent("grpo", policy, task, seed), benchmark.make_env(task, "test"), task)
+
+
 def least_gain(name: str, environment: str, seeds: Sequence[int], tokens: int, start: Path) -> float:
     """The one-sided 95 % bound of the reward gained, from the differences of each problem before and after."""
     task = benchmark.TASKS[environment]
     curves = []
     for seed in seeds:
-        curve = benchmark.train(name, task, seed, start, tokens, points=2)["curve"]
+        before = score_before(environment, seed, start)
+        curve = benchmark.train(name, task, seed, start, tokens, points=2, before=before)["curve"]
         assert curve[0]["tokens"] == 0
         assert curve[1]["tokens"] >= tokens
         curves.append(curve)
@@ -57,6 +67,12 @@ def test_no_agent_at_its_defaults_ends_below_its_start_with_any_seed(
 ) -> None:
     tokens = benchmark.TASKS[environment].tokens // 2
     assert least_gain(name, environment, SEEDS, tokens, starts(environment)) > -LONG_MARGIN
+
+
+def test_the_checkpoint_scores_the_same_for_every_agent(starts: Callable[[str], Path]) -> None:
+    task, start = benchmark.TASKS["sort"], starts("sort")
+    by_agent = [benchmark.train(name, task, 1, start, tokens=0, points=1)["curve"][0] for name in ("ppo", "remax")]
+    assert by_agent == [{"tokens": 0, **score_before("sort", 1, start)}] * 2
 
 
 # Statistics
