@@ -25,6 +25,7 @@ import itertools
 import json
 import multiprocessing
 import platform
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -343,12 +344,17 @@ def improved(summary: Mapping[str, Any], measure: str) -> bool:
     return bool(gain["interval"][0] > 0 and gain["least"] > 0)
 
 
+def may_have_lost(summary: Mapping[str, Any], measure: str) -> bool:
+    """Whether the interval of a measure's gain reaches further below 0 than the margin."""
+    return bool(summary[measure]["paired_gain"]["interval"][0] <= -MARGIN)
+
+
 def lost(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
     """A line that says which agents may have ended below their start by more than the margin."""
     short = [
         f"{each['agent']} in {each['environment']} ({each[measure]['paired_gain']['mean']:+.3f})"
         for each in summaries
-        if each[measure]["paired_gain"]["interval"][0] <= -MARGIN
+        if may_have_lost(each, measure)
     ]
     pairs = f"of {len(summaries)} pairs of agent and environment"
     return f"{measure}: {pairs}, maybe more than {MARGIN} below the start at the end: {', '.join(short) or 'none'}"
@@ -485,6 +491,8 @@ def main() -> None:
     for measure in MEASURES:
         print(verdict(summaries, measure))
         print(lost(summaries, measure))
+    # The exit code is for a check before a release: whoever may have ended below the start.
+    sys.exit(any(may_have_lost(each, "reward") for each in summaries))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ from verifiers import InvalidArgumentError
 
 TOKENS = {"addition": 4_500, "sort": 4_000, "gridworld": 9_000}
 """What the quick test samples: about ten steps of 128 completions."""
-QUICK_MARGIN, LONG_MARGIN = 0.1, 0.05
-SEEDS = (0, 1, 2)
+MARGIN = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -36,37 +35,21 @@ def score_before(environment: str, seed: int, start: Path) -> dict[str, Any]:
     return benchmark.score(benchmark.make_agent("grpo", policy, task, seed), benchmark.make_env(task, "test"), task)
 
 
-def least_gain(name: str, environment: str, seeds: Sequence[int], tokens: int, start: Path) -> float:
-    """The one-sided 95 % bound of the reward gained, from the differences of each problem before and after."""
-    task = benchmark.TASKS[environment]
-    curves = []
-    for seed in seeds:
-        before = score_before(environment, seed, start)
-        curve = benchmark.train(name, task, seed, start, tokens, points=2, before=before)["curve"]
-        assert curve[0]["tokens"] == 0
-        assert curve[1]["tokens"] >= tokens
-        curves.append(curve)
-    gain = benchmark.paired_gain(curves, "reward")
-    return float(gain["mean"] - 1.64 * gain["error"])
-
-
 @pytest.mark.parametrize("environment", benchmark.TASKS)
 @pytest.mark.parametrize("name", AGENTS)
 def test_no_agent_at_its_defaults_ends_below_its_start(
     name: str, environment: str, starts: Callable[[str], Path]
 ) -> None:
-    """Defaults that destroy a policy take 0.2 and more of the reward; see benchmarks/README.md."""
-    assert least_gain(name, environment, (0,), TOKENS[environment], starts(environment)) > -QUICK_MARGIN
+    """Defaults that destroy a policy take 0.2 and more of the reward; benchmarks/README.md has longer runs of several seeds.
 
-
-@pytest.mark.long
-@pytest.mark.parametrize("environment", benchmark.TASKS)
-@pytest.mark.parametrize("name", AGENTS)
-def test_no_agent_at_its_defaults_ends_below_its_start_with_any_seed(
-    name: str, environment: str, starts: Callable[[str], Path]
-) -> None:
-    tokens = benchmark.TASKS[environment].tokens // 2
-    assert least_gain(name, environment, SEEDS, tokens, starts(environment)) > -LONG_MARGIN
+    Judged is the one-sided 95 % bound of the reward gained, from the differences of each problem before and after.
+    """
+    task, start, tokens = benchmark.TASKS[environment], starts(environment), TOKENS[environment]
+    before = score_before(environment, 0, start)
+    curve = benchmark.train(name, task, 0, start, tokens, points=2, before=before)["curve"]
+    assert (curve[0]["tokens"], curve[1]["tokens"] >= tokens) == (0, True)
+    gain = benchmark.paired_gain([curve], "reward")
+    assert gain["mean"] - 1.64 * gain["error"] > -MARGIN
 
 
 def test_the_checkpoint_scores_the_same_for_every_agent(starts: Callable[[str], Path]) -> None:
