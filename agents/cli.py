@@ -201,6 +201,12 @@ def _text(values: list[str]) -> str:
     return values[0]
 
 
+def _path(values: list[str]) -> Path:
+    if not values[0]:
+        raise ValueError("expected a path, got ''")
+    return Path(_text(values))
+
+
 def _whole_number(values: list[str]) -> int:
     try:
         return int(values[0])
@@ -218,7 +224,12 @@ def _number(values: list[str]) -> float:
     return number
 
 
-_READERS: dict[Any, tuple[str, Any]] = {str: ("STR", _text), int: ("INT", _whole_number), float: ("FLOAT", _number)}
+_READERS: dict[Any, tuple[str, Any]] = {
+    str: ("STR", _text),
+    Path: ("PATH", _path),
+    int: ("INT", _whole_number),
+    float: ("FLOAT", _number),
+}
 
 
 @_REGISTRY.primitive_rule
