@@ -58,6 +58,8 @@ class Job:
     limits: Limits
     every_case: bool
     """Go on after a case that failed."""
+    arrays: bool
+    """Whether arrays of numpy may cross."""
 
     def run(self, lend: Lend) -> Finding:
         """Run the program on a worker.
@@ -154,7 +156,8 @@ class Job:
         if isinstance(tests, FunctionTests):
             return common | {"kind": "functions", "test": tests.test, "modules": (tests.module, *tests.modules)}
         assert isinstance(tests, CallTests)
-        cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
+        encode = functools.partial(_plain, arrays=self.arrays)
+        cases = [[encode(case.args), encode(dict(case.kwargs)), encode(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
         return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
 
@@ -176,14 +179,21 @@ def _continued(prefix: str, source: str) -> str:
     return prefix + joint + source
 
 
-def _plain(value: object) -> Wire:
+def _plain(value: object, *, arrays: bool) -> Wire:
     """Encode one value of a call case; each stands alone, so that nothing is shared between them."""
+    encoder = Encoder(lambda other: _array(encoder, other) if arrays else None)
     try:
-        return Encoder(lambda _: None).encode(value)
+        return encoder.encode(value)
     except NotPlainError as error:
         raise InvalidArgumentError(
             f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {value!r}: {error}"
         ) from error
+
+
+def _array(encoder: Encoder, value: object) -> Wire:
+    from verifiers.unit_tests.runtime import arrays
+
+    return arrays.encode_or_none(encoder, value)
 
 
 @contextmanager

@@ -11,9 +11,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from verifiers.errors import SandboxUnavailableError
+from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
+from verifiers.unit_tests.packages import Packages
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _BOOT = """
@@ -49,8 +51,12 @@ class WorkerDiedError(Exception):
 class Worker:
     """A fork server, as its owner sees it; used by one thread at a time."""
 
-    def __init__(self, layers: Sequence[str]) -> None:
+    def __init__(self, layers: Sequence[str], packages: Packages) -> None:
         """Start a fork server.
+
+        Args:
+            layers: Of isolation, out of `LAYERS`.
+            packages: To load.
 
         Raises:
             WorkerDiedError: If it ended before it was ready.
@@ -61,12 +67,12 @@ class Worker:
         self._errors = os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb")
         with theirs:
             self._process = subprocess.Popen(
-                _command(theirs.fileno(), layers),
+                _command(theirs.fileno(), layers, packages),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=[theirs.fileno()],
-                env=_environment(),
+                env=_environment() | (_ONE_THREAD if packages.names else {}),
                 cwd="/",
                 start_new_session=True,
             )
@@ -135,9 +141,16 @@ class Worker:
         self._process.returncode = 0  # it is not this process's child, so there is nothing to wait for
 
 
-def _command(descriptor: int, layers: Sequence[str]) -> list[str]:
+def _command(descriptor: int, layers: Sequence[str], packages: Packages) -> list[str]:
     flags = ["-s", "-S", "-P", *(["-B"] if sys.dont_write_bytecode else []), "-X", "frozen_modules=on"]
-    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), ",".join(layers)]
+    told = [str(descriptor), str(os.getpid()), ",".join(layers), json.dumps(asdict(packages))]
+    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, *told]
+
+
+_ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
+}
+"""A process with several threads can't be forked, and a program's CPUs are not its own."""
 
 
 def _environment() -> dict[str, str]:
@@ -150,8 +163,9 @@ def _environment() -> dict[str, str]:
 class Pool:
     """Fork servers that are handed out one at a time."""
 
-    def __init__(self, size: int, layers: Sequence[str]) -> None:
+    def __init__(self, size: int, layers: Sequence[str], packages: Packages) -> None:
         self._size = size
+        self._packages = packages
         self._layers = tuple(layers)
         self._entered: tuple[str, ...] | None = None
         """The layers that a server has entered, None before the first."""
@@ -178,6 +192,7 @@ class Pool:
 
         Raises:
             SandboxUnavailableError: If the system does not give the isolation that was asked for.
+            InvalidArgumentError: If a package can't be loaded.
             WorkerDiedError: If a new server could not be started.
         """
         worker = self._take()
@@ -221,7 +236,10 @@ class Pool:
 
     def _start(self) -> Worker:
         check_platform()
-        worker = Worker(self._layers)
+        worker = Worker(self._layers, self._packages)
+        if "unimportable" in worker.hello:
+            worker.stop()
+            raise InvalidArgumentError(f"packages: {worker.hello['unimportable']}")
         unusable: str | None = worker.hello.get("unusable")
         problem = unusable or (_isolation_problem(worker.hello) if self._layers else None)
         if problem:
@@ -249,7 +267,7 @@ class Pool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is unpickled elsewhere, starts servers of its own."""
-        return type(self), (self._size, self._layers)
+        return type(self), (self._size, self._layers, self._packages)
 
     def close(self) -> None:
         """End every idle worker; the pool starts new ones if it is used again."""

@@ -13,6 +13,7 @@ from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
+from verifiers.unit_tests.packages import Packages, find_packages
 from verifiers.unit_tests.pool import Pool, WorkerDiedError, available_cpus, check_platform
 from verifiers.unit_tests.runtime.limits import LAYERS, Limits
 from verifiers.unit_tests.runtime.names import entry_point_steps
@@ -30,8 +31,8 @@ class UnitTestVerifier:
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
     `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
     `exception`, excerpts of `stdout` and `stderr`, and `isolation` (`unknown` where no server could be started); where the
-    tests are broken or ask for what is not supported, the outcome is `VERIFIER_ERROR` and `reason` says why. Its `cost` holds
-    `seconds`, `cpu_seconds` and `bytes`.
+    tests are broken or ask for what is not supported, the outcome is `VERIFIER_ERROR` and `reason` says why; `packages` holds
+    the versions of the packages that were asked for. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
 
     The sandbox does not protect against side channels, against programs that know the tests' inputs by heart, or against
     faults of the kernel; `docs/sandbox.md` says what each layer stops.
@@ -52,6 +53,7 @@ class UnitTestVerifier:
         isolation: Literal["auto", "none"] = "auto",
         partial_credit: bool = False,
         extraction: str = "last_block",
+        packages: str | Sequence[str] = (),
     ) -> None:
         """Make a verifier; nothing is started yet.
 
@@ -66,9 +68,12 @@ class UnitTestVerifier:
             isolation: `"auto"` refuses to run where the system gives no isolation; `"none"` sets resource limits only.
             partial_credit: Score the share of cases that pass, instead of all or nothing.
             extraction: How the program is found in the completion, out of `extraction.EXTRACTIONS`.
+            packages: Installed packages, such as `"numpy"`, that programs and tests may import besides the standard library, as
+                names or as a text with commas between them. Name what takes long to import by its modules (`"scipy.stats"`):
+                they are loaded once. Arrays and scalars of numpy cross between programs and tests.
 
         Raises:
-            InvalidArgumentError: If an argument is out of range.
+            InvalidArgumentError: If an argument is out of range, or a package is not installed.
         """
         for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
             if value is not None and not (is_number(value) and 0 < value < math.inf):
@@ -90,7 +95,9 @@ class UnitTestVerifier:
         self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
-        self._pool = Pool(workers, LAYERS if isolation == "auto" else ())
+        found = find_packages(packages) if packages else Packages()
+        self._packages = found.versions()
+        self._pool = Pool(workers, LAYERS if isolation == "auto" else (), found)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
@@ -98,7 +105,7 @@ class UnitTestVerifier:
         Raises:
             SandboxUnavailableError: If the system gives no isolation and none was not asked for.
             VerifierContractError: If the problem's reference is no kind of tests.
-            InvalidArgumentError: If the tests hold what can't be sent to a program.
+            InvalidArgumentError: If the tests hold what can't be sent to a program, or a package can't be loaded.
         """
         tests = problem.reference
         if not isinstance(tests, Tests):
@@ -117,7 +124,7 @@ class UnitTestVerifier:
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
-        job = Job(program, tests, problem.id, self._limits, self._partial_credit)
+        job = Job(program, tests, problem.id, self._limits, self._partial_credit, "numpy" in self._packages)
         return self._run(job)
 
     def _run(self, job: Job) -> Verdict:
@@ -144,6 +151,7 @@ class UnitTestVerifier:
             "total": finding.total,
             **finding.detail,
             "isolation": self._isolation(),
+            **({"packages": dict(self._packages)} if self._packages else {}),
         }
         program = str(job.program)
         if finding.errored:

@@ -155,7 +155,7 @@ class Candidate:
         except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
             writer.abandon()
             nothing: Wire = None if crossing is self._copies else []
-            self._reply(["raised", describe(error, self._files) | {"unsendable": True}, nothing])
+            self._reply(["raised", describe(error, self._files) | _unsendable(error), nothing])
 
     def _send_with(self, writer: Writer | CopyingWriter, message: list[Wire]) -> None:
         """Send a message with what has changed in the containers that the tester has, too."""
@@ -326,6 +326,10 @@ _ENUMERATED: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str._
 def _is_enumerated_plainly(value: object) -> bool:
     """Whether a member of an enumeration is a number or text too; flags, whose members combine, are only that."""
     return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
+
+
+def _unsendable(error: BaseException) -> dict[str, bool]:
+    return {"unsendable": True, **({"unsupported": True} if type(error) is NotPlainError else {})}
 
 
 def _refuse(wire: Wire) -> NoReturn:

@@ -8,6 +8,7 @@ import resource
 import sys
 import sysconfig
 import time
+from collections.abc import Sequence
 
 from . import landlock, namespaces, seccomp, syscalls
 from .limits import LAYERS, Limits
@@ -25,14 +26,14 @@ _STACK = 64 * MIB
 """Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
 
 
-def library_paths() -> list[str]:
-    """What a program may read: the standard library, shared libraries, time zones and the harmless devices."""
+def library_paths(others: Sequence[str] = ()) -> list[str]:
+    """What a program may read: the standard library, shared libraries, time zones, the harmless devices, and others."""
     libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.join(sys.base_prefix, "lib")}
     libraries |= {os.path.dirname(os.__file__)}
     system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime"]
     searched = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
     devices = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
-    return _outermost([*sorted(libraries), *system, *searched]) + devices
+    return _outermost([*sorted(libraries), *system, *searched, *others]) + devices
 
 
 def _outermost(paths: list[str]) -> list[str]:
@@ -44,19 +45,21 @@ def _outermost(paths: list[str]) -> list[str]:
 class Jail:
     """The layers of isolation of a fork server and of its children."""
 
-    def __init__(self, wanted: frozenset[str]) -> None:
+    def __init__(self, wanted: frozenset[str], readable: Sequence[str] = ()) -> None:
         """Enter the layers that bind the server too, and prepare the filter of the children.
 
         Args:
             wanted: Names out of `LAYERS`. What the system does not give goes into `missing`, with the reason.
+            readable: What programs may read besides the libraries.
         """
+        self.wanted = wanted
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
         self._filters: dict[bool, seccomp.Filter] = {}
         self._others: OtherThreads | None = None
         self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
         uid = os.getuid()
-        self._paths = library_paths()
+        self._paths = library_paths(readable)
         if sys.platform == "linux" and wanted:
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         for name in LAYERS:

@@ -19,11 +19,11 @@ import site
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import candidate, devices, syscalls, tester, unpatched
+from . import candidate, devices, packages, syscalls, tester, unpatched
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
@@ -60,13 +60,14 @@ class ParentGoneError(Exception):
 class Server:
     """Serves one job at a time."""
 
-    def __init__(self, control: socket.socket, parent: int, jail: Jail) -> None:
+    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int) -> None:
         """Make a server.
 
         Args:
             control: Requests come and answers go here.
             parent: A pidfd of the process to end with.
             jail: What confines the children.
+            taken_mib: Address space that packages take, which is not counted as a program's.
         """
         self._control = control
         self._jail = jail
@@ -74,6 +75,7 @@ class Server:
         self._parent = parent
         self._tester: TesterProcess | None = None
         self._placement = Placement()
+        self._taken_mib = taken_mib
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -198,7 +200,7 @@ class Server:
         *,
         receives_descriptors: bool = False,
     ) -> Child:
-        settings = self._jail.settings(limits)
+        settings = self._jail.settings(_with_memory(limits, self._taken_mib))
         pid = syscalls.fork()
         if pid == 0:
             try:
@@ -245,6 +247,11 @@ def _room_for_report(limits: Limits) -> Limits:
 
 
 @functools.lru_cache(8)
+def _with_memory(limits: Limits, more_mib: int) -> Limits:
+    return replace(limits, memory_mib=limits.memory_mib + more_mib)
+
+
+@functools.lru_cache(8)
 def _read_request(data: bytes) -> tuple[bool, Limits]:
     request = json.loads(data)
     return request["tested"], Limits(**request["limits"])
@@ -269,9 +276,15 @@ def _move_up(control: int) -> int:
     return moved
 
 
-def _warm_up() -> None:
+def _warm_up(wanted: Mapping[str, Any]) -> int:
+    """Load and prepare all that children inherit; return the address space that packages take, in MiB.
+
+    Raises:
+        ImportError: If a package can't be loaded.
+    """
     for name in PRELOADED.split():
         importlib.import_module(name)
+    taken_mib = packages.preload(wanted)
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
     raise_stack_limit()
@@ -290,6 +303,7 @@ def _warm_up() -> None:
     jail.settings(_TRIAL_LIMITS)
     with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
         pin_written_in(watched)
+    return taken_mib
 
 
 def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
@@ -341,15 +355,20 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Serve: the arguments are the control socket's descriptor, the parent's process id, and the wanted layers."""
+    """Serve: the arguments are the control socket's descriptor, the parent's process id, the wanted layers, and packages."""
     descriptor, parent, wanted = int(sys.argv[1]), int(sys.argv[2]), frozenset(filter(None, sys.argv[3].split(",")))
+    imported = json.loads(sys.argv[4])
     control = socket.socket(fileno=_move_up(descriptor))
     signal.alarm(_START_S)  # nobody watches over a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
         watched = _watch(control, parent, wanted)
         _go_first_without_memory()
-        _warm_up()
-        server = _start(control, watched, wanted)
+        try:
+            taken_mib = _warm_up(imported)
+        except ImportError as error:
+            control.send(json.dumps({"unimportable": str(error)}).encode())
+            return
+        server = _start(control, watched, Jail(wanted, imported["paths"]), taken_mib)
         signal.alarm(0)
         server.serve()
 
@@ -363,10 +382,9 @@ def _go_first_without_memory() -> None:
         file.write("1000")
 
 
-def _start(control: socket.socket, watched: int, wanted: frozenset[str]) -> Server:
-    jail = Jail(wanted)
-    server = Server(control, watched, jail)
-    escapes = _probe(jail) if wanted else []
+def _start(control: socket.socket, watched: int, jail: Jail, taken_mib: int) -> Server:
+    server = Server(control, watched, jail, taken_mib)
+    escapes = _probe(jail) if jail.wanted else []
     hello = {"layers": jail.entered, "missing": jail.missing, "escapes": escapes}
     control.send(json.dumps(hello).encode())
     return server
