@@ -16,7 +16,8 @@ from typing import Any
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 from verifiers.unit_tests.extraction import Source, announced, continues
-from verifiers.unit_tests.pool import Worker, WorkerDiedError
+from verifiers.unit_tests.pool import AnyWorker, WorkerDiedError
+from verifiers.unit_tests.portable import memory_file
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
 from verifiers.unit_tests.runtime.names import SOLUTION_CLASS, entry_point_steps
@@ -24,7 +25,7 @@ from verifiers.unit_tests.runtime.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
-Lend = Callable[[], AbstractContextManager[Worker]]
+Lend = Callable[[], AbstractContextManager[AnyWorker]]
 _EXCERPT = 1000
 _LOST = 3
 """How many times the limit of one case all cases that fail may take together; after that no further case is run."""
@@ -202,7 +203,7 @@ def _files(*contents: bytes) -> Iterator[list[int]]:
     files: list[int] = []
     try:
         for content in contents:
-            files.append(os.memfd_create("job", os.MFD_CLOEXEC))
+            files.append(memory_file("job"))
             if content:
                 _write_all(files[-1], content)
         yield files

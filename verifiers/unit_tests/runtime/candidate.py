@@ -388,7 +388,8 @@ def _run_program(program: Program) -> int:
 
 def _end(reason: int) -> NoReturn:
     """End the process by one of `statuses`."""
-    os.kill(os.getpid(), reason)
+    with contextlib.suppress(OSError):  # a system without these signals
+        os.kill(os.getpid(), reason)
     os._exit(1)  # the program has blocked it
 
 

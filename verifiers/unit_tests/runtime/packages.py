@@ -61,7 +61,7 @@ def preload(packages: Mapping[str, Any]) -> int:
     """
     if not packages["names"]:
         return 0
-    before = _address_space_mib()
+    before = address_space_mib()
     sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
     for name in packages["names"]:
         for each in (name, *_ALWAYS_WITH.get(name, ())):
@@ -71,7 +71,7 @@ def preload(packages: Mapping[str, Any]) -> int:
         global _arrays
         _arrays = importlib.import_module(f"{__package__}.arrays")
         _arrays.install()
-    return round(_address_space_mib() - before)
+    return round(address_space_mib() - before)
 
 
 def _load(name: str) -> None:
@@ -85,7 +85,8 @@ def _load(name: str) -> None:
         )
 
 
-def _address_space_mib() -> float:
+def address_space_mib() -> float:
+    """How much address space this process takes, in MiB."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * _PAGE_MIB
 

@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import candidate, devices, packages, syscalls, tester, unpatched
+from . import candidate, devices, packages, syscalls, tester, unpatched, whole_library
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
-from .jail import MIB, Jail, raise_stack_limit
+from .jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
 from .rehearsal import rehearse, trials
@@ -47,6 +47,8 @@ _NULL = _FIRST_OWN - 1
 _RECURSION_LIMIT = 1000 + 20
 """What a script has, and what the candidate's own frames below it take."""
 _TICK_S = 0.25
+_WAITING_S = 0.5
+"""A job that was idle for so long needs no CPU at the moment: another may run beside it."""
 _START_S = 60
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 _MAX_REQUEST = 4096
@@ -216,7 +218,7 @@ class Server:
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
-        idleness, spent, last = Idleness(), 0.0, start
+        idleness, spent, last, waits = Idleness(), 0.0, start, False
         tick_s = YOUNG_S
         while True:
             left = limits.cpu_s - spent
@@ -230,7 +232,10 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
+            idle_s = idleness.seconds
             idleness.add(now - last, sum(clocks) - spent)
+            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
+                self._control.send(json.dumps({"waits": waits}).encode())
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:
                 return "cpu"
@@ -269,6 +274,8 @@ def _closing(*descriptors: int) -> Iterator[None]:
 def _move_up(control: int) -> int:
     """Move a descriptor out of the way of the children's, fill its place and what is free below, and return it."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    os.closerange(MOST_DESCRIPTORS, control + 1)
+    limit_descriptors()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for number in range(_FIRST_OWN):
         if number != null:
@@ -304,6 +311,15 @@ def _warm_up(wanted: Mapping[str, Any]) -> int:
     with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
         pin_written_in(watched)
     return taken_mib
+
+
+def _load_library() -> int:
+    """Load the standard library; return the address space that it takes, in MiB."""
+    before = packages.address_space_mib()
+    whole_library.load()
+    gc.collect()
+    gc.freeze()
+    return round(packages.address_space_mib() - before)
 
 
 def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
@@ -355,9 +371,9 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Serve: the arguments are the control socket's descriptor, the parent's process id, the wanted layers, and packages."""
-    descriptor, parent, wanted = int(sys.argv[1]), int(sys.argv[2]), frozenset(filter(None, sys.argv[3].split(",")))
-    imported = json.loads(sys.argv[4])
+    """Serve: the arguments are the control socket's descriptor, the parent's process id, and what `pool.Worker` asks for."""
+    descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    wanted, imported = frozenset(asked["layers"]), asked["packages"]
     control = socket.socket(fileno=_move_up(descriptor))
     signal.alarm(_START_S)  # nobody watches over a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
@@ -368,7 +384,10 @@ def main() -> None:
         except ImportError as error:
             control.send(json.dumps({"unimportable": str(error)}).encode())
             return
-        server = _start(control, watched, Jail(wanted, imported["paths"]), taken_mib)
+        jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
+        if jail.closes_files:
+            taken_mib += _load_library()
+        server = _start(control, watched, jail, taken_mib)
         signal.alarm(0)
         server.serve()
 
