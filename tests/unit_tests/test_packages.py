@@ -251,14 +251,15 @@ def test_arrays_in_call_cases_need_the_package() -> None:
     [
         "np.zeros(2, 'i4,f8')",
         "np.rec.array([(1, 2)])[0]",
+        "np.matrix([0, 1])",
+        "np.ma.array([0, 1])",
         "np.dtypes.StringDType() and np.array(['a'], np.dtypes.StringDType())",
     ],
 )
 def test_what_does_not_cross_is_unsupported(verifier: UnitTestVerifier, body: str) -> None:
-    verdict = judge(
-        verifier, f"import numpy as np\ndef f(): return {body}", check("assert np.array_equal(f(), [0, 0])")
-    )
-    assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), dict(verdict.detail)
+    for line in ("assert np.array_equal(f(), [0, 0])", "r = f(); assert isinstance(r, (np.ndarray, np.generic))"):
+        verdict = judge(verifier, f"import numpy as np\ndef f(): return {body}", check(line))
+        assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), dict(verdict.detail)
 
 
 WIRES = [

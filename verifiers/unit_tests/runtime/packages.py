@@ -16,7 +16,7 @@ from typing import Any
 
 _USUAL_NAMES = {"np": "numpy", "pd": "pandas", "sp": "scipy"}
 """By the name under which test code commonly has a package."""
-_ALWAYS_WITH = {"numpy": ("numpy.random", "numpy.testing")}
+_ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
 """Modules that a package loads when first used, and that many programs and tests use."""
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 """Functions of numpy by which tests compare; what begins with `assert_` is one of `numpy.testing`."""
@@ -24,6 +24,8 @@ _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 _roots: set[str] = set()
 """Top-level names of the packages that are there."""
+_classes: set[str] = set()
+"""Names of their classes."""
 _arrays: Any = None
 """The module `arrays`, if numpy is there."""
 
@@ -67,11 +69,18 @@ def preload(packages: Mapping[str, Any]) -> int:
         for each in (name, *_ALWAYS_WITH.get(name, ())):
             _load(each)
     _roots.update(root_of(name) for name in packages["names"])
+    _classes.update(_class_names())
     if "numpy" in sys.modules:
         global _arrays
         _arrays = importlib.import_module(f"{__package__}.arrays")
         _arrays.install()
     return round(address_space_mib() - before)
+
+
+def _class_names() -> set[str]:
+    modules = [module for name, module in sys.modules.items() if is_package(name)]
+    values = [value for module in modules for value in vars(module).values()]
+    return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
 
 
 def _load(name: str) -> None:
@@ -99,6 +108,11 @@ def root_of(name: str) -> str:
 def is_package(module: str) -> bool:
     """Whether a module is one of a package, which program and tests have alike."""
     return root_of(module) in _roots
+
+
+def has_class(name: str) -> bool:
+    """Whether a package has a class of this name, such as `DataFrame`."""
+    return name in _classes
 
 
 def is_named(alias: str, module: str) -> bool:
