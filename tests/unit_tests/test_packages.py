@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +85,20 @@ def test_a_verifier_is_made_by_name_and_from_a_text() -> None:
     verdict = made("import numpy.linalg\ndef f(): return int(numpy.linalg.norm([3]))", Problem("p", "", tests))
     made.close()  # type: ignore[attr-defined]  # it is a UnitTestVerifier
     assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+
+
+def test_a_package_of_ones_own_and_one_that_starts_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_package.py").write_text("def twice(x): return 2 * x")
+    (tmp_path / "starts_thread.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    tests = CallTests("f", (CallCase((3,), 6),))
+    with contextlib.closing(UnitTestVerifier(packages="own_package", workers=1)) as verifier:
+        verdict = judge(verifier, "from own_package import twice as f", tests)
+    assert (verdict.score, verdict.detail["packages"]) == (1, {"own_package": ""})
+    with pytest.raises(InvalidArgumentError, match="starts_thread starts a thread when it is imported"):
+        judge(UnitTestVerifier(packages="starts_thread", workers=1), "x = 1", tests)
 
 
 def test_only_packages_and_what_they_require_are_found() -> None:

@@ -313,7 +313,11 @@ for isolation in ("auto", "none"):
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_another_platform_is_told_what_to_do(platform: str) -> None:
-    removed = ("memfd_create", "pidfd_open", *(["register_at_fork", "fork"] if platform == "win32" else []))
+    removed = (
+        "memfd_create",
+        "pidfd_open",
+        *(["register_at_fork", "fork", "sysconf", "wait4"] if platform == "win32" else []),
+    )
     absent = ("resource", "fcntl", "termios") if platform == "win32" else ()
     messages = run_in_a_new_process(ELSEWHERE.format(platform=platform, removed=removed, absent=absent))
     refusals = messages[:1] if platform == "darwin" else messages

@@ -7,12 +7,14 @@ would make verdicts depend on the machine.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 _USUAL_NAMES = {"np": "numpy", "pd": "pandas", "sp": "scipy"}
 """By the name under which test code commonly has a package."""
@@ -20,7 +22,9 @@ _ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
 """Modules that a package loads when first used, and that many programs and tests use."""
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 """Functions of numpy by which tests compare; what begins with `assert_` is one of `numpy.testing`."""
-_PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+_TASKS = "/proc/self/task"
+"""Where Linux lists a process's threads."""
 
 _roots: set[str] = set()
 """Top-level names of the packages that are there."""
@@ -45,6 +49,8 @@ class PackageFinder:
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterable[importlib.metadata.Distribution]:
         """Find what packages look up of themselves, such as their version."""
+        import importlib.metadata  # here, as it takes long, and nobody else in a server needs it
+
         where = importlib.metadata.DistributionFinder.Context(name=context.name, path=self._folders)
         return importlib.metadata.MetadataPathFinder.find_distributions(where)
 
@@ -88,16 +94,18 @@ def _load(name: str) -> None:
         importlib.import_module(name)
     except Exception as error:
         raise ImportError(f"{name} can't be imported: {type(error).__name__}: {error}") from error
-    if len(os.listdir("/proc/self/task")) > 1:
+    if os.path.isdir(_TASKS) and len(os.listdir(_TASKS)) > 1:
         raise ImportError(
             f"{name} starts a thread when it is imported, and a process with several threads can't be forked"
         )
 
 
 def address_space_mib() -> float:
-    """How much address space this process takes, in MiB."""
+    """How much address space this process takes, in MiB; 0 where the system does not tell."""
+    if not os.path.isdir(_TASKS):
+        return 0
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * _PAGE_MIB
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def root_of(name: str) -> str:
