@@ -16,8 +16,10 @@ from typing import Literal
 
 import pytest
 
+from tests.unit_tests.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier, pool
+from verifiers.unit_tests.packages import Packages
 from verifiers.unit_tests.pool import Worker, WorkerDiedError
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
@@ -204,23 +206,6 @@ def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
     wait_until_gone(pid)
 
 
-DENY = """
-import os
-from verifiers.unit_tests.runtime import seccomp, syscalls
-def deny(*names):
-    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    numbers = syscalls.NUMBERS[syscalls.MACHINE]
-    program = [(0x20, 0, 0, 0)]
-    for name in names:
-        program += [(0x15, 0, 1, numbers[name]), (0x06, 0, 0, 0x50026)]
-    program.append((0x06, 0, 0, 0x7FFF0000))
-    seccomp.Filter(program).install(os.getpid())
-from verifiers import Problem
-from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
-problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
-"""
-
-
 def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
     source = DENY + (
         "deny('landlock_create_ruleset', 'pivot_root')\n"
@@ -305,14 +290,9 @@ UnitTestVerifier(isolation="none", timeout_s=300)({program!r}, Problem("p", "", 
     wait_until_gone(int(stray.read_text()))
 
 
-def run_in_a_new_process(source: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=True)
-    return done.stdout.strip().split("\n")
-
-
 ELSEWHERE = """
 import sys
-for name in ("resource", "fcntl", "termios"): sys.modules[name] = None
+for name in {absent!r}: sys.modules[name] = None
 import ctypes, os
 import importlib.metadata  # before the platform changes: from Python 3.12 on, shutil imports what only Windows has on win32
 def missing(*_, **__): raise TypeError("bad argument type for built-in operation")
@@ -324,20 +304,29 @@ from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
 problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
 for isolation in ("auto", "none"):
-    try: UnitTestVerifier(isolation=isolation)("def f(x): return 9", problem)
+    try:
+        verdict = UnitTestVerifier(isolation=isolation)("def f(x): return 9", problem)
+        print(verdict.score, verdict.detail["isolation"])
     except verifiers.SandboxUnavailableError as error: print(error)
 """
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_another_platform_is_told_what_to_do(platform: str) -> None:
-    removed = ("memfd_create", "pidfd_open", *(["register_at_fork", "fork"] if platform == "win32" else []))
-    messages = run_in_a_new_process(ELSEWHERE.format(platform=platform, removed=removed))
+    removed = (
+        "memfd_create",
+        "pidfd_open",
+        *(["register_at_fork", "fork", "sysconf", "wait4"] if platform == "win32" else []),
+    )
+    absent = ("resource", "fcntl", "termios") if platform == "win32" else ()
+    messages = run_in_a_new_process(ELSEWHERE.format(platform=platform, removed=removed, absent=absent))
+    refusals = messages[:1] if platform == "darwin" else messages
     assert len(messages) == 2
-    for message in messages:
-        assert f"needs Linux, and this is {platform!r}, whose Python lacks os.memfd_create and os.pidfd_open" in message
-        assert "isolation='none' needs it too" in message
-        assert "Docker" in message
+    for message in refusals:
+        assert f"this is {platform!r}, whose Python lacks os.memfd_create and os.pidfd_open" in message
+        assert "docker run" in message
+    assert ("isolation='none' runs them here" in messages[0]) == (platform == "darwin")
+    assert messages[len(refusals) :] == ["1.0 none"] * (2 - len(refusals))
 
 
 def test_a_kernel_without_pidfds_is_named() -> None:
@@ -384,7 +373,7 @@ def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.M
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
     with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
-        meeting = "import time\ndef f(x):\n    time.sleep(1)\n    return x * x"
+        meeting = "import time\ndef f(x):\n    end = time.monotonic() + 1\n    while time.monotonic() < end: pass\n    return x * x"
         assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
         assert len(verifier.idle_servers) == 3
 
@@ -421,3 +410,39 @@ def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto",
         scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
     assert set(scores) == {"1000"}
     assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"
+
+
+def test_a_program_that_sleeps_lets_others_run() -> None:
+    ended: list[str] = []
+
+    def run(name: str, program: str) -> None:
+        verifier(program, SQUARE)
+        ended.append(name)
+
+    with contextlib.closing(UnitTestVerifier(workers=1, timeout_s=5)) as verifier:
+        sleeper = threading.Thread(target=run, args=("sleeper", "import time\ndef f(x): time.sleep(1000)"))
+        sleeper.start()
+        others = [threading.Thread(target=run, args=(f"other {n}", RIGHT)) for n in range(2)]
+        for each in others:
+            each.start()
+        for each in (*others, sleeper):
+            each.join()
+        assert ended[-1] == "sleeper"  # it is ended after 6 idle seconds
+        assert len(verifier.idle_servers) == 2
+
+
+def test_a_job_that_waits_does_not_count_until_it_goes_on() -> None:
+    servers = pool.Pool(1, "none", Packages())
+    with servers.worker() as first:
+        assert isinstance(first, Worker)
+        assert not servers._has_room()
+        assert first.on_waiting is not None
+        first.on_waiting(first, True)
+        with servers.worker() as second:
+            assert second is not first
+            assert not servers._has_room()
+        assert servers._has_room()
+        first.on_waiting(first, False)
+        assert not servers._has_room(), "an idle server is no room"
+    assert servers._has_room()
+    servers.close()

@@ -478,7 +478,7 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
         judge(verifier, "x", "reference")
     with pytest.raises(InvalidArgumentError, match="timeout_s must be a positive number, got 0"):
         UnitTestVerifier(timeout_s=0)
-    with pytest.raises(InvalidArgumentError, match=r"isolation must be one of 'auto', 'none'"):
+    with pytest.raises(InvalidArgumentError, match=r"isolation must be one of 'auto', 'strict', 'available', 'none'"):
         UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
         judge(verifier, "def f(x): pass", calls(((object(),), 1)))

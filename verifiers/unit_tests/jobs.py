@@ -16,7 +16,8 @@ from typing import Any
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 from verifiers.unit_tests.extraction import Source, announced, continues
-from verifiers.unit_tests.pool import Worker, WorkerDiedError
+from verifiers.unit_tests.pool import AnyWorker, WorkerDiedError
+from verifiers.unit_tests.portable import memory_file
 from verifiers.unit_tests.runtime.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.runtime.limits import Limits
 from verifiers.unit_tests.runtime.names import SOLUTION_CLASS, entry_point_steps
@@ -24,7 +25,7 @@ from verifiers.unit_tests.runtime.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.runtime.statuses import FAILURES, MEMORY
 from verifiers.unit_tests.stdio import matches
 
-Lend = Callable[[], AbstractContextManager[Worker]]
+Lend = Callable[[], AbstractContextManager[AnyWorker]]
 _EXCERPT = 1000
 _LOST = 3
 """How many times the limit of one case all cases that fail may take together; after that no further case is run."""
@@ -58,6 +59,8 @@ class Job:
     limits: Limits
     every_case: bool
     """Go on after a case that failed."""
+    arrays: bool
+    """Whether arrays of numpy may cross."""
 
     def run(self, lend: Lend) -> Finding:
         """Run the program on a worker.
@@ -154,7 +157,8 @@ class Job:
         if isinstance(tests, FunctionTests):
             return common | {"kind": "functions", "test": tests.test, "modules": (tests.module, *tests.modules)}
         assert isinstance(tests, CallTests)
-        cases = [[_plain(case.args), _plain(dict(case.kwargs)), _plain(case.expected)] for case in tests.cases]
+        encode = functools.partial(_plain, arrays=self.arrays)
+        cases = [[encode(case.args), encode(dict(case.kwargs)), encode(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
         return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
 
@@ -176,14 +180,21 @@ def _continued(prefix: str, source: str) -> str:
     return prefix + joint + source
 
 
-def _plain(value: object) -> Wire:
+def _plain(value: object, *, arrays: bool) -> Wire:
     """Encode one value of a call case; each stands alone, so that nothing is shared between them."""
+    encoder = Encoder(lambda other: _array(encoder, other) if arrays else None)
     try:
-        return Encoder(lambda _: None).encode(value)
+        return encoder.encode(value)
     except NotPlainError as error:
         raise InvalidArgumentError(
             f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {value!r}: {error}"
         ) from error
+
+
+def _array(encoder: Encoder, value: object) -> Wire:
+    from verifiers.unit_tests.runtime import arrays
+
+    return arrays.encode_or_none(encoder, value)
 
 
 @contextmanager
@@ -192,7 +203,7 @@ def _files(*contents: bytes) -> Iterator[list[int]]:
     files: list[int] = []
     try:
         for content in contents:
-            files.append(os.memfd_create("job", os.MFD_CLOEXEC))
+            files.append(memory_file("job"))
             if content:
                 _write_all(files[-1], content)
         yield files

@@ -10,10 +10,14 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from verifiers.errors import SandboxUnavailableError
+from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
+from verifiers.unit_tests.packages import Packages
+from verifiers.unit_tests.portable import PortableWorker, is_needed, memory_file, missing
+from verifiers.unit_tests.runtime.limits import LAYERS
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _BOOT = """
@@ -35,10 +39,12 @@ _LAST_WORDS = 2000
 _START_S = 60.0
 _END_S = 1.0
 _GRACE_S = 30.0
+MOST_WAITING = 4
+"""There are at most so many times as many servers as programs may run at the same time: those that wait hold the others."""
 _ADVICE = (
     "Programs run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or user "
-    "namespaces. In a container, allow them: the default seccomp profile of Docker 20.10.10 and later permits landlock. To "
-    "run programs you trust without isolation, pass isolation='none'."
+    "namespaces; in a container, the seccomp profile has to permit one of these. With isolation='available', seccomp filters "
+    "are enough: programs then open no file. To run programs you trust without isolation, pass isolation='none'."
 )
 
 
@@ -49,24 +55,30 @@ class WorkerDiedError(Exception):
 class Worker:
     """A fork server, as its owner sees it; used by one thread at a time."""
 
-    def __init__(self, layers: Sequence[str]) -> None:
+    def __init__(self, isolation: str, packages: Packages) -> None:
         """Start a fork server.
+
+        Args:
+            isolation: Out of `ISOLATIONS`.
+            packages: To load.
 
         Raises:
             WorkerDiedError: If it ended before it was ready.
         """
+        self.on_waiting: Callable[[object, bool], object] | None = None
+        """While the worker is lent, is told when its job begins to wait for something else than a CPU, and when it goes on."""
         self.in_step = True
         """Whether the server has answered every request: if not, its next answer would be to an earlier one."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors = os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb")
+        self._errors = os.fdopen(memory_file("errors"), "rb")
         with theirs:
             self._process = subprocess.Popen(
-                _command(theirs.fileno(), layers),
+                _command(theirs.fileno(), isolation, packages),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=[theirs.fileno()],
-                env=_environment(),
+                env=_environment(packages),
                 cwd="/",
                 start_new_session=True,
             )
@@ -87,7 +99,9 @@ class Worker:
             socket.send_fds(self._control, [request], list(descriptors))
         except OSError as error:
             raise WorkerDiedError(self._last_words(str(error))) from error
-        answer = self._receive(wall_s + _GRACE_S)
+        while "waits" in (answer := self._receive(wall_s + _GRACE_S)):
+            if self.on_waiting is not None:
+                self.on_waiting(self, answer["waits"])
         self.in_step = True
         return answer
 
@@ -135,24 +149,39 @@ class Worker:
         self._process.returncode = 0  # it is not this process's child, so there is nothing to wait for
 
 
-def _command(descriptor: int, layers: Sequence[str]) -> list[str]:
+def _command(descriptor: int, isolation: str, packages: Packages) -> list[str]:
     flags = ["-s", "-S", "-P", *(["-B"] if sys.dont_write_bytecode else []), "-X", "frozen_modules=on"]
-    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), ",".join(layers)]
+    asked = {
+        "layers": () if isolation == "none" else LAYERS,
+        "may_close_files": isolation == "available",
+        "packages": asdict(packages),
+    }
+    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), json.dumps(asked)]
 
 
-def _environment() -> dict[str, str]:
+_ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
+}
+"""A process with several threads can't be forked, and a program's CPUs are not its own."""
+
+
+def _environment(packages: Packages) -> dict[str, str]:
     """An environment of fixed content: no secret to read, and equal hashes, so equal output, in every run."""
     fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "LC_ALL": "C.UTF-8", "HOME": "/"}
     searched = os.environ.get("LD_LIBRARY_PATH")
-    return fixed | ({"LD_LIBRARY_PATH": searched} if searched else {})
+    return fixed | ({"LD_LIBRARY_PATH": searched} if searched else {}) | (_ONE_THREAD if packages.names else {})
+
+
+AnyWorker = Worker | PortableWorker
 
 
 class Pool:
     """Fork servers that are handed out one at a time."""
 
-    def __init__(self, size: int, layers: Sequence[str]) -> None:
+    def __init__(self, size: int, isolation: str, packages: Packages) -> None:
         self._size = size
-        self._layers = tuple(layers)
+        self._packages = packages
+        self._isolation = isolation
         self._entered: tuple[str, ...] | None = None
         """The layers that a server has entered, None before the first."""
         self._reset()
@@ -161,8 +190,10 @@ class Pool:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._idle: list[Worker] = []
+        self._idle: list[AnyWorker] = []
         self._count = 0
+        self._waiting: set[object] = set()
+        """Those lent workers whose job needs no CPU at the moment."""
 
     def forget(self) -> None:
         """In a forked process: begin with no workers."""
@@ -173,15 +204,17 @@ class Pool:
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
 
     @contextlib.contextmanager
-    def worker(self) -> Iterator[Worker]:
+    def worker(self) -> Iterator[AnyWorker]:
         """Lend a worker, waiting for one if all are lent; one that died inside, or was left at work, is not lent again.
 
         Raises:
             SandboxUnavailableError: If the system does not give the isolation that was asked for.
+            InvalidArgumentError: If a package can't be loaded.
             WorkerDiedError: If a new server could not be started.
         """
         worker = self._take()
         usable = False
+        worker.on_waiting = self._set_waiting
         try:
             yield worker
             usable = True
@@ -193,11 +226,13 @@ class Pool:
         finally:
             if not usable:
                 worker.stop()
+            worker.on_waiting = None  # which would keep the pool alive
+            self._set_waiting(worker, False)
             self._give_back(worker if usable else None)
 
-    def _take(self) -> Worker:
+    def _take(self) -> AnyWorker:
         with self._changed:
-            self._changed.wait_for(lambda: self._idle or self._count < self._size)
+            self._changed.wait_for(self._has_room)
             while self._idle:
                 worker = self._idle.pop()
                 if not worker.has_ended:
@@ -211,7 +246,17 @@ class Pool:
             self._give_back(None)
             raise
 
-    def _give_back(self, worker: Worker | None) -> None:
+    def _has_room(self) -> bool:
+        """Whether a worker may be lent: those whose jobs wait do not count, up to a number."""
+        running = self._count - len(self._idle) - len(self._waiting)
+        return running < self._size and bool(self._idle or self._count < MOST_WAITING * self._size)
+
+    def _set_waiting(self, worker: object, waits: bool) -> None:
+        with self._changed:
+            (self._waiting.add if waits else self._waiting.discard)(worker)
+            self._changed.notify()
+
+    def _give_back(self, worker: AnyWorker | None) -> None:
         with self._changed:
             if worker is None:
                 self._count -= 1
@@ -219,11 +264,18 @@ class Pool:
                 self._idle.append(worker)
             self._changed.notify()
 
-    def _start(self) -> Worker:
-        check_platform()
-        worker = Worker(self._layers)
+    def _start(self) -> AnyWorker:
+        check_platform(self._isolation)
+        worker: AnyWorker
+        if is_needed():
+            worker = PortableWorker(self._packages, _environment(self._packages))
+        else:
+            worker = Worker(self._isolation, self._packages)
+        if "unimportable" in worker.hello:
+            worker.stop()
+            raise InvalidArgumentError(f"packages: {worker.hello['unimportable']}")
         unusable: str | None = worker.hello.get("unusable")
-        problem = unusable or (_isolation_problem(worker.hello) if self._layers else None)
+        problem = unusable or (_isolation_problem(worker.hello, self._isolation))
         if problem:
             worker.stop()
             raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
@@ -237,7 +289,7 @@ class Pool:
             SandboxUnavailableError: If the system does not give the isolation that was asked for.
             WorkerDiedError: If a server could not be started.
         """
-        if self._layers and self._entered is None:
+        if self._isolation != "none" and self._entered is None:
             with self.worker():
                 pass  # it has said so at its start
         return "+".join(self._entered or ()) or "none"
@@ -249,7 +301,7 @@ class Pool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is unpickled elsewhere, starts servers of its own."""
-        return type(self), (self._size, self._layers)
+        return type(self), (self._size, self._isolation, self._packages)
 
     def close(self) -> None:
         """End every idle worker; the pool starts new ones if it is used again."""
@@ -280,36 +332,45 @@ def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgrou
     return cpus
 
 
-def check_platform() -> None:
+def check_platform(isolation: str) -> None:
     """Look whether programs can be run at all here.
+
+    Args:
+        isolation: Out of `ISOLATIONS`.
 
     Raises:
         SandboxUnavailableError: If they can't.
     """
-    needed = ("memfd_create", "pidfd_open", "register_at_fork")
-    missing = [f"os.{name}" for name in needed if not hasattr(os, name)]
-    if sys.platform != "linux" or missing:
-        lacks = f", whose Python lacks {' and '.join(missing)}" if missing else ""
-        raise SandboxUnavailableError(
-            f"programs are run by a fork server that needs Linux, and this is {sys.platform!r}{lacks}; isolation='none' needs "
-            "it too. Run this in a Linux container or virtual machine, for example with Docker: no privileges are needed there"
-        )
+    lacks = missing()
+    if (sys.platform == "linux" and not lacks) or (isolation == "none" and is_needed()):
+        return
+    reason = f", whose Python lacks {' and '.join(lacks)}" if lacks else ""
+    alone = ". For programs that you trust, isolation='none' runs them here, slowly" if sys.platform != "win32" else ""
+    raise SandboxUnavailableError(
+        f"programs are isolated by means of Linux, and this is {sys.platform!r}{reason}. Run this in a Linux container or "
+        "virtual machine, for example with `docker run --rm -it -v .:/work -w /work python bash`: no privileges are needed "
+        f"there{alone}"
+    )
 
 
-def _isolation_problem(hello: Mapping[str, Any]) -> str | None:
-    """What keeps a server from running untrusted programs, None if nothing does."""
+def _isolation_problem(hello: Mapping[str, Any], isolation: str) -> str | None:
+    """What keeps a server from running programs with this isolation, None if nothing does."""
+    if isolation == "none":
+        return None
     layers, missing = set(hello["layers"]), hello["missing"]
     reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if "seccomp" not in layers:
         return f"this system gives no seccomp filter ({reasons})"
-    if not layers & {"landlock", "namespaces"}:
+    if isolation == "strict" and "namespaces" not in layers:
+        return f"this system gives no namespaces, as isolation='strict' demands ({reasons})"
+    if isolation != "available" and not layers & {"landlock", "namespaces"}:
         return f"this system gives neither landlock nor namespaces, so programs could read every file ({reasons})"
     if hello["escapes"]:
         return f"isolation was set up, and still a trial program was allowed: {', '.join(hello['escapes'])}"
     return None
 
 
-def _stop_all(workers: list[Worker]) -> None:
+def _stop_all(workers: list[AnyWorker]) -> None:
     for worker in workers:
         worker.stop()
 

@@ -13,8 +13,9 @@ from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.jobs import Finding, Job
-from verifiers.unit_tests.pool import Pool, WorkerDiedError, available_cpus, check_platform
-from verifiers.unit_tests.runtime.limits import LAYERS, Limits
+from verifiers.unit_tests.packages import Packages, find_packages
+from verifiers.unit_tests.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus, check_platform
+from verifiers.unit_tests.runtime.limits import ISOLATIONS, Limits
 from verifiers.unit_tests.runtime.names import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
 
@@ -30,8 +31,8 @@ class UnitTestVerifier:
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
     `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
     `exception`, excerpts of `stdout` and `stderr`, and `isolation` (`unknown` where no server could be started); where the
-    tests are broken or ask for what is not supported, the outcome is `VERIFIER_ERROR` and `reason` says why. Its `cost` holds
-    `seconds`, `cpu_seconds` and `bytes`.
+    tests are broken or ask for what is not supported, the outcome is `VERIFIER_ERROR` and `reason` says why; `packages` holds
+    the versions of the packages that were asked for. Its `cost` holds `seconds`, `cpu_seconds` and `bytes`.
 
     The sandbox does not protect against side channels, against programs that know the tests' inputs by heart, or against
     faults of the kernel; `docs/sandbox.md` says what each layer stops.
@@ -49,9 +50,10 @@ class UnitTestVerifier:
         output_mib: int = 8,
         max_threads: int = 128,
         workers: int | None = None,
-        isolation: Literal["auto", "none"] = "auto",
+        isolation: Literal["auto", "strict", "available", "none"] = "auto",
         partial_credit: bool = False,
         extraction: str = "last_block",
+        packages: str | Sequence[str] = (),
     ) -> None:
         """Make a verifier; nothing is started yet.
 
@@ -61,14 +63,19 @@ class UnitTestVerifier:
             memory_mib: Address space of the program, in MiB.
             output_mib: Standard output, and standard error, in MiB.
             max_threads: Threads of the program.
-            workers: Programs that run at the same time, by default as many as this process has CPUs. Servers start as they are
-                needed.
-            isolation: `"auto"` refuses to run where the system gives no isolation; `"none"` sets resource limits only.
+            workers: Programs that run at the same time, by default as many as this process has CPUs; those that sleep do not
+                count. Servers start as they are needed.
+            isolation: `"auto"` demands a system-call filter, and landlock, namespaces or both; `"strict"` demands namespaces.
+                `"available"` makes do with the system-call filter, by which programs then open no file; `"none"` sets resource
+                limits only, for programs that you trust.
             partial_credit: Score the share of cases that pass, instead of all or nothing.
             extraction: How the program is found in the completion, out of `extraction.EXTRACTIONS`.
+            packages: Installed packages, such as `"numpy"`, that programs and tests may import besides the standard library, as
+                names or as a text with commas between them. Name what takes long to import by its modules (`"scipy.stats"`):
+                they are loaded once. Arrays and scalars of numpy cross between programs and tests.
 
         Raises:
-            InvalidArgumentError: If an argument is out of range.
+            InvalidArgumentError: If an argument is out of range, or a package is not installed.
         """
         for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
             if value is not None and not (is_number(value) and 0 < value < math.inf):
@@ -77,7 +84,7 @@ class UnitTestVerifier:
         for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
             if not is_whole_number(value) or value < 1:
                 raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
-        _one_of("isolation", isolation, ("auto", "none"))
+        _one_of("isolation", isolation, ISOLATIONS)
         _one_of("extraction", extraction, EXTRACTIONS)
         self._limits = Limits(
             cpu_s=timeout_s,
@@ -90,15 +97,18 @@ class UnitTestVerifier:
         self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
-        self._pool = Pool(workers, LAYERS if isolation == "auto" else ())
+        found = find_packages(packages) if packages else Packages()
+        self._packages = found.versions()
+        self._isolation_asked = isolation
+        self._pool = Pool(workers, isolation, found)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
 
         Raises:
-            SandboxUnavailableError: If the system gives no isolation and none was not asked for.
+            SandboxUnavailableError: If the system gives less isolation than was asked for.
             VerifierContractError: If the problem's reference is no kind of tests.
-            InvalidArgumentError: If the tests hold what can't be sent to a program.
+            InvalidArgumentError: If the tests hold what can't be sent to a program, or a package can't be loaded.
         """
         tests = problem.reference
         if not isinstance(tests, Tests):
@@ -117,11 +127,11 @@ class UnitTestVerifier:
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
-        job = Job(program, tests, problem.id, self._limits, self._partial_credit)
+        job = Job(program, tests, problem.id, self._limits, self._partial_credit, "numpy" in self._packages)
         return self._run(job)
 
     def _run(self, job: Job) -> Verdict:
-        check_platform()
+        check_platform(self._isolation_asked)
         problem = ""
         for _ in range(_ATTEMPTS):
             try:
@@ -144,6 +154,7 @@ class UnitTestVerifier:
             "total": finding.total,
             **finding.detail,
             "isolation": self._isolation(),
+            **({"packages": dict(self._packages)} if self._packages else {}),
         }
         program = str(job.program)
         if finding.errored:
@@ -161,9 +172,9 @@ class UnitTestVerifier:
         """
         if len(completions) != len(problems):
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        if self._workers == 1 or len(problems) < 2:
+        if len(problems) < 2:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
-        with ThreadPoolExecutor(min(self._workers, len(problems))) as threads:
+        with ThreadPoolExecutor(min(MOST_WAITING * self._workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 
     @property

@@ -155,7 +155,7 @@ class Candidate:
         except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
             writer.abandon()
             nothing: Wire = None if crossing is self._copies else []
-            self._reply(["raised", describe(error, self._files) | {"unsendable": True}, nothing])
+            self._reply(["raised", describe(error, self._files) | _unsendable(error), nothing])
 
     def _send_with(self, writer: Writer | CopyingWriter, message: list[Wire]) -> None:
         """Send a message with what has changed in the containers that the tester has, too."""
@@ -328,6 +328,10 @@ def _is_enumerated_plainly(value: object) -> bool:
     return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
 
 
+def _unsendable(error: BaseException) -> dict[str, bool]:
+    return {"unsendable": True, **({"unsupported": True} if type(error) is NotPlainError else {})}
+
+
 def _refuse(wire: Wire) -> NoReturn:
     raise ValueError(f"no plain data: {wire!r}")
 
@@ -384,7 +388,8 @@ def _run_program(program: Program) -> int:
 
 def _end(reason: int) -> NoReturn:
     """End the process by one of `statuses`."""
-    os.kill(os.getpid(), reason)
+    with contextlib.suppress(OSError):  # a system without these signals
+        os.kill(os.getpid(), reason)
     os._exit(1)  # the program has blocked it
 
 

@@ -11,6 +11,7 @@ Values that are no plain data go to the encoder's `opaque` function, which makes
 from __future__ import annotations
 
 import array
+import binascii
 import collections
 import datetime
 import decimal
@@ -143,6 +144,23 @@ class Encoder:
         raise NotPlainError(f"a value of type {kind.__name__!r} is no plain data")
 
 
+def packed(data: bytes) -> Wire:
+    """Encode bytes that are no text."""
+    return ["b64", binascii.b2a_base64(data, newline=False).decode()]
+
+
+def unpacked(wire: Wire) -> bytes:
+    """The bytes of what `packed` made."""
+    return binascii.a2b_base64(wire[1], strict_mode=True)
+
+
+def unpacked_size(wire: Wire) -> int:
+    """How many bytes those are, known before they take room; -1 if this is no such wire."""
+    if not (type(wire) is list and len(wire) == 2 and wire[0] == "b64" and type(wire[1]) is str):
+        return -1
+    return len(wire[1]) // 4 * 3 - wire[1][-2:].count("=")
+
+
 def wire_of_view(view: memoryview) -> Wire:
     """Encode what a view of memory shows, as a view of a copy; None if it has more than one dimension, or is closed."""
     try:
@@ -242,21 +260,19 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     type({}.values()): lambda encoder, value: ["dv", *encoder.items(value)],
     type({}.items()): lambda encoder, value: ["di", *encoder.items(_flatten(value))],
 }
-_MUTABLE = frozenset(
-    {
-        list,
-        set,
-        dict,
-        bytearray,
-        array.array,
-        io.StringIO,
-        io.BytesIO,
-        collections.OrderedDict,
-        collections.Counter,
-        collections.defaultdict,
-        collections.deque,
-    }
-)
+_MUTABLE: set[type] = {
+    list,
+    set,
+    dict,
+    bytearray,
+    array.array,
+    io.StringIO,
+    io.BytesIO,
+    collections.OrderedDict,
+    collections.Counter,
+    collections.defaultdict,
+    collections.deque,
+}
 # Real content of an instance of a subclass, past any method that the subclass overrides.
 _BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
     (int, int.__int__),
@@ -352,6 +368,7 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "f": lambda decoder, wire: frozenset(decoder.content(wire)),
     "i": lambda _, wire: int(wire[1], 16),
     "b": lambda _, wire: wire[1].encode("latin-1"),
+    "b64": lambda _, wire: unpacked(wire),
     "mv": lambda _, wire: memoryview(wire[2].encode("latin-1")).cast(wire[1]),
     "c": lambda _, wire: complex(wire[1], wire[2]),
     "rg": lambda decoder, wire: range(*decoder.content(wire)),
@@ -372,8 +389,27 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "di": lambda decoder, wire: _pairs_to_dict(decoder.content(wire)).items(),
     "type": lambda _, wire: BUILTIN_TYPES[wire[1]],
 }
-TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nt", "r", "xc"})
+TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nd", "ns", "nt", "r", "xc"})
 """What a list begins with that stands for a value."""
+
+
+def add_container(
+    kind: type,
+    tag: str,
+    encode: Callable[[Encoder, Any], Wire],
+    filler: tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]],
+    skipped: int,
+) -> None:
+    """Have instances of one more class cross as mutable containers, whose content begins so far behind the tag."""
+    _ENCODERS[kind], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
+    _MUTABLE.add(kind)
+
+
+def add_value(
+    kind: type, tag: str, encode: Callable[[Encoder, Any], Wire], decode: Callable[[Decoder, Wire], object]
+) -> None:
+    """Have instances of one more class cross as values."""
+    _ENCODERS[kind], _DECODERS[tag] = encode, decode
 
 
 def _pairs_to_dict(content: list[Any]) -> dict[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .codec import Wire
 from .given import UnsupportedUseError
-from .jail import library_paths
+from .libraries import library_paths
 
 _TEXT = 2000
 """Characters of an exception's text that are sent."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .codec import Wire
+from .packages import is_package
 from .program import is_in_memory
 from .report import MAX_TEXT
 
@@ -140,9 +141,9 @@ def _known(module: str, name: str) -> type[BaseException] | None:
 
 
 def _is_shared(module: str) -> bool:
-    """Whether a module is of the standard library, or a file that the problem gives; what skips and fails tests is not."""
+    """Whether a module is of the standard library, a package, or a file of the problem; what skips and fails tests is not."""
     root = module.partition(".")[0]
-    return is_in_memory(module) or (root in sys.stdlib_module_names and root != "unittest")
+    return is_in_memory(module) or is_package(module) or (root in sys.stdlib_module_names and root != "unittest")
 
 
 def _other(place: object, others: list[BaseException]) -> BaseException | None:

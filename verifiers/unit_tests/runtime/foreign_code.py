@@ -18,7 +18,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NoReturn
 
-from .codec import TAGS, Wire
+from .codec import TAGS, Wire, unpacked
 
 _COMPILERS = frozenset(
     {(name, "_compile_bytecode") for name in ("importlib._bootstrap_external", "_frozen_importlib_external")}
@@ -182,6 +182,8 @@ def _texts(wire: Wire) -> Iterable[str]:
             yield each
         elif isinstance(each, dict):
             remaining += [each.get(name) for name in ("message", "args", "attributes", "linked")]
+        elif isinstance(each, list) and each[:1] == ["b64"]:
+            yield unpacked(each).decode("latin-1")
         elif isinstance(each, list) and each[:1] == ["h"]:
             remaining += [name for name in each[2:3] if not str(name).isidentifier()]
         elif isinstance(each, list):

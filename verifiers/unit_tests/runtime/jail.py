@@ -6,15 +6,18 @@ import math
 import os
 import resource
 import sys
-import sysconfig
 import time
+from collections.abc import Sequence
 
 from . import landlock, namespaces, seccomp, syscalls
+from .libraries import library_paths
 from .limits import LAYERS, Limits
 
 ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
 """Kinds of limits, each with its soft and its hard value."""
 MIB = 1 << 20
+MOST_DESCRIPTORS = 128
+"""Of the fork server. A kernel before 5.9 has them closed one by one."""
 _TRUSTED_S = 0.1
 """How long a count of the user's threads is relied on,"""
 _ROOM = 512
@@ -25,38 +28,26 @@ _STACK = 64 * MIB
 """Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
 
 
-def library_paths() -> list[str]:
-    """What a program may read: the standard library, shared libraries, time zones and the harmless devices."""
-    libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.join(sys.base_prefix, "lib")}
-    libraries |= {os.path.dirname(os.__file__)}
-    system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime"]
-    searched = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
-    devices = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
-    return _outermost([*sorted(libraries), *system, *searched]) + devices
-
-
-def _outermost(paths: list[str]) -> list[str]:
-    """Drop paths that lie beneath another one."""
-    unique = sorted({os.path.normpath(path) for path in paths})
-    return [p for p in unique if not any(p.startswith(other + "/") for other in unique)]
-
-
 class Jail:
     """The layers of isolation of a fork server and of its children."""
 
-    def __init__(self, wanted: frozenset[str]) -> None:
+    def __init__(self, wanted: frozenset[str], readable: Sequence[str] = (), *, may_close_files: bool = False) -> None:
         """Enter the layers that bind the server too, and prepare the filter of the children.
 
         Args:
             wanted: Names out of `LAYERS`. What the system does not give goes into `missing`, with the reason.
+            readable: What programs may read besides the libraries.
+            may_close_files: Whether programs may be kept from opening files at all, where no layer says which they may read.
         """
+        self.wanted = wanted
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
+        self._may_close_files = may_close_files
         self._filters: dict[bool, seccomp.Filter] = {}
         self._others: OtherThreads | None = None
         self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
         uid = os.getuid()
-        self._paths = library_paths()
+        self._paths = library_paths(readable)
         if sys.platform == "linux" and wanted:
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         for name in LAYERS:
@@ -78,13 +69,20 @@ class Jail:
             else:
                 seccomp.Filter(seccomp.build_outer()).install(os.getpid())
                 self._filters = {
-                    receives: seccomp.Filter(seccomp.build_inner(receives_descriptors=receives))
+                    receives: seccomp.Filter(
+                        seccomp.build_inner(receives_descriptors=receives, opens_files=not self.closes_files)
+                    )
                     for receives in (False, True)
                 }
         except (OSError, AttributeError) as error:
             self.missing[name] = str(error)
         else:
             self.entered.append(name)
+
+    @property
+    def closes_files(self) -> bool:
+        """Whether a child can open no file, since only the system-call filter is there to say which."""
+        return self._may_close_files and not {"namespaces", "landlock"} & {*self.entered}
 
     @property
     def forbids_forks(self) -> bool:
@@ -111,7 +109,7 @@ class Jail:
         """
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        os.closerange(len(descriptors), 1 << 30)
+        os.closerange(len(descriptors), MOST_DESCRIPTORS)
         for kind, values in settings:
             resource.setrlimit(kind, values)
         if sys.platform == "linux":
@@ -170,6 +168,12 @@ def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
         resource.RLIMIT_CORE: 0,
     }
     return tuple((kind, (_allowed(kind, value),) * 2) for kind, value in wanted.items())
+
+
+def limit_descriptors() -> None:
+    """Let this process have no descriptor that a child would not close."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS), hard))
 
 
 def raise_stack_limit() -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 LAYERS = ("namespaces", "landlock", "seccomp")
 """The layers of isolation, in the order in which they are entered."""
+ISOLATIONS = ("auto", "strict", "available", "none")
+"""How much isolation can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import packages
 from .codec import BUILTIN_TYPES
 
 SOLUTION_CLASS = "Solution"
@@ -49,7 +50,12 @@ def helper(name: str) -> object | None:
         if not name.startswith("_") and hasattr(module, name):
             found: object = getattr(module, name)
             return found
-    return None
+    return packages.judge(name)
+
+
+def module_called(name: str) -> str | None:
+    """The module of the standard library, or the package, that a bare name in test code stands for, None if there is none."""
+    return name if name in sys.stdlib_module_names else packages.named(name)
 
 
 def free_names(trees: Sequence[ast.Module]) -> set[str]:
@@ -96,7 +102,8 @@ def starred(tree: ast.Module, code: types.CodeType, modules: Collection[str]) ->
     if not any(root_of(node.module or "") in modules for node in stars):
         return None
     names = {name for name in _global_names(code) if not name.startswith("_")}
-    own = set(dir(builtins)) | _JUDGING | (sys.stdlib_module_names & _names_with_attributes([tree]))
+    judging = {name for name in names if packages.judge(name) is not None} | _JUDGING
+    own = set(dir(builtins)) | judging | set(filter(module_called, _names_with_attributes([tree])))
     standard = names & own if names - own else standard_names([tree], names) & own
     return Starred(frozenset(names - standard), frozenset(standard))
 
@@ -200,7 +207,7 @@ def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
     and a program must not replace those. So such a name is the program's only where no other name can be what is tested: where
     the tests, or an assert, which is a test by itself, name nothing else.
     """
-    modules = names & sys.stdlib_module_names & _names_with_attributes(trees)
+    modules = set(filter(module_called, names & _names_with_attributes(trees)))
     ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
     own = names - modules - ambiguous
     alone = [tree for tree in trees if not own or (_is_assert(tree) and free_names([tree]) <= modules | ambiguous)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
+from . import packages
 from .channel import read_all
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class Program:
             ProgramError: If a file does not compile.
         """
         random.seed(self.seed)
+        packages.seed(self.seed)
         name = module_name(self.main)
         finder = SourceFiles(self.files, self._prepare)
         if len(self.files) > 1:

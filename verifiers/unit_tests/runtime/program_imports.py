@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from . import packages
 from .names import root_of
 from .program import Loader
 from .remote import Remote
@@ -69,6 +70,9 @@ class ProgramFinder(Loader):
             AttributeError: If it has none of that name.
         """
         answer = self._session.resolve([name], module)[name]
+        package = packages.named(name)
+        if package is not None and answer[0] != "missing":
+            return importlib.import_module(package)
         if answer[0] == "module":
             return self._session.module_of(answer, name)
         if answer[0] != "missing":

@@ -35,6 +35,8 @@ _COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperse
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
 """Operations whose argument the program may look at, and no more."""
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
+_FOREIGN_PROTOCOLS = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ")
+"""What attributes begin with by which packages ask an object for its memory, or to do what they would do with it themselves."""
 _CACHED_CLASSES = 256
 
 # Names that no class of a program will have, since they hide the object's own.
@@ -53,7 +55,7 @@ class RemoteSession(Protocol):
     """Who carries out what is asked of a remote object."""
 
     unasked: int
-    """How often an object of the program that has its own `==` was not asked whether it equals plain data."""
+    """How often an object of the program was not asked whether it equals plain data, or for the memory of an array."""
     changes: int
     """How often the program was asked for something by which its objects may change."""
 
@@ -106,6 +108,9 @@ class Remote:
             raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
+        if name.startswith(_FOREIGN_PROTOCOLS):
+            self._remote_session.unasked += 1
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
             value = self._remote_session.request("getattr", self, name)
             if name in _NAMING and isinstance(value, Remote):

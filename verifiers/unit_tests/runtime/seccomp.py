@@ -186,11 +186,12 @@ def build_outer() -> list[_Instruction]:
     ]
 
 
-def build_inner(*, receives_descriptors: bool = False) -> list[_Instruction]:
+def build_inner(*, receives_descriptors: bool = False, opens_files: bool = True) -> list[_Instruction]:
     """Build the filter that each child adds; the own process id is still open.
 
     Args:
         receives_descriptors: Whether the child is a tester, which takes the files of its jobs from a socket.
+        opens_files: Whether the child may open files: where nothing else says which it may read, it reads none.
 
     Raises:
         OSError: If the machine is none of those known here.
@@ -198,6 +199,8 @@ def build_inner(*, receives_descriptors: bool = False) -> list[_Instruction]:
     numbers = _numbers()
     denied = [name for name in _SERVER_ONLY.split() if name != "recvmsg" or not receives_descriptors]
     rules = _rules() | {name: [_deny()] for name in denied}
+    if not opens_files:
+        rules |= {name: [_deny(errno.EACCES)] for name in ("open", "openat")}
     checks = [_when(numbers[name], body) for name, body in rules.items() if name in numbers]
     return [_load(_OFFSET_NUMBER), *(instruction for check in checks for instruction in check), _return(_RET_ALLOW)]
 

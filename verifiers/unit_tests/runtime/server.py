@@ -19,15 +19,15 @@ import site
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import candidate, devices, syscalls, tester, unpatched
+from . import candidate, devices, packages, syscalls, tester, unpatched, whole_library
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .hotpages import pin_written_in
 from .idleness import Idleness
-from .jail import MIB, Jail, raise_stack_limit
+from .jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
 from .rehearsal import rehearse, trials
@@ -47,6 +47,8 @@ _NULL = _FIRST_OWN - 1
 _RECURSION_LIMIT = 1000 + 20
 """What a script has, and what the candidate's own frames below it take."""
 _TICK_S = 0.25
+_WAITING_S = 0.5
+"""A job that was idle for so long needs no CPU at the moment: another may run beside it."""
 _START_S = 60
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 _MAX_REQUEST = 4096
@@ -60,13 +62,14 @@ class ParentGoneError(Exception):
 class Server:
     """Serves one job at a time."""
 
-    def __init__(self, control: socket.socket, parent: int, jail: Jail) -> None:
+    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int) -> None:
         """Make a server.
 
         Args:
             control: Requests come and answers go here.
             parent: A pidfd of the process to end with.
             jail: What confines the children.
+            taken_mib: Address space that packages take, which is not counted as a program's.
         """
         self._control = control
         self._jail = jail
@@ -74,6 +77,7 @@ class Server:
         self._parent = parent
         self._tester: TesterProcess | None = None
         self._placement = Placement()
+        self._taken_mib = taken_mib
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -198,7 +202,7 @@ class Server:
         *,
         receives_descriptors: bool = False,
     ) -> Child:
-        settings = self._jail.settings(limits)
+        settings = self._jail.settings(_with_memory(limits, self._taken_mib))
         pid = syscalls.fork()
         if pid == 0:
             try:
@@ -214,7 +218,7 @@ class Server:
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
-        idleness, spent, last = Idleness(), 0.0, start
+        idleness, spent, last, waits = Idleness(), 0.0, start, False
         tick_s = YOUNG_S
         while True:
             left = limits.cpu_s - spent
@@ -228,7 +232,10 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
+            idle_s = idleness.seconds
             idleness.add(now - last, sum(clocks) - spent)
+            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
+                self._control.send(json.dumps({"waits": waits}).encode())
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:
                 return "cpu"
@@ -242,6 +249,11 @@ class Server:
 def _room_for_report(limits: Limits) -> Limits:
     """The limits of a tester, whatever those on the program's output."""
     return replace(limits, output_mib=max(limits.output_mib, MAX_REPORT // MIB))
+
+
+@functools.lru_cache(8)
+def _with_memory(limits: Limits, more_mib: int) -> Limits:
+    return replace(limits, memory_mib=limits.memory_mib + more_mib)
 
 
 @functools.lru_cache(8)
@@ -262,6 +274,8 @@ def _closing(*descriptors: int) -> Iterator[None]:
 def _move_up(control: int) -> int:
     """Move a descriptor out of the way of the children's, fill its place and what is free below, and return it."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    os.closerange(MOST_DESCRIPTORS, control + 1)
+    limit_descriptors()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for number in range(_FIRST_OWN):
         if number != null:
@@ -269,9 +283,15 @@ def _move_up(control: int) -> int:
     return moved
 
 
-def _warm_up() -> None:
+def _warm_up(wanted: Mapping[str, Any]) -> int:
+    """Load and prepare all that children inherit; return the address space that packages take, in MiB.
+
+    Raises:
+        ImportError: If a package can't be loaded.
+    """
     for name in PRELOADED.split():
         importlib.import_module(name)
+    taken_mib = packages.preload(wanted)
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
     raise_stack_limit()
@@ -290,6 +310,16 @@ def _warm_up() -> None:
     jail.settings(_TRIAL_LIMITS)
     with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
         pin_written_in(watched)
+    return taken_mib
+
+
+def _load_library() -> int:
+    """Load the standard library; return the address space that it takes, in MiB."""
+    before = packages.address_space_mib()
+    whole_library.load()
+    gc.collect()
+    gc.freeze()
+    return round(packages.address_space_mib() - before)
 
 
 def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
@@ -341,15 +371,23 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Serve: the arguments are the control socket's descriptor, the parent's process id, and the wanted layers."""
-    descriptor, parent, wanted = int(sys.argv[1]), int(sys.argv[2]), frozenset(filter(None, sys.argv[3].split(",")))
+    """Serve: the arguments are the control socket's descriptor, the parent's process id, and what `pool.Worker` asks for."""
+    descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    wanted, imported = frozenset(asked["layers"]), asked["packages"]
     control = socket.socket(fileno=_move_up(descriptor))
     signal.alarm(_START_S)  # nobody watches over a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
         watched = _watch(control, parent, wanted)
         _go_first_without_memory()
-        _warm_up()
-        server = _start(control, watched, wanted)
+        try:
+            taken_mib = _warm_up(imported)
+        except ImportError as error:
+            control.send(json.dumps({"unimportable": str(error)}).encode())
+            return
+        jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
+        if jail.closes_files:
+            taken_mib += _load_library()
+        server = _start(control, watched, jail, taken_mib)
         signal.alarm(0)
         server.serve()
 
@@ -363,10 +401,9 @@ def _go_first_without_memory() -> None:
         file.write("1000")
 
 
-def _start(control: socket.socket, watched: int, wanted: frozenset[str]) -> Server:
-    jail = Jail(wanted)
-    server = Server(control, watched, jail)
-    escapes = _probe(jail) if wanted else []
+def _start(control: socket.socket, watched: int, jail: Jail, taken_mib: int) -> Server:
+    server = Server(control, watched, jail, taken_mib)
+    escapes = _probe(jail) if jail.wanted else []
     hello = {"layers": jail.entered, "missing": jail.missing, "escapes": escapes}
     control.send(json.dumps(hello).encode())
     return server

@@ -397,6 +397,13 @@ _REPLACERS: dict[type, Callable[[Any, Any], None]] = {
     io.BytesIO: _replace_stream,
 }
 """Give an existing container the content of another."""
+
+
+def add_container(kind: type, content: Callable[[Any], _Content], replace: Callable[[Any, Any], None]) -> None:
+    """Share instances of one more class: what one holds, as something to compare, and what gives it the content of another."""
+    _CONTENTS[kind], _REPLACERS[kind] = content, replace
+
+
 _ITERATED_BLINDLY = frozenset({list, bytearray, array.array, set})
 """Over these a loop ends early, in a set also if it has other items; iterators over others notice it, and raise."""
 _ITERATORS = (

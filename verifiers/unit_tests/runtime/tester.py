@@ -21,10 +21,11 @@ import socket
 import sys
 import traceback
 import types
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from . import foreign_code, pytest_subset, unittest_subset
+from . import foreign_code, packages, pytest_subset, unittest_subset
 from .channel import Channel, read_all
 from .codec import Decoder
 from .functions import Case, collect
@@ -37,6 +38,7 @@ from .names import (
     helper,
     imported_names,
     is_conditional,
+    module_called,
     names_of_classes,
     reach,
     root_of,
@@ -58,8 +60,8 @@ CONTROL = 3
 DONE, NEEDS_OWN_PROCESS = b".", b"+"
 """What it says of a job."""
 _JOB_DESCRIPTORS = 4
-_MAX_MEMORY_KIB = 128 << 10
-"""A process that has grown beyond this serves no further job."""
+_GROWTH_KIB = 112 << 10
+"""A process that has grown by more than this serves no further job."""
 _RECURSION = 10_000
 """Deep data is decoded by recursion."""
 
@@ -98,6 +100,7 @@ class Tester:
         if self._report.ends_process:
             self._prepare()
         random.seed(self._tests["seed"])
+        packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         sys.modules["pytest"] = pytest_subset
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
@@ -351,7 +354,8 @@ class Tester:
 def _provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
     for name in names:
         if not hasattr(builtins, name):
-            namespace[name] = importlib.import_module(name) if name in sys.stdlib_module_names else helper(name)
+            module = module_called(name)
+            namespace[name] = importlib.import_module(module) if module else helper(name)
 
 
 def _own_source(tests: Mapping[str, Any]) -> str:
@@ -411,6 +415,9 @@ class _Comparison:
         return self._equal(result, expected) or (wrapped and self._equal(result, expected[0]))  # type: ignore[index]  # a list
 
     def _equal(self, result: object, expected: object) -> bool:
+        return packages.same(result, expected, self._plainly_equal)
+
+    def _plainly_equal(self, result: object, expected: object) -> bool:
         if self._tolerance is None:
             return bool(result == expected)
         return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance))
@@ -540,22 +547,24 @@ def serve() -> NoReturn:
     """
     gc.enable()
     control = socket.socket(fileno=CONTROL)
+    # What packages take is there from the beginning.
+    most_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + _GROWTH_KIB
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)
         if len(descriptors) != _JOB_DESCRIPTORS:
             os._exit(0)
-        answer = _serve_job(*descriptors)
+        answer = _serve_job(*descriptors, most_kib=most_kib)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(answer)
 
 
-def _serve_job(replies: int, requests: int, tests: int, report: int) -> bytes:
+def _serve_job(replies: int, requests: int, tests: int, report: int, *, most_kib: int) -> bytes:
     content = json.loads(read_all(tests))
     if not leave_no_trace(content):
         return NEEDS_OWN_PROCESS
     stays = _run(content, Channel(replies, requests), Report(report, ends_process=False))
-    if not stays or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MAX_MEMORY_KIB:
+    if not stays or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
         os._exit(0)
     return DONE
 

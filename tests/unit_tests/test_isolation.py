@@ -1,0 +1,167 @@
+# ruff: noqa: E501 - a program reads best on one line
+"""How much isolation is asked for, and what a system gives: systems are played by denying system calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+from tests.unit_tests.denying import DENY, run_in_a_new_process
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier, pool
+
+MODES = ("strict", "auto", "available", "none")
+ASK = """
+import json, verifiers
+said = {}
+for isolation in MODES:
+    verifier = UnitTestVerifier(isolation=isolation, workers=1)
+    try:
+        verdict = verifier("import os\\ndef f(x): return 9", problem)
+        said[isolation] = verdict.detail["isolation"] if verdict.score == 1 else str(verdict)
+    except verifiers.SandboxUnavailableError as error: said[isolation] = str(error)
+    verifier.close()
+print(json.dumps(said))
+"""
+CONTAINER = (
+    "deny('unshare', 'mount', 'umount2', 'pivot_root', 'mount_setattr', 'io_uring_setup', error=1)\ndeny('clone3')\n"
+)
+"""What a container's default filter does: namespaces and mounting are not permitted, and threads fall back to `clone`."""
+NO_LANDLOCK = "deny('landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self', error={error})\n"
+OLD = "deny('mount_setattr', 'close_range', 'faccessat2', 'io_uring_setup', 'clone3')\n" + NO_LANDLOCK.format(error=38)
+"""What a kernel before 5.9 does not know."""
+FULL, LANDLOCKED = "namespaces+landlock+seccomp", "landlock+seccomp"
+SYSTEMS = {
+    "everything": ("", (FULL, FULL, FULL, "none")),
+    "a container": (CONTAINER, ("gives no namespaces", LANDLOCKED, LANDLOCKED, "none")),
+    "a container of old": (
+        CONTAINER + NO_LANDLOCK.format(error=1),
+        ("gives no names", "neither landlock", "seccomp", "none"),
+    ),
+    "a kernel without landlock": (NO_LANDLOCK.format(error=38), *[("namespaces+seccomp",) * 3 + ("none",)]),
+    "an old kernel": (OLD, ("gives no namespaces", "neither landlock nor namespaces", "seccomp", "none")),
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_a_system_gives(system: str) -> None:
+    denied, expected = SYSTEMS[system]
+    (line,) = run_in_a_new_process(f"{DENY}{denied}MODES = {MODES}{ASK}")
+    said = json.loads(line)
+    assert all(part in said[isolation] for isolation, part in zip(MODES, expected, strict=True)), said
+    for isolation, text in said.items():
+        assert " " in text or text == expected[MODES.index(isolation)]
+        assert " " not in text or "isolation='available'" in text
+
+
+NOTHING_BUT_A_FILTER = DENY + CONTAINER + NO_LANDLOCK.format(error=1)
+TRY = """
+import json
+verifier = UnitTestVerifier(isolation="available", workers=1, packages=PACKAGES)
+found = {}
+for name, program in PROGRAMS.items():
+    verdict = verifier(program, problem)
+    found[name] = [verdict.score, verdict.detail["failure"], verdict.detail["isolation"]]
+verifier.close()
+print(json.dumps(found))
+"""
+ALLOWED = {
+    "modules": "import sqlite3, asyncio, unittest.mock, xml.dom.minidom, email.mime.text, _strptime, ssl, zoneinfo\ndef f(x): return 9",
+    "imports while it runs": "def f(x):\n    import time, concurrent.futures as c\n    time.strptime('2024', '%Y')\n    return 9",
+    "codecs": "def f(x): return 9 if 'x'.encode('utf-16') and 'é'.encode('cp1252') and b'x'.decode('shift_jis') else 0",
+    "threads": "from concurrent.futures import ThreadPoolExecutor\ndef f(x):\n    with ThreadPoolExecutor(4) as t: return sum(t.map(int, '333'))",
+    "the null device": "def f(x):\n    print(1, file=open('/dev/null', 'w'))\n    return 9",
+    "packages": "import numpy as np\ndef f(x): return int(np.linalg.norm(np.random.rand(3)) > 0) * 9",
+}
+FORBIDDEN = {
+    "a file": "def f(x): return open('/etc/passwd').read()",
+    "its own libraries": "import os\ndef f(x): return open(os.__file__).read()",
+    "a folder": "import os\ndef f(x): return os.listdir('/')",
+    "a process": "def f(x): return open('/proc/self/maps').read()",
+    "writing": "def f(x): return open('/tmp/x', 'w')",
+    "sockets": "import socket\ndef f(x): return socket.socket()",
+    "a fork": "import os\ndef f(x): return os.fork()",
+    "openat2 and what else opens": "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\ndef f(x):\n"
+    "    for n in (437, 304, 428, 430, 433):\n        if libc.syscall(n, -100, b'/etc/passwd', bytes(24), 24, 0) >= 0: return 9\n"
+    "    raise PermissionError(ctypes.get_errno(), 'no', '/etc/passwd')",
+}
+
+
+@pytest.mark.parametrize(("programs", "passes"), [(ALLOWED, True), (FORBIDDEN, False)])
+def test_with_a_filter_alone_programs_open_no_file(programs: dict[str, str], passes: bool) -> None:
+    source = f"{NOTHING_BUT_A_FILTER}PROGRAMS, PACKAGES = {programs!r}, {('numpy',) if passes else ()}\n{TRY}"
+    (line,) = run_in_a_new_process(source)
+    expected = [1, None, "seccomp"] if passes else [0, "forbidden", "seccomp"]
+    assert json.loads(line) == dict.fromkeys(programs, expected)
+
+
+def test_strict_is_not_content_with_landlock() -> None:
+    hello = {"layers": ["landlock", "seccomp"], "missing": {"namespaces": "no"}, "escapes": []}
+    assert "isolation='strict' demands" in str(pool._isolation_problem(hello, "strict"))
+    assert pool._isolation_problem(hello, "auto") is None
+    assert "fork" in str(pool._isolation_problem({**hello, "escapes": ["fork"]}, "available"))
+    assert "no seccomp filter" in str(pool._isolation_problem({**hello, "layers": ["landlock"]}, "available"))
+
+
+ELSEWHERE = """
+import os, sys
+import importlib.metadata
+for name in ("memfd_create", "pidfd_open", "pipe2", "sched_getaffinity"): vars(os).pop(name, None)
+sys.platform = "darwin"
+import json
+from verifiers import Problem
+from verifiers.unit_tests import *
+calls = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+script = Problem("p", "", StdioTests((StdioCase("3", "9"),)))
+file = Problem("p", "", FunctionTests("from solution import f\\ndef test_a(monkeypatch): assert f(3) == 9"))
+verifier = UnitTestVerifier(isolation="none", timeout_s=1, packages=PACKAGES)
+problems = {"calls": calls, "script": script, "file": file}
+found = [[v.score, v.detail["failure"]] for v in (verifier(program, problems[which]) for which, program in PROGRAMS)]
+print(json.dumps([found, verifier._pool.isolation()]))
+"""
+PROGRAMS = [
+    (("calls", "def f(x): return x * x"), [1, None]),
+    (("calls", "def f(x): return x"), [0, "wrong_answer"]),
+    (("calls", "def f(x): raise ValueError('a')"), [0, "exception"]),
+    (("calls", "def f(x): ("), [0, "syntax_error"]),
+    (("calls", "def f(x):\n    while True: pass"), [0, "timeout"]),
+    (("calls", "import time\ndef f(x): time.sleep(1000)"), [0, "timeout"]),
+    (("calls", "def f(x): return bytearray(1 << 33)"), [0, "memory"]),
+    (("calls", "import os\ndef f(x): os._exit(0)"), [0, "exit"]),
+    (("calls", "import os, time\nif os.fork() == 0: time.sleep(1000)\ndef f(x): return 9"), [1, None]),
+    (("file", "def f(x): return x * x"), [1, None]),
+    (("script", "print(int(input()) ** 2)"), [1, None]),
+    (("script", "print(int(input()))"), [0, "wrong_answer"]),
+    (("script", "while True: pass"), [0, "timeout"]),
+]
+
+
+def test_without_a_fork_server_programs_run_in_interpreters_of_their_own() -> None:
+    source = f"PROGRAMS, PACKAGES = {[program for program, _ in PROGRAMS]!r}, ()\n{ELSEWHERE}"
+    (line,) = run_in_a_new_process(source)
+    assert json.loads(line) == [[expected for _, expected in PROGRAMS], "none"]
+
+
+def test_without_a_fork_server_there_are_packages_too() -> None:
+    programs = [("calls", "import numpy as np\ndef f(x): return np.int64(x) ** 2")]
+    (line,) = run_in_a_new_process(f"PROGRAMS, PACKAGES = {programs!r}, 'numpy'\n{ELSEWHERE}")
+    assert json.loads(line) == [[[1, None]], "none"]
+
+
+def test_what_runs_elsewhere_asks_nothing_of_linux() -> None:
+    source = (
+        f"import sys\nsys.path.insert(0, {os.path.dirname(pool.__file__)!r})\n"
+        "from runtime import candidate, packages, tester\n"
+        "print(*sorted({'ctypes', 'runtime.syscalls', 'runtime.jail', 'runtime.server'} & {*sys.modules}), 'end')"
+    )
+    assert run_in_a_new_process(source) == ["end"]
+
+
+def test_the_isolation_of_a_verdict_is_what_the_servers_have_entered() -> None:
+    verifier = UnitTestVerifier(isolation="available", workers=1)
+    verdict = verifier("def f(x): return 9", Problem("p", "", CallTests("f", (CallCase((3,), 9),))))
+    verifier.close()
+    assert verdict.detail["isolation"] in (FULL, LANDLOCKED, "namespaces+seccomp", "seccomp"), sys.platform

@@ -1,0 +1,353 @@
+# ruff: noqa: E501 - a program reads best on one line
+"""Packages for programs and tests: arrays cross as data, and are compared by the tests' own numpy."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import verifiers
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+)
+from verifiers.unit_tests.cases import Tests
+from verifiers.unit_tests.packages import find_packages
+from verifiers.unit_tests.runtime import arrays, codec
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[UnitTestVerifier]:
+    verifier = UnitTestVerifier(packages=("numpy",), timeout_s=5, workers=1)
+    yield verifier
+    verifier.close()
+
+
+def judge(verifier: UnitTestVerifier, program: str, tests: Tests) -> Verdict:
+    return verifier(f"```python\n{program}\n```", Problem("p", "", tests))
+
+
+def check(*lines: str) -> CheckTests:
+    body = "\n    ".join(lines)
+    return CheckTests("f", f"import numpy as np\ndef check(f):\n    {body}\n")
+
+
+def test_packages_are_not_there_by_default() -> None:
+    verifier = UnitTestVerifier(workers=1)
+    verdict = judge(verifier, "import numpy\ndef f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+    verifier.close()
+    assert verdict.detail["exception"]["message"] == "No module named 'numpy'"
+    assert "packages" not in verdict.detail
+
+
+def test_a_verdict_records_the_packages(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, "def f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+    assert verdict.detail["packages"] == {"numpy": np.__version__}
+
+
+@pytest.mark.parametrize(
+    ("packages", "says"),
+    [
+        ("numpi", "no package 'numpi' is installed"),
+        (("numpy", "numpi.linalg"), "`pip install numpi`"),
+        ("json", "the standard library is always there"),
+        ((3,), "names of packages such as 'numpy', got 3"),
+        ("numpy;os", "got 'numpy;os'"),
+    ],
+)
+def test_what_is_no_installed_package_is_refused(packages: str | tuple[str, ...], says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        UnitTestVerifier(packages=packages)
+
+
+def test_a_module_that_is_not_there_is_refused_when_servers_start() -> None:
+    verifier = UnitTestVerifier(packages="numpy.no_such_part", workers=1)
+    with pytest.raises(InvalidArgumentError, match=r"numpy\.no_such_part can't be imported: ModuleNotFoundError"):
+        judge(verifier, "def f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+    assert verifier.idle_servers == ()
+
+
+def test_a_verifier_is_made_by_name_and_from_a_text() -> None:
+    made = verifiers.make("unit_tests", packages="numpy, numpy.linalg", workers=1)
+    tests = check("assert f() == 3")
+    verdict = made("import numpy.linalg\ndef f(): return int(numpy.linalg.norm([3]))", Problem("p", "", tests))
+    made.close()  # type: ignore[attr-defined]  # it is a UnitTestVerifier
+    assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+
+
+def test_a_package_of_ones_own_and_one_that_starts_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_package.py").write_text("def twice(x): return 2 * x")
+    (tmp_path / "starts_thread.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    tests = CallTests("f", (CallCase((3,), 6),))
+    with contextlib.closing(UnitTestVerifier(packages="own_package", workers=1)) as verifier:
+        verdict = judge(verifier, "from own_package import twice as f", tests)
+    assert (verdict.score, verdict.detail["packages"]) == (1, {"own_package": ""})
+    with pytest.raises(InvalidArgumentError, match="starts_thread starts a thread when it is imported"):
+        judge(UnitTestVerifier(packages="starts_thread", workers=1), "x = 1", tests)
+
+
+def test_only_packages_and_what_they_require_are_found() -> None:
+    found = find_packages("gymnasium")
+    assert {"gymnasium", "numpy", "cloudpickle"} <= {*found.modules}
+    assert not {"pytest", "torch", "verifiers"} & {*found.modules}
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_what_else_is_installed_is_neither_imported_nor_read(verifier: UnitTestVerifier) -> None:
+    pytest_file = pytest.__file__
+    program = f"""
+import importlib.util, sys
+sys.path.append({pytest_file.rpartition("/pytest/")[0]!r})
+def f(name):
+    try: return importlib.util.find_spec(name) is not None
+    except ImportError: return False
+def read():
+    try: return open({pytest_file!r}).read(10)
+    except OSError as error: return type(error).__name__
+"""
+    tests = check("assert f('numpy')", "assert not f('pytest')")
+    assert judge(verifier, program, tests).score == 1
+    refused = judge(verifier, program, AssertTests(("assert read() in ('PermissionError', 'FileNotFoundError')",)))
+    assert refused.score == 1, dict(refused.detail)
+
+
+def test_numpy_has_one_thread_and_its_memory_is_no_programs() -> None:
+    verifier = UnitTestVerifier(packages="numpy", memory_mib=64, workers=1)
+    program = """
+import os, threading, numpy as np
+def f(n):
+    a = np.ones((n, n)) @ np.ones((n, n))
+    return [int(a[0, 0]), threading.active_count(), "OPENBLAS_NUM_THREADS" in os.environ]
+"""
+    verdict = judge(verifier, program, CallTests("f", (CallCase((300,), [300, 1, True]),)))
+    too_much = judge(verifier, program, CallTests("f", (CallCase((3000,), None),)))
+    verifier.close()
+    assert verdict.score == 1, dict(verdict.detail)
+    assert too_much.detail["failure"] == "memory"
+
+
+RIGHT = {
+    "a scalar equals a number": ("return np.int64(x) * 2", ("assert f(3) == 6", "assert isinstance(f(3), np.integer)", "assert {f(1): 'a'}[2] == 'a'")),
+    "types and shapes": ("return np.asarray(x, np.float32).reshape(1, -1)", ("r = f([1, 2])", "assert r.shape == (1, 2) and r.dtype == np.float32", "np.testing.assert_array_equal(r, [[1, 2]])")),
+    "transposed and strided": ("return np.arange(6).reshape(2, 3).T[::-1]", ("assert f(0).tolist() == [[2, 5], [1, 4], [0, 3]]",)),
+    "byte order": ("return np.array([1, 258], '>u2')", ("assert f(0).tolist() == [1, 258]", "assert f(0).dtype.str == '>u2'")),
+    "no dimension": ("return np.array(2.5)", ("assert f(0).shape == () and f(0) == 2.5",)),
+    "empty": ("return np.empty((0, 3), int)", ("assert f(0).shape == (0, 3)",)),
+    "truth values": ("return np.array(x) > 1", ("assert f([1, 2]).tolist() == [False, True]", "assert np.any(f([1, 2]))")),
+    "nan and infinity": ("return np.array([np.nan, np.inf])", ("assert np.isnan(f(0)[0]) and np.isinf(f(0)[1])", "np.testing.assert_equal(f(0), [np.nan, np.inf])")),
+    "complex": ("return np.array([1+2j])", ("assert f(0)[0] == 1+2j",)),
+    "texts": ("return np.array(['a', 'bcd', 'é'])", ("assert f(0).tolist() == ['a', 'bcd', 'é'] and f(0).dtype == '<U3'",)),
+    "bytes": ("return np.array([b'a', b'\\xff'])", ("assert f(0).tolist() == [b'a', b'\\xff']",)),
+    "dates": ("return np.array(['2024-02-29'], 'M8[D]') + np.timedelta64(1, 'D')", ("assert str(f(0)[0]) == '2024-03-01'",)),
+    "objects": ("return np.array([1, 'a', None, [2]], dtype=object)", ("assert f(0).tolist() == [1, 'a', None, [2]]",)),
+    "within containers": ("return {'w': np.ones(2), 'l': [np.float64(1.5)]}", ("assert (f(0)['w'] == 1).all() and f(0)['l'] == [1.5]",)),
+    "an argument is changed in place": ("x[x > 1] = 0", ("a = np.arange(4); f(a)", "assert a.tolist() == [0, 1, 0, 0]")),
+    "a result is kept and changed": ("global K; K = globals().get('K', np.zeros(2)); K += x; return K", ("a = f(1); b = f(2)", "assert a is b and a.tolist() == [3, 3]")),
+    "an error of numpy": ("return np.linalg.inv(np.zeros((2, 2)))", ("try: f(0)", "except np.linalg.LinAlgError as e: assert 'Singular' in str(e)", "else: assert False")),
+    "a function of numpy": ("return x(np.array([1, 3]))", ("assert f(np.mean) == 2 and f(np.sqrt)[0] == 1", "assert f(lambda a: a.sum()) == 4")),
+    "a type of numpy": ("return np.zeros(2, x)", ("assert f(np.int16).dtype == np.int16",)),
+    "what draws is seeded": ("return np.random.rand(2)", ("assert f(0).tolist() != f(0).tolist()",)),
+    "unpacking": ("return np.linalg.eigh(np.diag([1., 2.]))", ("w, v = f(0)", "assert np.allclose(w, [1, 2]) and np.allclose(np.abs(v), np.eye(2))")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_programs_pass(verifier: UnitTestVerifier, name: str) -> None:
+    body, lines = RIGHT[name]
+    verdict = judge(verifier, f"import numpy as np\ndef f(x):\n    {body}", check(*lines))
+    assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+
+
+KMEANS = """
+import numpy as np
+class KMeans:
+    def __init__(self, k): self.k = k
+    def fit(self, X):
+        rng = np.random.default_rng(0)
+        self.centers = X[rng.choice(len(X), self.k, replace=False)].astype(float)
+        for _ in range(20):
+            self.labels = np.argmin(((X[:, None] - self.centers) ** 2).sum(-1), axis=1)
+            self.centers = np.array([X[self.labels == i].mean(0) if (self.labels == i).any() else self.centers[i] for i in range(self.k)])
+        return self
+    def predict(self, X): return np.argmin(((X[:, None] - self.centers) ** 2).sum(-1), axis=1)
+"""
+
+
+def test_a_class_on_arrays_in_a_test_file(verifier: UnitTestVerifier) -> None:
+    test = """
+import numpy as np
+import pytest
+from solution import KMeans
+
+@pytest.fixture
+def points():
+    return np.concatenate([np.zeros((5, 2)), np.ones((5, 2)) * 9])
+
+def test_centers(points):
+    model = KMeans(2).fit(points)
+    np.testing.assert_allclose(np.sort(model.centers, axis=0), [[0, 0], [9, 9]])
+    assert len(set(model.predict(points).tolist())) == 2
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_labels(points, k):
+    assert np.unique(KMeans(k).fit(points).labels).size == k
+"""
+    verdict = judge(verifier, KMEANS, FunctionTests(test))
+    assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+    wrong = judge(verifier, KMEANS.replace(".mean(0)", ".max(0) + 1"), FunctionTests(test))
+    assert wrong.detail["failure"] == "wrong_answer", dict(wrong.detail)
+
+
+def test_a_script_may_use_numpy(verifier: UnitTestVerifier) -> None:
+    program = "import numpy as np\nprint(int(np.array(input().split(), int).sum()))"
+    verdict = judge(verifier, program, StdioTests((StdioCase("1 2 3\n", "6\n"),)))
+    assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "tolerance", "passes"),
+    [
+        ("np.array([1, 2])", np.array([1, 2]), None, True),
+        ("np.array([1., 2.])", np.array([1, 2]), None, True),
+        ("np.array([1, 3])", np.array([1, 2]), None, False),
+        ("np.array([[1, 2]])", np.array([1, 2]), None, False),
+        ("[1, 2]", np.array([1, 2]), None, False),
+        ("np.array([1, 2])", [1, 2], None, False),
+        ("[np.array([1]), 2]", [np.array([1]), 2], None, True),
+        ("[np.array([1]), 3]", [np.array([1]), 2], None, False),
+        ("{'a': np.ones(2)}", {"a": np.ones(2)}, None, True),
+        ("{'a': np.ones(2)}", {"a": np.zeros(2)}, None, False),
+        ("{'a': np.ones(2), 'b': 1}", {"a": np.ones(2)}, None, False),
+        ("np.array([0.1 + 0.2])", np.array([0.3]), None, False),
+        ("np.array([0.1 + 0.2])", np.array([0.3]), 1e-9, True),
+        ("np.float32(0.5)", 0.5000001, 1e-5, True),
+        ("np.array([np.nan])", np.array([np.nan]), None, False),
+        ("np.array(['2024-01-01'], 'M8[D]')", np.array(["2024-01-01"], "M8[ns]"), None, True),
+        ("np.array([19723])", np.array(["2024-01-01"], "M8[D]"), None, False),
+        ("np.array(['1'])", np.array([1]), None, False),
+        ("np.int64(6)", 6, None, True),
+        ("np.str_('a')", "a", None, True),
+        ("np.bool_(True)", True, None, True),
+        ("np.array([1, None], object)", np.array([1, None], object), None, True),
+    ],
+)
+def test_arrays_in_call_cases(
+    verifier: UnitTestVerifier, body: str, expected: object, tolerance: float | None, passes: bool
+) -> None:
+    tests = CallTests("f", (CallCase((np.ones(1),), expected),), tolerance=tolerance)
+    verdict = judge(verifier, f"import numpy as np\ndef f(x): return {body}", tests)
+    assert (verdict.score, verdict.detail["failure"]) == ((1, None) if passes else (0, "wrong_answer")), dict(
+        verdict.detail
+    )
+
+
+def test_arrays_in_call_cases_need_the_package() -> None:
+    verifier = UnitTestVerifier(workers=1)
+    with pytest.raises(InvalidArgumentError, match="plain data"):
+        judge(verifier, "def f(x): return x", CallTests("f", (CallCase((np.ones(1),), 1),)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.zeros(2, 'i4,f8')",
+        "np.rec.array([(1, 2)])[0]",
+        "np.matrix([0, 1])",
+        "np.ma.array([0, 1])",
+        "np.dtypes.StringDType() and np.array(['a'], np.dtypes.StringDType())",
+    ],
+)
+def test_what_does_not_cross_is_unsupported(verifier: UnitTestVerifier, body: str) -> None:
+    for line in ("assert np.array_equal(f(), [0, 0])", "r = f(); assert isinstance(r, (np.ndarray, np.generic))"):
+        verdict = judge(verifier, f"import numpy as np\ndef f(): return {body}", check(line))
+        assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), dict(verdict.detail)
+
+
+WIRES = [
+    ["nd", "<f8", [3], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", [-1], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", [1.0], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", [True], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", [1 << 40], ["b64", ""]],
+    ["nd", "<f8", [1 << 64, 0], ["b64", ""]],
+    ["nd", "<f8", [1] * 65, ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", "1", ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<f8", [1], "AAAAAAAAAAA="],
+    ["nd", "<f8", [1], ["b64", "AAAA!AAAAAA="]],
+    ["nd", "<f8", [1], ["l", 1]],
+    ["nd", "|O", [1], ["b64", "AAAAAAAAAAA="], 1],
+    ["nd", "|O", [2], 1],
+    ["nd", "|V8", [1], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "f8,f8", [1], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "O", [1], ["b64", "AAAAAAAAAAA="]],
+    ["nd", "<U2", [1], "abc"],
+    ["nd", "<U2", [1], 3],
+    ["nd", "<U999999999", [2], "a"],
+    ["nd", ["<f8"], [1], ["b64", "AAAAAAAAAAA="]],
+    ["nd", {"names": ["a"]}, [1], 1],
+    ["nd"],
+    ["ns", "|O", ["b64", "AAAAAAAAAAA="]],
+    ["ns", "<f8", ["b64", ""]],
+    ["ns", "<f8", ["b64", "AAA="]],
+    ["ns", "|V8", "x"],
+    ["ns", "<f8", "1.0"],
+    ["ns", "<U1", "long"],
+]
+
+
+@pytest.fixture
+def numpy_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in ("_ENCODERS", "FILLERS", "_SKIPPED", "_DECODERS", "_MUTABLE"):
+        monkeypatch.setattr(codec, table, getattr(codec, table).copy())
+    arrays.install()
+
+
+def refuse(wire: object) -> object:
+    raise ValueError(f"no plain data: {wire}")
+
+
+@pytest.mark.usefixtures("numpy_crosses")
+@pytest.mark.parametrize("wire", WIRES, ids=map(str, WIRES))
+def test_what_is_no_array_is_not_decoded(wire: list[object]) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError, IndexError, AttributeError)):
+        codec.Decoder(refuse).decode(wire)
+
+
+@pytest.mark.usefixtures("numpy_crosses")
+def test_a_truth_value_is_true_or_false() -> None:
+    made = codec.Decoder(refuse).decode(["nd", "|b1", [2], codec.packed(b"\x02\x00")])
+    assert made.view("u1").tolist() == [1, 0]
+    assert codec.Decoder(refuse).decode(["ns", "|b1", codec.packed(b"\x07")]).tobytes() == b"\x01"
+
+
+@pytest.mark.usefixtures("numpy_crosses")
+def test_every_type_of_scalar_crosses() -> None:
+    values = [
+        kind(1) for kind in {*np.sctypeDict.values()} - {np.void, np.object_, np.datetime64, np.timedelta64, np.bytes_}
+    ]
+    values += [
+        np.datetime64("2024-01-01"),
+        np.datetime64("NaT"),
+        np.timedelta64(3, "h"),
+        np.str_("é"),
+        np.bytes_(b"\xff"),
+    ]
+    for value in values:
+        wire = codec.Encoder(lambda _: None).encode(value)
+        made = codec.Decoder(refuse).decode(wire)
+        assert (made.dtype, repr(made)) == (value.dtype, repr(value.astype(value.dtype))), wire

@@ -1,0 +1,132 @@
+"""Packages outside the standard library that programs and tests may import: where they are, and what they need."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from verifiers.errors import InvalidArgumentError
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_REQUIREMENT = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """Installed packages, as a fork server is told of them."""
+
+    names: tuple[str, ...] = ()
+    """Modules that are loaded before the first program."""
+    modules: tuple[str, ...] = ()
+    """Top-level names of all modules that can be imported: those named, and those of the distributions that they require."""
+    folders: tuple[str, ...] = ()
+    """Where the modules are found."""
+    paths: tuple[str, ...] = ()
+    """What of that can be read."""
+
+    def versions(self) -> dict[str, str]:
+        """The version of each package that was named, empty where it does not say."""
+        return {name: _version(name) for name in dict.fromkeys(name.partition(".")[0] for name in self.names)}
+
+
+def find_packages(names: str | Sequence[str]) -> Packages:
+    """Find packages, and what they require, among what is installed for this interpreter.
+
+    Args:
+        names: Of packages or of modules in them; as a text, with commas between them.
+
+    Raises:
+        InvalidArgumentError: If one is none, or is not installed.
+    """
+    wanted = tuple(each.strip() for each in names.split(",")) if isinstance(names, str) else tuple(names)
+    for name in wanted:
+        _check(name)
+    roots = dict.fromkeys(name.partition(".")[0] for name in wanted)
+    distributions = list(_with_requirements(roots))
+    known = _modules_by_distribution()
+    required = {module for each in distributions for module in known[_normal(each.name)]}
+    places = {name: place for name in {*roots, *required} for place in [_place(name)] if place}
+    paths = {*places.values()} | {path for each in distributions for path in _top_level(each)}
+    folders = dict.fromkeys(os.path.dirname(place) for place in places.values())
+    return Packages(wanted, tuple(sorted(places)), tuple(folders), tuple(sorted(paths)))
+
+
+def _check(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgumentError(f"packages holds names of packages such as 'numpy', got {name!r}")
+    root = name.partition(".")[0]
+    if root in sys.stdlib_module_names:
+        raise InvalidArgumentError(f"packages holds {name!r}, but the standard library is always there: leave it out")
+    if _place(root) is None:
+        raise InvalidArgumentError(
+            f"packages holds {name!r}, but no package {root!r} is installed for {sys.executable}: install the distribution "
+            f"that has it, for example by `pip install {root}`"
+        )
+
+
+def _place(name: str) -> str | None:
+    """The folder or file of a top-level module, None if there is none."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a module that was made up
+        return None
+    if spec is None:
+        return None
+    locations = list(spec.submodule_search_locations or ())
+    return locations[0] if locations else spec.origin if spec.has_location else None
+
+
+def _version(root: str) -> str:
+    found = _distributions_of(root)
+    return found[0].version if found else ""
+
+
+def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
+    names = _distributions_by_module().get(root, ())
+    return [importlib.metadata.distribution(name) for name in dict.fromkeys(names)]
+
+
+def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
+    """The distributions of some modules, and those without which they do not work; no optional ones."""
+    waiting = [each for root in roots for each in _distributions_of(root)]
+    seen: set[str] = set()
+    while waiting:
+        each = waiting.pop()
+        if _normal(each.name) in seen:
+            continue
+        seen.add(_normal(each.name))
+        yield each
+        needed = (text for text in each.requires or () if "extra ==" not in text)
+        for name in (found[0] for text in needed if (found := _REQUIREMENT.match(text))):
+            if _normal(name) in _modules_by_distribution():  # else another platform needs it
+                waiting.append(importlib.metadata.distribution(name))
+
+
+def _top_level(distribution: importlib.metadata.Distribution) -> Iterator[str]:
+    """The folders and files that a distribution has put beside each other, such as `numpy` and `numpy.libs`."""
+    tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+    return (str(distribution.locate_file(top)) for top in tops if not top.endswith(".pth"))
+
+
+@functools.cache
+def _distributions_by_module() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
+@functools.cache
+def _modules_by_distribution() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for module, names in _distributions_by_module().items():
+        for name in names:
+            found.setdefault(_normal(name), set()).add(module)
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,56 @@
+"""The whole standard library, loaded before the first program: for where a program may open no file, its modules' neither."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+
+_LEFT_OUT = frozenset(
+    {
+        "antigravity",
+        "this",
+        "test",
+        "idlelib",
+        "tkinter",
+        "turtle",
+        "turtledemo",
+        "lib2to3",
+        "ensurepip",
+        "venv",
+        "pydoc_data",
+    }
+    | {"site", "readline", "rlcompleter", "msilib", "sitecustomize", "usercustomize", "pip", "setuptools"}
+)
+"""What shows something when imported, belongs to a terminal or a screen, or is no library."""
+
+
+def load() -> None:
+    """Import every module that can be imported, and what else the library reads when first used."""
+    for name in _modules():
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit):  # noqa: BLE001 - a module of another system, or one that lacks a shared library
+            sys.modules.pop(name, None)
+    time.tzset()
+
+
+def _modules() -> Iterator[str]:
+    folders = [path for path in sys.path if os.path.isdir(path)]
+    folders.append(sysconfig.get_path("platstdlib"))
+    yield from _in_folders(folders, "")
+
+
+def _in_folders(folders: list[str], prefix: str) -> Iterator[str]:
+    for module in pkgutil.iter_modules(folders, prefix):
+        root = module.name.partition(".")[0]
+        is_private = module.name.rpartition(".")[2].startswith(("__", "_test", "_xx", "_ctypes_test"))
+        if root not in sys.stdlib_module_names or root in _LEFT_OUT or (is_private and module.name != "__future__"):
+            continue
+        yield module.name
+        if module.ispkg and not module.name.endswith((".test", ".tests")):
+            yield from _in_folders(list(getattr(sys.modules.get(module.name), "__path__", ())), f"{module.name}.")
