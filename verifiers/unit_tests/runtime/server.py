@@ -30,8 +30,8 @@ from .idleness import Idleness
 from .jail import MIB, Jail, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
-from .rehearsal import rehearse, trials
 from .report import MAX_REPORT
+from .trials import trials
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -275,7 +275,6 @@ def _warm_up() -> None:
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
     raise_stack_limit()
-    rehearse()
     # All that can be prepared here is: what a child writes to costs it a copy of the page.
     sys.argv = ["solution.py"]
     sys.setrecursionlimit(_RECURSION_LIMIT)
