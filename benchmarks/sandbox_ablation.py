@@ -44,7 +44,6 @@ session.Session._crossing = property(
     f"session.let_operators_see_plain = {NOTHING}",
     "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
     "keeping": "from runtime import tester; tester.keep_nothing = lambda tests: tests['kind'] == 'calls'",
-    "hotpages": f"from runtime import server; server.pin_written_in = {NOTHING}",
     "placement": f"from runtime import placement; placement.Placement.begin = {NOTHING}",
     "idleness": f"from runtime import idleness; idleness.Idleness.add = {NOTHING}",
     "own_fixtures": "from runtime import functions; functions.OWN_FIXTURES = {}",

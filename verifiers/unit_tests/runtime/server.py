@@ -25,13 +25,11 @@ from typing import Any
 
 from . import candidate, devices, syscalls, tester, unpatched
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
-from .hotpages import pin_written_in
 from .idleness import Idleness
 from .jail import MIB, Jail, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
 from .report import MAX_REPORT
-from .trials import trials
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -285,15 +283,6 @@ def _warm_up() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    jail = Jail(frozenset())
-    jail.settings(_TRIAL_LIMITS)
-    with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
-        pin_written_in(watched)
-
-
-def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
-    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
-    candidate.answer_calls()
 
 
 def _probe(jail: Jail) -> list[str]:
