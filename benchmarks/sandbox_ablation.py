@@ -33,17 +33,9 @@ TIMEOUT_S = 3.0
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
     "mirroring": "from runtime import tester; tester.may_replace = lambda source: False",
-    "sharing": """
-from runtime import session
-session.Session._crossing = property(
-    lambda self: self.__dict__.setdefault("copies", session.Copies(self._encode_opaque, self.decode_special)),
-    lambda self, table: None,
-)
-""",
     "classes_under_test": f"from runtime import remote, session; remote.let_operators_see_plain = {NOTHING}; "
     f"session.let_operators_see_plain = {NOTHING}",
     "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
-    "keeping": "from runtime import tester; tester.keep_nothing = lambda tests: tests['kind'] == 'calls'",
     "placement": f"from runtime import placement; placement.Placement.begin = {NOTHING}",
     "idleness": f"from runtime import idleness; idleness.Idleness.add = {NOTHING}",
     "own_fixtures": "from runtime import functions; functions.OWN_FIXTURES = {}",

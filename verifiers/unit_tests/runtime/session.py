@@ -22,7 +22,7 @@ from .giving import description_of, kind_of, operate
 from .harmless import PURE_MODULES
 from .remote import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
 from .report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
-from .sharing import Copies, ShortenedError, Table
+from .sharing import ShortenedError, Table
 from .turns import Turns
 from .typeinfo import FUNCTION
 from .unittest_subset import raised_by_assertion
@@ -42,13 +42,12 @@ _LONGEST_TYPE_INFO = 8 << 10
 class Session:
     """Asks the candidate, and turns its answers into values and exceptions."""
 
-    def __init__(self, channel: Channel, report: Report, *, shares: bool = True) -> None:
+    def __init__(self, channel: Channel, report: Report) -> None:
         """Begin a session.
 
         Args:
             channel: To the candidate.
             report: Where findings go.
-            shares: Whether tests and program share mutable containers, or each has copies.
         """
         self._channel = channel
         self._report = report
@@ -70,7 +69,6 @@ class Session:
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
         self._turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
-        self._crossing: Table | Copies = self._shared if shares else Copies(self._encode_opaque, self.decode_special)
         self._last_resolved: dict[int, list[object]] = {}
         """By the thread that asked, the containers that were new in its last answer."""
         self._has_asked = False
@@ -130,9 +128,7 @@ class Session:
         try:
             answers, contents = message
             # Kept, so that they are shared until their names are given to the tests.
-            new = self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
-            if new:
-                self._crossing = self._shared  # a name of the tests stands for a container
+            self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
             return list(answers)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
@@ -178,12 +174,12 @@ class Session:
     def _exchange(
         self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        writer = self._crossing.writer(lending=operation in COMPARISONS)
+        writer = self._shared.writer(lending=operation in COMPARISONS)
         try:
             named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
             target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
-            message += [writer.contents(), self._crossing.release()]
+            message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
             self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
         except RecursionError as error:
@@ -222,9 +218,9 @@ class Session:
         self._new[threading.get_ident()], self._were_tested[threading.get_ident()] = set(), set()
         try:
             kind, body, contents = reply
-            self._crossing.apply(contents)
+            self._shared.apply(contents)
             if kind == "returned":
-                return self._crossing.reader().decode(body)
+                return self._shared.reader().decode(body)
             raised = self._exceptions.raised(tidy(body), operation)
         except ShortenedError:
             raise

@@ -49,7 +49,7 @@ from .pytest_subset import Skipped, UnsupportedTestError
 from .remote import TEST_FILE
 from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, finding, lacking, text_of
 from .session import Session
-from .testcode import compile_prefix, compile_tests, keep_nothing, leave_no_trace, tidied
+from .testcode import compile_prefix, compile_tests, leave_no_trace, tidied
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors of a tester with one job: the pipes from and to the candidate, and two files."""
@@ -85,7 +85,7 @@ class Tester:
             source = "\n".join(_sources(self._tests))
             if may_replace(source):
                 return MirroringSession(channel, self._report, source)
-        return Session(channel, self._report, shares=not keep_nothing(self._tests))
+        return Session(channel, self._report)
 
     def _watch(self) -> None:
         if isinstance(self._session, MirroringSession):
