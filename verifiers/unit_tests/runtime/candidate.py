@@ -121,7 +121,7 @@ class Candidate:
         operation, target, arguments, *rest = request
         if operation == "resolve":
             writer = self._shared.writer()
-            self._send_with(writer, [[self._resolve(writer, target, name) for name in arguments]])
+            self._send_with(writer, ["resolved", [self._resolve(writer, target, name) for name in arguments]])
             return
         keywords, contents, dropped = rest
         try:

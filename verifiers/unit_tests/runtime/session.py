@@ -126,7 +126,7 @@ class Session:
     def _take_answers(self) -> list[Wire]:
         message = self._receive()
         try:
-            answers, contents = message
+            _, answers, contents = message
             # Kept, so that they are shared until their names are given to the tests.
             self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
             return list(answers)
