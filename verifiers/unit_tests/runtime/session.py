@@ -13,6 +13,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
@@ -67,7 +68,7 @@ class Session:
         self._exception_numbers: dict[type[BaseException], object] = {}
         """Handles of the program's classes of which classes here are the copies."""
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
-        self._turns = Turns(report)
+        self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
         self._last_resolved: dict[int, list[object]] = {}
         """By the thread that asked, the containers that were new in its last answer."""
@@ -78,6 +79,8 @@ class Session:
         """How often the program was asked for something by which its objects may change."""
         self.note: Callable[[Wire], None] | None = None
         """Is given all that the program sends."""
+        self.mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
+        """What is held from before a request to after its answer."""
         self._failed: BaseException | None = None
         """What an assertion raised in a callback, which the program may have swallowed."""
         self._depth = 0
@@ -113,7 +116,7 @@ class Session:
         """Ask what global names of one of the program's modules are; the main one by default."""
         if not names:
             return {}
-        with self._turns:
+        with self.turns:
             self._send(["resolve", module, names, []])
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
@@ -138,7 +141,7 @@ class Session:
         try:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
-            with self._turns:
+            with self.turns:
                 value = self._shared.reader().decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
@@ -168,7 +171,7 @@ class Session:
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
-        with self._turns:
+        with self.turns, self.mirrored():
             return self._exchange(operation, subject, args, kwargs)
 
     def _exchange(

@@ -28,7 +28,7 @@ from . import foreign_code, pytest_subset, unittest_subset
 from .channel import Channel, read_all
 from .codec import Decoder
 from .functions import Case, collect
-from .mirroring import MirroringSession, may_replace
+from .mirroring import Mirror
 from .names import (
     SOLUTION_CLASS,
     depends_on,
@@ -71,7 +71,8 @@ class Tester:
         self._tests = tests
         self._report = report
         self._source = _own_source(tests)
-        self._session = self._begin_session(channel)
+        self._session = Session(channel, report)
+        self._mirror: Mirror | None = None
         self._programs: set[str] = set()
         """Names in the test code that are the program's."""
         self._lacking: Collection[str] = ()
@@ -80,16 +81,9 @@ class Tester:
         self.leaves_no_trace = True
         """False if the program had a say in what the tests did to this process."""
 
-    def _begin_session(self, channel: Channel) -> Session:
-        if self._report.ends_process:
-            source = "\n".join(_sources(self._tests))
-            if may_replace(source):
-                return MirroringSession(channel, self._report, source)
-        return Session(channel, self._report)
-
     def _watch(self) -> None:
-        if isinstance(self._session, MirroringSession):
-            self._session.watch()
+        if self._mirror is not None:
+            self._mirror.watch()
 
     def run(self) -> None:
         """Run the tests and write the report."""
@@ -114,8 +108,12 @@ class Tester:
         )
         foreign_code.begin(watch)
         self._session.note = watch.received
+        self._mirror = Mirror(self._session, "\n".join(sources))
+        self._session.mirrored = self._mirror.held
         if any("unittest" in source for source in sources):
             unittest_subset.prepare()
+        if any("catch_warnings" in source for source in sources):
+            unittest_subset.refuse_recorded_warnings()
 
     def _case(self, run: Callable[[], object], name: str = "") -> bool:
         """Run one case and report it; False if it was left out."""
