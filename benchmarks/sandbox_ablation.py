@@ -33,6 +33,7 @@ TIMEOUT_S = 3.0
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
     "mirroring": f"from runtime import mirroring; mirroring.Mirror.watch = {NOTHING}",
+    "sharing": "from runtime import sharing; sharing.Table.changed = lambda self: []",
     "classes_under_test": f"from runtime import remote, session; remote.let_operators_see_plain = {NOTHING}; "
     f"session.let_operators_see_plain = {NOTHING}",
     "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
@@ -53,7 +54,8 @@ session.kind_of = lambda value: None if giving.is_of_the_tests(value) else whole
     "devices": f"from runtime import devices; devices.install = {NOTHING}",
     "foreign_code": f"from runtime import foreign_code; foreign_code.begin = {NOTHING}",
 }
-"""For each mechanism, what switches it off in the fork server before its start."""
+"""For each mechanism, what switches it off in the fork server before its start. Not those that only keep a program from choosing
+its verdict, but for `foreign_code`: by right programs they could only cost."""
 
 
 @dataclass(frozen=True, slots=True)
