@@ -54,8 +54,8 @@ session.kind_of = lambda value: None if giving.is_of_the_tests(value) else whole
     "devices": f"from runtime import devices; devices.install = {NOTHING}",
     "foreign_code": f"from runtime import foreign_code; foreign_code.begin = {NOTHING}",
 }
-"""For each mechanism, what switches it off in the fork server before its start. Not those that only keep a program from choosing
-its verdict, but for `foreign_code`: by right programs they could only cost."""
+"""For each mechanism, what switches it off in the fork server before its start. Most of what only keeps a program from choosing
+its verdict is left out: where all programs are right it could only cost."""
 
 
 @dataclass(frozen=True, slots=True)
