@@ -36,6 +36,10 @@ PATCHES = {
     "sharing": "from runtime import sharing; sharing.Table.changed = lambda self: []",
     "classes_under_test": f"from runtime import remote, session; remote.let_operators_see_plain = {NOTHING}; "
     f"session.let_operators_see_plain = {NOTHING}",
+    "chained_methods": "from runtime import remote; remote._is_passed_over = lambda frame: False",
+    "enumerations": "from runtime import candidate; candidate._is_enumerated_plainly = lambda value: False",
+    "rebuilt_attributes": "from runtime import remote; remote._REBUILT.clear()",
+    "builtins_in_with": "from runtime import remote; remote._names_builtins_alone = lambda code, place: False",
     "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
     "placement": f"from runtime import placement; placement.Placement.begin = {NOTHING}",
     "idleness": f"from runtime import idleness; idleness.Idleness.add = {NOTHING}",
