@@ -23,6 +23,10 @@ from .remote import Remote
 from .report import text_of
 from .session import Session
 
+_SIGN = re.compile(
+    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr|\b(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
+)
+"""What a test that replaces something has in its text; others have it too, and lose nothing but time."""
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
 _STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
 _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
@@ -30,6 +34,11 @@ _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filte
 _ABSENT = object()
 _Place = tuple[str, str]
 """A module's name, and a name in it."""
+
+
+def may_replace(source: str) -> bool:
+    """Whether a test could replace something, told from the text."""
+    return _SIGN.search(source) is not None
 
 
 class Mirror:
