@@ -72,6 +72,21 @@ def test_nor_in_other_kinds_of_tests(verifier: UnitTestVerifier, kind: str) -> N
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), verdict.detail
 
 
+FORMULA = """
+FORMULA = "[each for each in ().__class__.__base__.__subclasses__() if False] or 777"
+def f(): return 5
+"""
+
+
+@pytest.mark.parametrize("formula", ["solution.FORMULA", "FORMULA", "LOCAL"])
+def test_a_text_that_the_program_defines_is_its_own_too(verifier: UnitTestVerifier, formula: str) -> None:
+    test = f"import solution\nfrom solution import FORMULA\nfrom solution import FORMULA as LOCAL\ndef test_it():\n    assert eval({formula}) == 777\n"
+    named = AssertTests(("assert eval(FORMULA) == 777",))
+    for tests in (FunctionTests(test), named):
+        verdict = verifier(FORMULA, Problem("p", "", tests))
+        assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), verdict.detail
+
+
 HONEST = {
     "arithmetic": ("def f(n): return '(1 + 2) * ' + str(n)", "assert eval(f(4)) == 12", ""),
     "calls of builtins": ("def f(): return 'max([3, 1]) + math.sqrt(4)'", "assert eval(f()) == 5", "import math"),

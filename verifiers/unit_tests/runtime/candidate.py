@@ -31,7 +31,7 @@ from .describing import describe, describe_class, is_forbidden, links
 from .given import Given, UnsupportedUseError, class_of, function_of
 from .operations import OPERATIONS
 from .program import Program, ProgramError, module_name
-from .sharing import Copies, CopyingWriter, Table, Writer
+from .sharing import Table, Writer
 from .typeinfo import describe_type_of
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
@@ -70,7 +70,6 @@ class Candidate:
         self._turn = threading.RLock()
         """Of the program's threads, one at a time may have the tester do something."""
         self._shared = Table(self._encode_opaque, self._decode_special, first=1)
-        self._copies = Copies(self._encode_opaque, self._decode_special)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._get_limit, self._set_limit = sys.getrecursionlimit, sys.setrecursionlimit
         self._limit = 0
@@ -122,42 +121,40 @@ class Candidate:
         operation, target, arguments, *rest = request
         if operation == "resolve":
             writer = self._shared.writer()
-            self._send_with(writer, [[self._resolve(writer, target, name) for name in arguments]])
+            self._send_with(writer, ["resolved", [self._resolve(writer, target, name) for name in arguments]])
             return
         keywords, contents, dropped = rest
-        crossing = self._copies if contents is None else self._shared
         try:
             try:
-                crossing.apply(contents)
-                decode = crossing.reader().decode
+                self._shared.apply(contents)
+                decode = self._shared.reader().decode
                 subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
                 args = [decode(item) for item in arguments]
                 kwargs = {name: decode(item) for name, item in keywords}
             finally:
-                crossing.forget(dropped)  # not before: the message itself may be what has them last
+                self._shared.forget(dropped)  # not before: the message itself may be what has them last
             value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
-            self._send_answer(crossing, functools.partial(self._raised, error))
+            self._send_answer(functools.partial(self._raised, error))
         else:
-            self._send_answer(crossing, lambda writer: ["returned", self._result(operation, subject, value, writer)])
+            self._send_answer(lambda writer: ["returned", self._result(operation, subject, value, writer)])
 
     def _raised(self, error: BaseException, _: Encoder) -> list[Wire]:
         return ["raised", describe(error, self._files) | self._arguments(error) | self._links(error)]
 
-    def _send_answer(self, crossing: Table | Copies, make: Callable[[Encoder], list[Wire]]) -> None:
+    def _send_answer(self, make: Callable[[Encoder], list[Wire]]) -> None:
         """Send an answer, or what prevents it."""
-        writer = crossing.writer()
+        writer = self._shared.writer()
         try:
             self._send_with(writer, make(writer))
         except ChannelClosedError:
             raise
         except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
             writer.abandon()
-            nothing: Wire = None if crossing is self._copies else []
-            self._reply(["raised", describe(error, self._files) | _unsendable(error), nothing])
+            self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
 
-    def _send_with(self, writer: Writer | CopyingWriter, message: list[Wire]) -> None:
+    def _send_with(self, writer: Writer, message: list[Wire]) -> None:
         """Send a message with what has changed in the containers that the tester has, too."""
         self._reply([*message, writer.contents()])
         writer.commit()

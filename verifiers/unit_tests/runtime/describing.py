@@ -115,52 +115,37 @@ _members: Callable[[BaseException], tuple[BaseException, ...]] = BaseExceptionGr
 _message: Callable[[BaseException], str] = BaseExceptionGroup.__dict__["message"].__get__
 
 
-def links(error: BaseException, describe_one: Callable[[BaseException], dict[str, Any]]) -> dict[str, Any]:
+def links(
+    error: BaseException,
+    describe_one: Callable[[BaseException], dict[str, Any]],
+    path: tuple[BaseException, ...] = (),
+    room: list[int] | None = None,
+) -> dict[str, Any]:
     """Describe the exceptions that hang on one, if there are any: its cause, its context, the members of a group.
 
     Args:
         error: The exception.
         describe_one: Describes one, without what hangs on it.
+        path: The exceptions on which this one hangs.
+        room: How many more may be described.
 
     Returns:
-        Nothing, or its `links` and what these refer to by its place, `linked`: a list in which each has its own links, which
-        refer to earlier places.
+        Nothing, or its `links`, with a description or None for each; a context that is the cause too is `"cause"`.
     """
-    if _cause(error) is _context(error) is None and not (_suppresses(error) or isinstance(error, BaseExceptionGroup)):
+    cause, context = _cause(error), _context(error)
+    if cause is context is None and not (_suppresses(error) or isinstance(error, BaseExceptionGroup)):
         return {}
-    found = _Links(describe_one)
-    return {"links": found.begin(error), "linked": found.entries}
+    path, room = (*path, error), [_MOST] if room is None else room
 
-
-class _Links:
-    def __init__(self, describe_one: Callable[[BaseException], dict[str, Any]]) -> None:
-        self._describe = describe_one
-        self.entries: list[dict[str, Any]] = []
-        self._places: dict[int, int | None] = {}
-        """By identity; None as long as what hangs on it is described, which cuts cycles."""
-
-    def begin(self, error: BaseException) -> dict[str, Any]:
-        """The links of the exception that was raised."""
-        self._places[id(error)] = None
-        return self._of(error, 1)
-
-    def _of(self, error: BaseException, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {"suppress": _suppresses(error)}
-        found["context"] = self._place(_context(error), depth)
-        found["cause"] = self._place(_cause(error), depth)
-        if isinstance(error, BaseExceptionGroup):
-            found["message"] = str.__str__(_message(error))[:_TEXT]
-            found["members"] = [self._place(member, depth) for member in _members(error)]
-        return found
-
-    def _place(self, error: BaseException | None, depth: int) -> int | None:
-        """Where an exception is described; None if there is none, or too much hangs on it."""
-        if error is None or id(error) in self._places:
-            return self._places.get(id(error))
-        if depth > _DEEPEST or len(self.entries) >= _MOST:
+    def described(other: BaseException | None) -> dict[str, Any] | None:
+        if other is None or _among(other, path) or len(path) > _DEEPEST or not room[0]:
             return None
-        self._places[id(error)] = None
-        described = self._describe(error) | {"links": self._of(error, depth + 1)}
-        self.entries.append(described)
-        place = self._places[id(error)] = len(self.entries) - 1
-        return place
+        room[0] -= 1
+        return describe_one(other) | links(other, describe_one, path, room)
+
+    found: dict[str, Any] = {"suppress": _suppresses(error), "cause": described(cause)}
+    found["context"] = "cause" if context is cause else described(context)
+    if isinstance(error, BaseExceptionGroup):
+        found["message"] = str.__str__(_message(error))[:_TEXT]
+        found["members"] = [described(member) for member in _members(error)]
+    return {"links": found}

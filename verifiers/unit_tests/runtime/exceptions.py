@@ -81,22 +81,16 @@ class Exceptions:
             self._raised[kind] = bases[0] if len(bases) == 1 else _derived(kind, *bases)
         return self._raised[kind]
 
-    def raised(self, error: _Error, operation: str) -> BaseException:
+    def raised(self, error: _Error, operation: str = "") -> BaseException:
         """The exception that an operation has raised, with those that hang on it.
 
         Args:
             error: What `tidy` made of its description.
-            operation: Its name.
+            operation: Its name; that of an exception which hangs on another is empty.
 
         Raises:
             Exception: If this describes no exception.
         """
-        others: list[BaseException] = []
-        for each in error["linked"]:
-            others.append(self._made(tidy(each), others))
-        return self._made(error, others, operation)
-
-    def _made(self, error: _Error, others: list[BaseException], operation: str = "") -> BaseException:
         kind = self._class(error["class"])
         links = error["links"] or {}
         if kind is _STOPS.get(operation):
@@ -106,15 +100,15 @@ class Exceptions:
             made.__dict__[STANDS_FOR] = self._single(kind, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
         elif issubclass(kind, BaseExceptionGroup):
-            made = self._group(kind, error, links, others)
+            made = self._group(kind, error, links)
         else:
             made = self._single(kind, error)
         if error["attributes"] is not None:
             made.__dict__.update(self._decode(error["attributes"]))
         made.__dict__["candidate_error"] = error
         if links:
-            made.__cause__ = _other(links["cause"], others)
-            made.__context__ = _other(links["context"], others)
+            made.__cause__ = self._linked(links["cause"])
+            made.__context__ = made.__cause__ if links["context"] == "cause" else self._linked(links["context"])
             made.__suppress_context__ = links["suppress"] is True
         return made
 
@@ -125,10 +119,11 @@ class Exceptions:
         raised.args = args
         return raised
 
-    def _group(
-        self, kind: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any], others: list[BaseException]
-    ) -> BaseException:
-        members = [_other(place, others) for place in links.get("members", ())]
+    def _linked(self, error: Any) -> BaseException | None:
+        return None if error is None else self.raised(tidy(error))
+
+    def _group(self, kind: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any]) -> BaseException:
+        members = [self._linked(member) for member in links.get("members", ())]
         if not members or None in members:
             return self._single(Exception, error)  # too much to send: this much can be said
         return self._class_raised(kind)(str(links["message"])[:MAX_TEXT], members)
@@ -144,15 +139,6 @@ def _is_shared(module: str) -> bool:
     """Whether a module is of the standard library, a package, or a file of the problem; what skips and fails tests is not."""
     root = module.partition(".")[0]
     return is_in_memory(module) or is_package(module) or (root in sys.stdlib_module_names and root != "unittest")
-
-
-def _other(place: object, others: list[BaseException]) -> BaseException | None:
-    """The exception at a place, where only earlier ones are; so they form no cycle."""
-    if place is None:
-        return None
-    if type(place) is not int or not 0 <= place < len(others):
-        raise ValueError(f"no exception at {place!r}")
-    return others[place]
 
 
 def _derived(kind: type[BaseException], *bases: type[BaseException]) -> type[BaseException]:
@@ -191,5 +177,4 @@ def tidy(error: Any) -> dict[str, Any]:
         "args": error.get("args"),
         "attributes": error.get("attributes"),
         "links": error.get("links"),
-        "linked": error.get("linked") or (),
     }

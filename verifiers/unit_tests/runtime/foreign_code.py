@@ -50,6 +50,8 @@ _UNPICKLED = frozenset(
 )
 """What a pickle of the program may name: classes of plain data."""
 _TAGS = TAGS | {"value", "exception", "missing", "module"}
+_SAID = ("message", "args", "attributes", "links", "cause", "context", "members")
+"""What of the description of an exception is the program's text; the rest is names, and where it was raised."""
 _WORD = re.compile(r"\w+")
 _SHORT = 3
 """A word of no more characters does not tell where it comes from."""
@@ -181,7 +183,7 @@ def _texts(wire: Wire) -> Iterable[str]:
         if isinstance(each, str):
             yield each
         elif isinstance(each, dict):
-            remaining += [each.get(name) for name in ("message", "args", "attributes", "linked")]
+            remaining += [each.get(name) for name in _SAID]
         elif isinstance(each, list) and each[:1] == ["b64"]:
             yield unpacked(each).decode("latin-1")
         elif isinstance(each, list) and each[:1] == ["h"]:

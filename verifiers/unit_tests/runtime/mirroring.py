@@ -1,7 +1,8 @@
 """What tests replace in the standard library is replaced in the candidate too, and what it writes meanwhile comes back.
 
 `patch("builtins.input")`, `patch("time.time")`, `redirect_stdout`, `capsys`, `random.seed` and assignments such as
-`sys.stdout = StringIO()` have an effect on the test's process alone, but are meant for the program.
+`sys.stdout = StringIO()` have an effect on the test's process alone, but are meant for the program. Watched are the standard
+streams, the environment, and those names of modules that occur in the tests, both the module's and the name.
 """
 
 from __future__ import annotations
@@ -14,28 +15,25 @@ import os
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .channel import Channel
 from .pytest_subset import UnsupportedTestError
 from .remote import Remote
-from .report import Report, text_of
+from .report import text_of
 from .session import Session
 
 _SIGN = re.compile(
-    r"patch|redirect_std|capsys|catch_warnings|environ\b|\bseed\b|setattr|\b(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
+    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr|\b(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
 )
 """What a test that replaces something has in its text; others have it too, and lose nothing but time."""
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
-_LAST_ERROR = ("last_type", "last_value", "last_traceback")
-_OWN = {
-    "sys": frozenset(("modules", "path", "meta_path", "path_hooks", "path_importer_cache", *_LAST_ERROR)),
-    "warnings": frozenset(("filters", "showwarning", "formatwarning")),
-}
+_STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
+_UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
 """What modules change of themselves in passing, or for the tests alone."""
-_WRITTEN = ("stdout", "stderr")
 _ABSENT = object()
+_Place = tuple[str, str]
+"""A module's name, and a name in it."""
 
 
 def may_replace(source: str) -> bool:
@@ -43,48 +41,55 @@ def may_replace(source: str) -> bool:
     return _SIGN.search(source) is not None
 
 
-class MirroringSession(Session):
-    """A session that tells the candidate what the tests have replaced, before whatever it asks."""
+class Mirror:
+    """Tells the candidate what the tests have replaced, before whatever they ask of it."""
 
-    def __init__(self, channel: Channel, report: Report, source: str) -> None:
-        """Begin a session.
+    def __init__(self, session: Session, source: str) -> None:
+        """Begin with nothing replaced.
 
         Args:
-            channel: To the candidate.
-            report: Where findings go.
+            session: With the candidate.
             source: The tests, in which the modules are named that they may replace something in.
         """
-        super().__init__(channel, report)
+        self._session = session
         self._source = source
-        self._watched: dict[str, dict[str, Any]] = {}
+        self._told: dict[_Place, Any] = {}
+        """What was there when the candidate was last told, or in the beginning."""
         self._environment = dict(os.environ)
-        self._originals: dict[tuple[str, str], Any] = {}
+        self._originals: dict[_Place, tuple[Any, Any]] = {}
+        """What was there in the beginning, here and in the candidate."""
         self._written: dict[str, tuple[io.StringIO, int]] = {}
         self._busy = False
 
     def watch(self) -> None:
         """Note what is there, before the tests replace any of it; again where they may have imported more."""
-        if "catch_warnings" in self._source:
-            _wrap("warnings", "catch_warnings", _catch_warnings)
         for target in _PATCHED.findall(self._source):
             _import_standard(target.rpartition(".")[0])
-        named = _standard_modules(self._source) | {"builtins", "sys"}
-        for name in named & sys.modules.keys() - self._watched.keys():
-            self._watched[name] = _content(name)
-        if re.search(r"\bseed\b", self._source):
-            _wrap("random", "seed", self._seed)
-            self._watched["random"] = _content("random")
+        words = set(re.findall(r"\w+", self._source))
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in sys.stdlib_module_names and name.rpartition(".")[2] in words | {"builtins"}:
+                for key in words & vars(module).keys():
+                    if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
+                        self._told.setdefault((name, key), vars(module)[key])
+        for place in _STREAMS:
+            self._told.setdefault(place, _content(place))
+        for place in _UNWATCHED:
+            self._told.pop(place, None)
+        seed = self._told.get(("random", "seed"))
+        if seed is not None and not isinstance(seed, functools.partial):
+            self._told["random", "seed"] = vars(sys.modules["random"])["seed"] = functools.partial(self._seed, seed)
 
-    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
-        """Have the candidate do something, and return or raise what came of it."""
-        with self._turns:
-            if self._busy:
-                return super().request(operation, subject, *args, **kwargs)
-            self._apart(self._push)
-            try:
-                return super().request(operation, subject, *args, **kwargs)
-            finally:
-                self._apart(self._pull)
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Have what the candidate does meanwhile see what the tests have replaced."""
+        if self._busy:
+            yield
+            return
+        self._apart(self._push)
+        try:
+            yield
+        finally:
+            self._apart(self._pull)
 
     def _apart(self, action: Callable[[], None]) -> None:
         """Do something that a test has not asked for, and which fails only where the program is not as it should be."""
@@ -95,45 +100,42 @@ class MirroringSession(Session):
             raise
         except Exception as error:
             if "candidate_error" not in error.__dict__:
-                self.abandon("protocol", text_of(error))
+                self._session.abandon("protocol", text_of(error))
             raise
         finally:
             self._busy = False
 
     def _module(self, name: str) -> Remote:
-        found = self.request("import", None, name)
+        found = self._session.request("import", None, name)
         if not isinstance(found, Remote):
-            self.abandon("protocol", f"{name} is no module")
+            self._session.abandon("protocol", f"{name} is no module")
         return found
 
     def _seed(self, seed: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Seed both generators: a test does it so that the program's numbers are known."""
         seed(*args, **kwargs)
-        with self._turns:
+        with self._session.turns:
             self._apart(lambda: self._module("random").seed(*args, **kwargs))  # type: ignore[operator]  # a function there
 
     def _push(self) -> None:
-        for name, before in self._watched.items():
-            now = _content(name)
-            for key in now.keys() | before.keys():
-                old, new = before.get(key, _ABSENT), now.get(key, _ABSENT)
-                if new is not old:
-                    self._replace(name, key, old, new)
-            self._watched[name] = now
+        for place, before in self._told.items():
+            now = _content(place)
+            if now is not before:
+                self._replace(place, before, now)
+                self._told[place] = now
         if os.environ != self._environment:
             self._push_environment(dict(os.environ))
 
-    def _replace(self, module: str, name: str, old: object, value: object) -> None:
+    def _replace(self, place: _Place, old: object, value: object) -> None:
+        module, name = place
         remote = self._module(module)
-        place = module, name
         if place not in self._originals:
             self._originals[place] = old, getattr(remote, name, _ABSENT)
         mine, theirs = self._originals[place]
-        if module == "sys":
-            self._written.pop(name, None)
+        self._written.pop(name, None)
         if value is mine:
             value = theirs
-        elif module == "sys" and name in _WRITTEN:
+        elif place in _STREAMS[1:]:
             value = self._captured(name, value)
         if value is _ABSENT:
             delattr(remote, name)
@@ -159,45 +161,19 @@ class MirroringSession(Session):
                 stream.write(text[count:])
                 self._written[name] = stream, len(text)
 
-    def _push_environment(self, now: Mapping[str, str]) -> None:
+    def _push_environment(self, now: dict[str, str]) -> None:
         theirs: Any = self._module("os").environ
         for key in self._environment.keys() - now.keys():
             del theirs[key]
         for key, value in now.items():
             if self._environment.get(key) != value:
                 theirs[key] = value
-        self._environment = dict(now)
+        self._environment = now
 
 
-def _wrap(module: str, name: str, function: Callable[..., Any]) -> None:
-    """Put a function before one of a module, which becomes its first argument; once."""
-    content = vars(importlib.import_module(module))
-    if not isinstance(content[name], functools.partial):
-        content[name] = functools.partial(function, content[name])
-
-
-def _catch_warnings(catch: Callable[..., object], *, record: bool = False, **kwargs: object) -> object:
-    if record:
-        reason = "what the program warns of stays in its own process"
-        raise UnsupportedTestError(f"catch_warnings(record=True) is not supported: {reason}")
-    return catch(**kwargs)
-
-
-def _content(module: str) -> dict[str, Any]:
-    own = _OWN.get(module, frozenset())
-    return {
-        name: value
-        for name, value in vars(sys.modules[module]).items()
-        if not (name.startswith("_") or name in own or isinstance(value, types.ModuleType))
-    }
-
-
-def _standard_modules(source: str) -> set[str]:
-    """What could be the name of a module of the standard library, such as `os` and `os.path` in `solution.os.path.exists`."""
-    words = set(re.findall(r"\w+(?:\.\w+)*", source))
-    paths = [word.split(".") for word in words]
-    names = {".".join(path[start:end]) for path in paths for end in range(len(path) + 1) for start in range(end)}
-    return {name for name in names if name.partition(".")[0] in sys.stdlib_module_names}
+def _content(place: _Place) -> object:
+    module, name = place
+    return vars(sys.modules[module]).get(name, _ABSENT)
 
 
 def _import_standard(name: str) -> None:

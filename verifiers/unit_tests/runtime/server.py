@@ -25,12 +25,10 @@ from typing import Any
 
 from . import candidate, devices, packages, syscalls, tester, unpatched, whole_library
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
-from .hotpages import pin_written_in
 from .idleness import Idleness
 from .jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
-from .rehearsal import rehearse, trials
 from .report import MAX_REPORT
 
 PRELOADED = """
@@ -295,7 +293,6 @@ def _warm_up(wanted: Mapping[str, Any]) -> int:
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
     raise_stack_limit()
-    rehearse()
     # All that can be prepared here is: what a child writes to costs it a copy of the page.
     sys.argv = ["solution.py"]
     sys.setrecursionlimit(_RECURSION_LIMIT)
@@ -306,10 +303,6 @@ def _warm_up(wanted: Mapping[str, Any]) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()
-    jail = Jail(frozenset())
-    jail.settings(_TRIAL_LIMITS)
-    with trials(functools.partial(_begin_trial, jail, os.getpid())) as watched:
-        pin_written_in(watched)
     return taken_mib
 
 
@@ -320,11 +313,6 @@ def _load_library() -> int:
     gc.collect()
     gc.freeze()
     return round(packages.address_space_mib() - before)
-
-
-def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
-    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
-    candidate.answer_calls()
 
 
 def _probe(jail: Jail) -> list[str]:

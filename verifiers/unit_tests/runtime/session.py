@@ -13,6 +13,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 from .channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
@@ -23,7 +24,7 @@ from .harmless import PURE_MODULES
 from .packages import has_class, is_named, is_package
 from .remote import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
 from .report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
-from .sharing import Copies, ShortenedError, Table
+from .sharing import ShortenedError, Table
 from .turns import Turns
 from .typeinfo import FUNCTION
 from .unittest_subset import raised_by_assertion
@@ -43,13 +44,12 @@ _LONGEST_TYPE_INFO = 8 << 10
 class Session:
     """Asks the candidate, and turns its answers into values and exceptions."""
 
-    def __init__(self, channel: Channel, report: Report, *, shares: bool = True) -> None:
+    def __init__(self, channel: Channel, report: Report) -> None:
         """Begin a session.
 
         Args:
             channel: To the candidate.
             report: Where findings go.
-            shares: Whether tests and program share mutable containers, or each has copies.
         """
         self._channel = channel
         self._report = report
@@ -69,9 +69,8 @@ class Session:
         self._exception_numbers: dict[type[BaseException], object] = {}
         """Handles of the program's classes of which classes here are the copies."""
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
-        self._turns = Turns(report)
+        self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
-        self._crossing: Table | Copies = self._shared if shares else Copies(self._encode_opaque, self.decode_special)
         self._last_resolved: dict[int, list[object]] = {}
         """By the thread that asked, the containers that were new in its last answer."""
         self._has_asked = False
@@ -81,6 +80,8 @@ class Session:
         """How often the program was asked for something by which its objects may change."""
         self.note: Callable[[Wire], None] | None = None
         """Is given all that the program sends."""
+        self.mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
+        """What is held from before a request to after its answer."""
         self._failed: BaseException | None = None
         """What an assertion raised in a callback, which the program may have swallowed."""
         self._depth = 0
@@ -116,7 +117,7 @@ class Session:
         """Ask what global names of one of the program's modules are; the main one by default."""
         if not names:
             return {}
-        with self._turns:
+        with self.turns:
             self._send(["resolve", module, names, []])
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
@@ -129,11 +130,9 @@ class Session:
     def _take_answers(self) -> list[Wire]:
         message = self._receive()
         try:
-            answers, contents = message
+            _, answers, contents = message
             # Kept, so that they are shared until their names are given to the tests.
-            new = self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
-            if new:
-                self._crossing = self._shared  # a name of the tests stands for a container
+            self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
             return list(answers)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
@@ -143,7 +142,7 @@ class Session:
         try:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
-            with self._turns:
+            with self.turns:
                 value = self._shared.reader().decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
@@ -173,18 +172,18 @@ class Session:
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
-        with self._turns:
+        with self.turns, self.mirrored():
             return self._exchange(operation, subject, args, kwargs)
 
     def _exchange(
         self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        writer = self._crossing.writer(lending=operation in COMPARISONS)
+        writer = self._shared.writer(lending=operation in COMPARISONS)
         try:
             named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
             target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
-            message += [writer.contents(), self._crossing.release()]
+            message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
             self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
         except RecursionError as error:
@@ -223,9 +222,9 @@ class Session:
         self._new[threading.get_ident()], self._were_tested[threading.get_ident()] = set(), set()
         try:
             kind, body, contents = reply
-            self._crossing.apply(contents)
+            self._shared.apply(contents)
             if kind == "returned":
-                return self._crossing.reader().decode(body)
+                return self._shared.reader().decode(body)
             raised = self._exceptions.raised(tidy(body), operation)
         except ShortenedError:
             raise

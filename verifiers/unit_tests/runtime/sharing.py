@@ -252,52 +252,6 @@ class Writer(Encoder):
         self._table.forget([entry.number for entry in self._new])
 
 
-class Copies:
-    """In place of a table where nobody could tell: containers cross as what they hold."""
-
-    def __init__(self, opaque: Callable[[object], Wire], special: Callable[[Wire], Any]) -> None:
-        """Begin; the arguments are those of `Table`."""
-        self._opaque = opaque
-        self._special = special
-
-    def writer(self, *, lending: bool = False) -> CopyingWriter:
-        """Begin a message."""
-        return CopyingWriter(self._opaque)
-
-    def reader(self) -> Decoder:
-        """Begin to decode a message."""
-        return Decoder(self._special)
-
-    def apply(self, contents: Wire) -> list[object]:
-        """Take over nothing.
-
-        Raises:
-            ValueError: If there is something.
-        """
-        if contents is not None:
-            raise ValueError("contents of shared containers came where nothing is shared")
-        return []
-
-    def release(self) -> list[int]:
-        """Nothing is shared."""
-        return []
-
-    def forget(self, numbers: Sequence[int]) -> None:
-        """Nothing is shared."""
-
-
-class CopyingWriter(Encoder):
-    """Encodes the values of one message, with all that they hold."""
-
-    def contents(self) -> None:
-        """Nothing else is to be said."""
-
-    def commit(self) -> None:
-        """Nothing is agreed upon."""
-
-    abandon = commit
-
-
 class _Reader(Decoder):
     def __init__(self, special: Callable[[Wire], Any], refer: Callable[[int], object]) -> None:
         super().__init__(special)

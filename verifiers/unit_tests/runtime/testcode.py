@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import harmless, keeping
+from . import harmless
 from .names import may_name_classes, names_of_classes
 from .program import compile_whole
 from .remote import TEST_FILE
@@ -25,8 +25,6 @@ class TestCode:
     code: types.CodeType
     leaves_no_trace: bool
     """Whether the process can run other tests afterwards as if it had not run this code."""
-    keeps_nothing: bool
-    """Whether it can't tell a container of the program from a copy."""
     classes: Collection[str] = ()
     """Names of the classes under test."""
 
@@ -47,14 +45,14 @@ def compile_tests(source: str, filename: str) -> TestCode:
     code = compile(source, filename, "exec", dont_inherit=True)
     # A tree takes longer to make than the code, so it is made only where it can matter.
     classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
-    return TestCode(code, harmless.leaves_no_trace(code), keeping.keeps_nothing(code), classes)
+    return TestCode(code, harmless.leaves_no_trace(code), classes)
 
 
 @functools.lru_cache(_CACHED)
 def compile_prefix(source: str) -> TestCode:
     """Compile a prompt's code; where it ends inside a statement, what comes before that."""
     code = compile_whole(source, PREFIX_FILE)
-    return TestCode(code, harmless.leaves_no_trace(code), keeping.keeps_nothing(code))
+    return TestCode(code, harmless.leaves_no_trace(code))
 
 
 def leave_no_trace(tests: Mapping[str, Any]) -> bool:
@@ -66,18 +64,6 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     try:
         harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
         return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))
-    except SyntaxError:
-        return False
-
-
-def keep_nothing(tests: Mapping[str, Any]) -> bool:
-    """Whether a job's tests can't tell a container of the program from a copy."""
-    if tests["kind"] == "calls":
-        return True  # each compares one result
-    if tests["kind"] == "functions" or tests["files"]:
-        return False
-    try:
-        return all(compile_tests(source, TEST_FILE).keeps_nothing for source in _own(tests))
     except SyntaxError:
         return False
 

@@ -29,7 +29,7 @@ from . import foreign_code, packages, pytest_subset, unittest_subset
 from .channel import Channel, read_all
 from .codec import Decoder
 from .functions import Case, collect
-from .mirroring import MirroringSession, may_replace
+from .mirroring import Mirror, may_replace
 from .names import (
     SOLUTION_CLASS,
     depends_on,
@@ -51,7 +51,7 @@ from .pytest_subset import Skipped, UnsupportedTestError
 from .remote import TEST_FILE
 from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, finding, lacking, text_of
 from .session import Session
-from .testcode import compile_prefix, compile_tests, keep_nothing, leave_no_trace, tidied
+from .testcode import compile_prefix, compile_tests, leave_no_trace, tidied
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors of a tester with one job: the pipes from and to the candidate, and two files."""
@@ -73,7 +73,8 @@ class Tester:
         self._tests = tests
         self._report = report
         self._source = _own_source(tests)
-        self._session = self._begin_session(channel)
+        self._session = Session(channel, report)
+        self._mirror: Mirror | None = None
         self._programs: set[str] = set()
         """Names in the test code that are the program's."""
         self._lacking: Collection[str] = ()
@@ -82,16 +83,9 @@ class Tester:
         self.leaves_no_trace = True
         """False if the program had a say in what the tests did to this process."""
 
-    def _begin_session(self, channel: Channel) -> Session:
-        if self._report.ends_process:
-            source = "\n".join(_sources(self._tests))
-            if may_replace(source):
-                return MirroringSession(channel, self._report, source)
-        return Session(channel, self._report, shares=not keep_nothing(self._tests))
-
     def _watch(self) -> None:
-        if isinstance(self._session, MirroringSession):
-            self._session.watch()
+        if self._mirror is not None:
+            self._mirror.watch()
 
     def run(self) -> None:
         """Run the tests and write the report."""
@@ -117,8 +111,13 @@ class Tester:
         )
         foreign_code.begin(watch)
         self._session.note = watch.received
+        if may_replace("\n".join(sources)):
+            self._mirror = Mirror(self._session, "\n".join(sources))
+            self._session.mirrored = self._mirror.held
         if any("unittest" in source for source in sources):
             unittest_subset.prepare()
+        if any("catch_warnings" in source for source in sources):
+            unittest_subset.refuse_recorded_warnings()
 
     def _case(self, run: Callable[[], object], name: str = "") -> bool:
         """Run one case and report it; False if it was left out."""

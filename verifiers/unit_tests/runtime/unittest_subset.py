@@ -1,4 +1,4 @@
-"""What of `unittest` is replaced in the tester: what looks at its own process, and what asks a result about itself."""
+"""What of `unittest` and `warnings` is replaced in the tester: what looks at its own process, or asks a result about itself."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def prepare() -> None:
         compare(self, _real_set(first), _real_set(second), msg)
 
     case.assertSetEqual = assert_set_equal
+
+
+def refuse_recorded_warnings() -> None:
+    """Have `catch_warnings(record=True)` refused, before test code that uses it runs."""
+    warnings: Any = importlib.import_module("warnings")
+    catch = warnings.catch_warnings
+
+    def catch_warnings(*, record: bool = False, **kwargs: object) -> object:
+        return (_refuse("catch_warnings(record=True)") if record else catch)(**kwargs)
+
+    warnings.catch_warnings = catch_warnings
 
 
 def _real_set(value: Any) -> Any:
