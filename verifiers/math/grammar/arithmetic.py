@@ -21,9 +21,11 @@ from verifiers.math.tree import (
     Percent,
     PlusMinus,
     Power,
+    Quantity,
     Symbol,
     Words,
 )
+from verifiers.math.units import UNITS
 from verifiers.math.vectors import cross_product, matrix_product
 from verifiers.math.vocabulary import FACTOR_STARTS
 
@@ -151,6 +153,14 @@ class Arithmetic(Cursor):
         if isinstance(node, Matrix) and transposed:
             return Matrix(tuple(zip(*node.rows, strict=True)), node.kind)
         return Power(node, exponent)
+
+    def temperature(self, node: Degrees) -> Node:
+        """Degrees, or a temperature where the name of a scale follows."""
+        scale = self.token.text
+        if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
+            self.take()
+            return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
+        return node
 
     def script(self, *, signed: bool = False) -> Node:
         """An exponent or index: a group in braces, or one token (with a sign in plain text)."""

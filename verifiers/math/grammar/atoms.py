@@ -6,13 +6,12 @@ import re
 from fractions import Fraction
 
 from verifiers.math.assemble import proper_fraction, times, values_of
-from verifiers.math.grammar.cursor import JOINERS, Cursor
+from verifiers.math.grammar.cursor import JOINERS
+from verifiers.math.grammar.environments import Environments
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import (
-    Apply,
     BasedNumber,
-    Bracketed,
     Constant,
     Divide,
     Mixed,
@@ -36,7 +35,7 @@ _STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a stat
 _CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
 
 
-class Atoms(Cursor):
+class Atoms(Environments):
     """Numbers, symbols, calls, words."""
 
     def number(self) -> Node:
@@ -46,7 +45,7 @@ class Atoms(Cursor):
         if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
             return token.value
         if self.at("frac", "unicodefrac") and not self.is_unit_fraction():
-            part = self.command()
+            part = self.atom()
             proper = proper_fraction(part)
             return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
         denominator = self.ahead(2)
@@ -91,18 +90,6 @@ class Atoms(Cursor):
     def is_call(self) -> bool:
         """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
         return self.ahead().kind in ("symbol", "number") and self.ahead(2).text == ")"
-
-    def combinations(self) -> Node:
-        """The binomial coefficient of two arguments in brackets."""
-        arguments = self.arguments()
-        if len(arguments) != 2:
-            raise UnreadableError("a binomial coefficient without two arguments")
-        return Apply("binomial", arguments)
-
-    def arguments(self) -> tuple[Node, ...]:
-        """The arguments of a call, in brackets."""
-        inside = self.bracket()
-        return inside.items if isinstance(inside, Bracketed) else (inside,)
 
     def word(self) -> Node:
         """A word where a value should stand: a number word, or a label in front of an equals sign."""

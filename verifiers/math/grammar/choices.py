@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.grammar.atoms import Atoms
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Choice, Node, Words
 from verifiers.math.wording import is_verdict
 
 
-class Choices(Cursor):
+class Choices(Atoms):
     """Answers to multiple-choice questions: a letter, and what is written behind it."""
 
     def choice(self) -> Node | None:

@@ -1,11 +1,14 @@
-"""A place in a list of tokens: what every part of the parser reads with, and the parts that call each other."""
+"""A place in a list of tokens: what every part of the parser reads with.
+
+The parts are classes in a chain, each of which adds rules to those of the one before; only recursion goes back.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Degrees, Node
+from verifiers.math.tree import Node
 from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40
@@ -133,88 +136,20 @@ class Cursor(ABC):
                 name += "'" if self.take().text == "prime" else ""
         return name
 
-    # The parts of the parser that call each other.
-
-    @abstractmethod
-    def listing(self) -> Node:
-        """Values and relations with commas or words between them."""
-
-    @abstractmethod
-    def relation(self) -> Node:
-        """Operands with signs of relations between them."""
-
-    @abstractmethod
-    def quantity(self) -> Node:
-        """A value with what belongs to it: a unit, a base, a remark in brackets."""
-
-    @abstractmethod
-    def set_expression(self) -> Node:
-        """Values with set operations between them."""
-
-    @abstractmethod
-    def sum(self) -> Node:
-        """Terms with signs between them."""
-
-    @abstractmethod
-    def product(self) -> Node:
-        """Factors with or without signs between them."""
-
-    @abstractmethod
-    def power(self) -> Node:
-        """An atom with what is written on its right: exponents, factorials, percent signs."""
-
-    @abstractmethod
-    def power_free_atom(self) -> Node:
-        """An atom, one level deeper."""
-
-    @abstractmethod
-    def signed_factor(self) -> Node:
-        """A factor that may have signs in front."""
-
-    @abstractmethod
-    def starts_factor(self) -> bool:
-        """Whether a factor starts here."""
-
-    @abstractmethod
-    def script(self, *, signed: bool = False) -> Node:
-        """An exponent or index: a group in braces, or one token (with a sign in plain text)."""
-
-    @abstractmethod
-    def argument(self) -> Node:
-        """An argument of a TeX command: a group in braces, one digit, or one other token."""
+    # What the parts of an expression hold again: the rules that the first classes of the parser call and later ones have.
 
     @abstractmethod
     def atom(self) -> Node:
         """The smallest expression that starts here."""
 
     @abstractmethod
-    def command(self) -> Node:
-        """What a command stands for."""
-
-    @abstractmethod
-    def number(self) -> Node:
-        """A number, perhaps a mixed one."""
-
-    @abstractmethod
-    def bracket(self) -> Node:
-        """What stands in round or square brackets."""
-
-    @abstractmethod
     def braces(self) -> Node:
         """What stands in the braces of TeX."""
 
     @abstractmethod
-    def set_braces(self) -> Node:
-        """A set in braces."""
+    def relation(self) -> Node:
+        """Operands with signs of relations between them."""
 
     @abstractmethod
-    def arguments(self) -> tuple[Node, ...]:
-        """The arguments of a call, in brackets."""
-
-    @abstractmethod
-    def combinations(self) -> Node:
-        """The two arguments of a binomial coefficient in brackets."""
-
-    @abstractmethod
-    def temperature(self, node: Degrees) -> Node:
-        """Degrees, or with the name of a scale behind them a temperature."""
+    def listing(self) -> Node:
+        """Values and relations with commas or words between them."""

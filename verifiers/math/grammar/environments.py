@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verifiers.math.assemble import OTHERWISE, expanded_determinant, with_the_other_cases
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.grammar.calculus import Calculus
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation
 
@@ -15,7 +15,7 @@ _MATRIX_KINDS = {
 }
 
 
-class Environments(Cursor):
+class Environments(Calculus):
     """Matrices, systems and definitions by cases."""
 
     def matrix(self) -> Node:

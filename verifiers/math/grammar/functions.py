@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math.assemble import expanded_determinant, half_of_set, is_complex, times
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.grammar.groups import Groups
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import (
     Apply,
@@ -37,7 +37,7 @@ _HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">",
 _GREEK_FUNCTIONS = {"Gamma": "gamma", "zeta": "zeta"}
 
 
-class Functions(Cursor):
+class Functions(Groups):
     """Functions, roots, accents and other commands with an argument."""
 
     def root(self) -> Node:

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from verifiers.math import tree
 from verifiers.math.assemble import compound_quantity, measured_in, sign_inside
-from verifiers.math.grammar.cursor import JOINERS, Cursor
+from verifiers.math.grammar.arithmetic import Arithmetic
+from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
 from verifiers.math.tree import (
     Add,
@@ -32,7 +33,7 @@ _NEARLY = ("approximately", "approx", "about", "roughly")
 _HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 
-class Quantities(Cursor):
+class Quantities(Arithmetic):
     """What may stand behind a value: units, percent, words, bases; and times of day."""
 
     def quantity(self) -> Node:
@@ -109,7 +110,7 @@ class Quantities(Cursor):
         """Degrees with minutes, and perhaps seconds, of arc."""
         value, size = [node.value], 60
         while self.token.kind == "number" and self.ahead().text == "'" and size <= 3600:
-            value.append(Divide(self.number(), Number(Fraction(size))))
+            value.append(Divide(self.atom(), Number(Fraction(size))))
             self.index += 1 + (self.ahead().text == "'")
             size *= 60
         return Degrees(Add(tuple(value)))
@@ -205,14 +206,6 @@ class Quantities(Cursor):
         if unit is None:
             raise UnreadableError("words behind a number that name no unit")
         return Quantity(node, unit)
-
-    def temperature(self, node: Degrees) -> Node:
-        """Degrees, or a temperature where the name of a scale follows."""
-        scale = self.token.text
-        if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
-            self.take()
-            return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
-        return node
 
     def behind_word(self) -> bool:
         """Whether the token before is a word, or joined to one by a hyphen."""

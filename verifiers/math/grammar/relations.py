@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from verifiers.math.assemble import compound_quantity, excluded_values, outside_of, united_conditions
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.grammar.quantities import Quantities
 from verifiers.math.tree import Apply, ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown, symbols
 from verifiers.math.vocabulary import GREEK
 
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 
 
-class Relations(Cursor):
+class Relations(Quantities):
     """Lists, relations, ratios and set operations."""
 
     def listing(self) -> Node:
