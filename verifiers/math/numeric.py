@@ -53,6 +53,8 @@ from verifiers.math.tree import (
 Value = Any
 """A real or complex number of mpmath, which carries no types."""
 
+PYTHON_ERRORS = (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError)
+"""What mpmath raises where there is no value."""
 _MIN_POINTS = 2  # where others were past the bounds
 _MIN_INTEGER_POINTS = 3
 _MAX_GAPS, _MAX_JUMPS = 24, 6  # that are looked at, spread over those there are
@@ -407,7 +409,7 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sam
         point = Point(context(precision), sample, sampling)
         try:
             values.append(evaluate(node, point))
-        except (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError) as cause:
+        except PYTHON_ERRORS as cause:
             raise UndefinedError(str(cause)) from cause
     rough, fine = values
     lost = abs(fine) * point.amplification + point.cancelled

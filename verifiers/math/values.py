@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, integer_value, rational_value, residue
+from verifiers.math.limits import limits_differ
 from verifiers.math.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal
-from verifiers.math.quadrature import quadratures_differ
 from verifiers.math.rules import Rules
-from verifiers.math.sequences import sequences_differ
 from verifiers.math.tree import (
     BasedNumber,
     Constant,
@@ -110,7 +109,7 @@ class Values:
                 continue
             if same is not None:
                 return same
-        if quadratures_differ(gold, answer) or sequences_differ(gold, answer):
+        if limits_differ(gold, answer):
             return False
         self.use(Tier.SYMPY)
         return self.algebra(gold, answer)
