@@ -20,8 +20,6 @@ from verifiers.math.tree import (
     Add,
     Apply,
     Constant,
-    Degrees,
-    Derivative,
     Divide,
     Integral,
     Limit,
@@ -30,11 +28,9 @@ from verifiers.math.tree import (
     Negate,
     Node,
     Number,
-    Percent,
     Power,
     Series,
     Symbol,
-    Unknown,
     children,
     walk,
 )
@@ -194,30 +190,6 @@ def _shared_worker(memory_mib: int) -> Worker:
     return Worker("verifiers.math.sympy_worker", memory_mib=memory_mib)
 
 
-_NODES = {
-    kind.__name__: kind
-    for kind in (
-        Add,
-        Apply,
-        Constant,
-        Degrees,
-        Derivative,
-        Divide,
-        Integral,
-        Limit,
-        Mixed,
-        Multiply,
-        Negate,
-        Number,
-        Percent,
-        Power,
-        Series,
-        Symbol,
-        Unknown,
-    )
-}
-
-
 _SAME_NAME = "sin cos tan cot sec csc sinh cosh tanh coth exp floor factorial factorial2 binomial gcd lcm"
 _ARCS = {f"arc{name}": f"a{name}" for name in ["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"]}
 _FUNCTIONS = {
@@ -243,13 +215,12 @@ def _plain_data(node: Node) -> list[object]:
     Raises:
         UndecidedError: If a node has no counterpart in computer algebra.
     """
-    if isinstance(node, Number):
+    if isinstance(node, Number | Mixed):
         return ["Number", str(node.value)]
-    if isinstance(node, Mixed):
-        return ["Number", str(node.value)]
-    if type(node).__name__ not in _NODES or (isinstance(node, Apply) and node.name not in _FUNCTIONS):
-        raise UndecidedError(f"{type(node).__name__} is nothing that computer algebra knows")
-    data: list[object] = [type(node).__name__]
+    name = type(node).__name__
+    if not hasattr(_Algebra, f"_{name.lower()}") or (isinstance(node, Apply) and node.name not in _FUNCTIONS):
+        raise UndecidedError(f"{name} is nothing that computer algebra knows")
+    data: list[object] = [name]
     for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, tuple):

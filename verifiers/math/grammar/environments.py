@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import OTHERWISE, expanded_determinant, with_the_other_cases
+from verifiers.math.assemble import OTHERWISE, determinant, with_the_other_cases
 from verifiers.math.grammar.calculus import Calculus
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation
@@ -37,7 +37,7 @@ class Environments(Calculus):
         if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
             return ListOf(tuple(row[0] for row in rows), "and")
         if _MATRIX_KINDS[name] == "v":
-            return expanded_determinant(tuple(rows))
+            return determinant(tuple(rows))
         return Matrix(tuple(rows), _MATRIX_KINDS[name])
 
     def system(self, name: str) -> Node:

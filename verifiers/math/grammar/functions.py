@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from verifiers.math.assemble import expanded_determinant, half_of_set, is_complex, times
+from verifiers.math.assemble import determinant, half_of_set, is_complex, times
 from verifiers.math.grammar.groups import Groups
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import (
@@ -80,9 +80,7 @@ class Functions(Groups):
             return Unknown(name, arguments)  # of a thing that is only named, as in `max f`
         matrix = arguments[0]
         determined = name == "det" and isinstance(matrix, Matrix)
-        node: Node = (
-            expanded_determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
-        )
+        node: Node = determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
         return node if exponent is None else Power(node, exponent)
 
     def first_digit(self) -> Node | None:

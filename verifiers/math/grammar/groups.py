@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import bracketed, expanded_determinant, set_by_condition
+from verifiers.math.assemble import bracketed, determinant, set_by_condition
 from verifiers.math.grammar.relations import Relations
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Apply, Bracketed, ListOf, Matrix, NamedSet, Node, Relation, SetOf, Symbol
@@ -90,7 +90,7 @@ class Groups(Relations):
         inside = self.sum()
         self.bars -= 1
         self.expect(closing)
-        return expanded_determinant(inside.rows) if isinstance(inside, Matrix) else Apply("abs", (inside,))
+        return determinant(inside.rows) if isinstance(inside, Matrix) else Apply("abs", (inside,))
 
     def fenced(self) -> Node:
         """A floor, a ceiling, or a vector in angle brackets."""
