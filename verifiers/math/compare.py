@@ -94,7 +94,6 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
-from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
@@ -183,13 +182,13 @@ class Comparer:
     # Words, choices, times, ratios.
 
     def _sentences(self, gold: Node, answer: Node) -> bool:
-        """Words as text; words with formulas among them by both; only an equation may lack the words in front of it."""
+        """Words as text; words with formulas among them by both; only an equation may lack the gold's words in front of it."""
         self.values.use(Tier.PROSE)
         if isinstance(gold, Words) or isinstance(answer, Words):
             return gold == answer
         if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
-            gold, answer = _bare_equation(gold), _bare_equation(answer)
-            return not (isinstance(gold, Sentence) or isinstance(answer, Sentence)) and self.same(gold, answer)
+            equation = _bare_equation(gold)
+            return equation is not None and not isinstance(answer, Sentence) and self.same(equation, answer)
         return len(gold.parts) == len(answer.parts) and all(map(self.same, gold.parts, answer.parts))
 
     def _parts(self, gold: Node, answer: Node) -> bool:
@@ -204,30 +203,32 @@ class Comparer:
         )
 
     def _choices(self, gold: Node, answer: Node) -> bool:
+        """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""
         if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
             return gold.name.upper() == answer.letter  # brackets around e or i
-        if isinstance(gold, Choice):
-            letter = choice_letter(answer) or (answer.name.upper() if isinstance(answer, Symbol | Constant) else None)
-            if letter is not None and len(letter) == 1:
-                return letter == gold.letter and not self._contradicts(gold, answer)
-            meant = gold.content or self.choices.get(gold.letter)
-            return meant is not None and not isinstance(answer, Choice) and self.same(meant, answer)
-        assert isinstance(answer, Choice)
-        if choice_letter(gold) == answer.letter:
-            return True
-        meant = answer.content or self.choices.get(answer.letter)
-        return meant is not None and self.same(gold, meant)
+        ours, theirs = choice_letter(gold), choice_letter(answer)
+        if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
+            theirs = answer.name.upper()
+        if ours is not None and theirs is not None:
+            return ours == theirs and not self._contradicts(gold, answer)
+        letter, choice, other = (theirs, answer, gold) if ours is None else (ours, gold, answer)
+        meant = (choice.content if isinstance(choice, Choice) else None) or self.choices.get(str(letter))
+        return meant is not None and (self.same(meant, other) if choice is gold else self.same(other, meant))
 
-    def _contradicts(self, gold: Choice, answer: Node) -> bool:
-        """Whether what stands behind the letter is another value than the gold's, or the content of another choice."""
+    def _contradicts(self, gold: Node, answer: Node) -> bool:
+        """Whether what stands behind the letter is no text of an option, or another value than the gold's or the option's."""
         content = answer.content if isinstance(answer, Choice) else None
-        if content is not None and gold.content is not None and not isinstance(content, Words):
-            return not (isinstance(gold.content, Words) or self.same(gold.content, content))
-        if content is None or not isinstance(answer, Choice) or answer.letter not in self.choices:
+        ours = gold.content if isinstance(gold, Choice) else None
+        if not isinstance(answer, Choice) or content is None:
             return False
-        others = [option for letter, option in self.choices.items() if letter != answer.letter]
-        return any(self.same(option, content) for option in others) and not self.same(
-            self.choices[answer.letter], content
+        option = self.choices.get(answer.letter)
+        if isinstance(content, Words):
+            return content not in (ours, option) and not self.in_prompt(content)
+        if ours is not None:
+            return not (isinstance(ours, Words) or self.same(ours, content))
+        others = [other for letter, other in self.choices.items() if letter != answer.letter]
+        return (
+            option is not None and any(self.same(other, content) for other in others) and not self.same(option, content)
         )
 
     def _clocks(self, gold: Node, answer: Node) -> bool:
@@ -692,12 +693,11 @@ def _joiner(node: Node) -> str:
     return node.joiner if isinstance(node, ListOf) else ""
 
 
-def _bare_equation(node: Node) -> Node:
-    r"""An equation without the words in front of it that say what it is of: `\text{the plane }x+y=5`."""
-    words, *rest = node.parts if isinstance(node, Sentence) else (node,)
-    if not isinstance(words, Words) or len(rest) != 1 or not isinstance(rest[0], Relation):
-        return node
-    return node if NO_NOUNS.intersection(words.text.split()) else rest[0]
+def _bare_equation(gold: Node) -> Relation | None:
+    r"""The equation of a gold with words in front that say what it is of: `\text{the plane }x+y=5`."""
+    words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
+    named = isinstance(words, Words) and len(rest) == 1 and isinstance(rest[0], Relation)
+    return rest[0] if named and isinstance(rest[0], Relation) else None
 
 
 def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:

@@ -47,7 +47,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.units import CURRENCIES, UNITS, Unit
-from verifiers.math.vocabulary import GENERIC_NOUNS, GREEK
+from verifiers.math.vocabulary import GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
 DEGREE = UNITS["degree"]
@@ -661,8 +661,8 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 
 def _nouns_differ(one: str, two: str) -> bool:
-    """Whether two nouns name different things, because neither is left out, generic or the other with more words."""
-    if not (one and two) or _is_generic(one) or _is_generic(two):
+    """Whether two nouns name different things, because neither is left out or the other with more words."""
+    if not (one and two):
         return False
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
@@ -687,11 +687,6 @@ def prices(one: Unit, two: Unit) -> bool:
     rest = set(one.dimension) ^ set(two.dimension)
     currency = len(shared) == 1 and shared <= CURRENCIES and (len(one.dimension) == 1 or len(two.dimension) == 1)
     return currency and all(degree < 0 for _, degree in rest)
-
-
-def _is_generic(noun: str) -> bool:
-    """Whether a counted noun says of anything that it is counted, so that it contradicts no other."""
-    return GENERIC_NOUNS.issuperset(noun.split())
 
 
 def without_unit(node: Node) -> Node:

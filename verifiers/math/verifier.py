@@ -56,7 +56,6 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values import GoldError, Tier, UndecidedError, has_no_value
 from verifiers.math.vectors import aligned, is_marked
-from verifiers.math.wording import listed_names
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form that a verdict's detail keeps
@@ -321,9 +320,6 @@ class MathVerifier:
         letters = answer.normal.replace(" ", "").isalpha()
         if isinstance(gold.tree, Words) and letters and folded_words(answer.normal) == gold.tree.text:
             readings.insert(0, gold.tree)  # letters that were read as a product
-        if isinstance(gold.tree, ListOf) and all(isinstance(item, Words) for item in gold.tree.items):
-            names = listed_names(answer.text)
-            readings += [names] if names is not None else []
         if isinstance(gold.tree, BasedNumber):
             readings += self._numerals(gold.tree, answer)
         if (mixed := mixed_number(answer.tree)) is not None and not isinstance(gold.tree, ListOf | SetOf):

@@ -5,22 +5,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.text import folded_words, unwrap, without_text_commands
-from verifiers.math.tree import Bracketed, Constant, ListOf, NamedSet, Negate, Node, Number, Words
-from verifiers.math.vocabulary import MEASURED_THINGS, NO_NOUNS, NUMBER_WORDS, TENS
-
-_VERDICT_WORDS = (
-    "is isn't was are not no nor cannot can't never wrong incorrect or if but maybe perhaps excluded eliminated unlikely "
-    "impossible rejected ruled could might may fails contradicts seems although though however hmm"
-)
-_VERDICTS = frozenset(_VERDICT_WORDS.split())
-
-
-def is_verdict(word: str) -> bool:
-    """Whether a word behind a choice judges it or names another, so that it is no part of the option's text."""
-    other = len(word) == 1 and "B" <= word <= "J"
-    return other or word == "false" or word.lower() in _VERDICTS or word.lower().endswith("n't")
-
+from verifiers.math.text import unwrap
+from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
+from verifiers.math.vocabulary import NUMBER_WORDS, TENS
 
 QUARTERS = frozenset(("quarter", "quarters"))
 SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -151,10 +138,6 @@ def _without_remark(text: str) -> str:
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
-_LABEL = re.compile(  # in front of a value: "Area: 12"
-    r"(?!.{0,30}\b(?:[Aa]nswers?|[Oo]ption|[Cc]hoice)\b)(?:\\text\s?\{\s?[A-Za-z]|[A-Z])"
-    r"(?<=([A-Za-z]))([a-z ]{2,30}):\s?\}?\s{0,3}(?=[-+0-9\\$(])"
-)
 _NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
 
 
@@ -162,11 +145,6 @@ def essence(text: str) -> str:
     """An answer without the words around it that say nothing, such as "the answer is" and "for all x"."""
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
-    if ":" in text and (found := _LABEL.match(text)) is not None:
-        label = found[1] + found[2]
-        words = label.lower().split()
-        if MEASURED_THINGS.intersection(words) and not NO_NOUNS.intersection(words):
-            text = rf"\text{{{label}}}={text[found.end() :]}"
     text = _without_remark(text)
     if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
         text = only[1]
@@ -185,14 +163,3 @@ def with_round_brackets(text: str) -> str:
     if not brackets or (brackets[0] != "]" and brackets[-1] != "["):
         return text
     return _FRENCH_PIECE.sub(lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}", text)
-
-
-_MAX_NAME_WORDS = 3
-
-
-def listed_names(text: str) -> ListOf | None:
-    """Names separated by commas or `and`; None for other prose."""
-    pieces = [folded_words(piece) for piece in re.split(r",(?:\s*and\b)?|\s+and\s+", without_text_commands(text))]
-    if len(pieces) < 2 or not all(0 < len(piece.split()) <= _MAX_NAME_WORDS for piece in pieces):
-        return None
-    return ListOf(tuple(Words(piece) for piece in pieces))

@@ -26,7 +26,7 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
-from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, is_verdict, value_of_words
+from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, value_of_words
 
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
@@ -103,14 +103,14 @@ class Atoms(Environments):
             return Quantity(self.number(), UNITS[words[0].lower()])
         if (number := self.number_in_words(words[0].lower())) is not None:
             return number
-        while self.token.kind in ("word", "symbol") and self.token.text not in ("is", "equals"):
+        while self.token.kind == "word" and self.token.text not in ("is", "equals"):
             words.append(self.take().text)
             if words[-1].lower() in ("except", "excluding") and folded_words(" ".join(words)) in REALS_EXCEPT:
                 if self.token.text.lower() == "for":
                     self.take()
                 excluded = self.listing()
                 return SetOperation("difference", NamedSet("R"), SetOf(values_of(excluded)))
-        if not self.at("=", "approx", "is", "equals") or any(len(word) > 1 and is_verdict(word) for word in words):
+        if not self.at("=", "approx", "is", "equals"):
             raise UnreadableError(f"the word {words[0]!r} where a value should stand")
         return Symbol("text:" + folded_words(" ".join(words)))
 

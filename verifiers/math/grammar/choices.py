@@ -6,7 +6,6 @@ from verifiers.math.grammar.atoms import Atoms
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Choice, Node, Words
-from verifiers.math.wording import is_verdict
 
 
 class Choices(Atoms):
@@ -59,8 +58,6 @@ class Choices(Atoms):
         except UnreadableError:
             if self.tokens[start].kind != "word" and self.tokens[start].kind != "symbol":
                 raise
-        if any(is_verdict(token.text) for token in self.tokens[start:]):
-            raise UnreadableError("a remark on a choice")
         self.index = len(self.tokens) - 1
         return Choice(letter, Words(folded_words(" ".join(token.text for token in self.tokens[start:]))))
 
