@@ -11,16 +11,13 @@ import re
 
 from verifiers.math import tree
 from verifiers.math.grammar import MAX_DEPTH, Parser
-from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.sentences import numbered_parts, says_something, sentence, words_alone
 from verifiers.math.text import unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize
-from verifiers.math.tree import Node, Relation, Symbol, Words
-from verifiers.math.vocabulary import FUNCTIONS, RELATIONS
+from verifiers.math.tree import Node, Words
 from verifiers.math.wording import WORD_ANSWERS, essence, with_round_brackets
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
-_SEPARATING = frozenset((",", ";", "or", "and", "lor", "land")) | (frozenset(RELATIONS) - {"=", "approx"})
 
 
 def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Node:
@@ -64,38 +61,9 @@ def _read_tokens(tokens: list[Token]) -> Node:
     try:
         return Parser(_last_conclusion(tokens)).answer()
     except UnreadableError:
-        with contextlib.suppress(UnreadableError):  # then it is a sentence, or nothing
-            if (named := _value_behind_name(tokens)) is not None:
-                return named
         if not says_something(tokens):
             raise
         return sentence(tokens, lambda formula: Parser(formula).answer())
-
-
-def _value_behind_name(tokens: list[Token]) -> Node | None:
-    r"""The value in an equation whose left side cannot be read and so can only name something: `\\mathbb{P}(A) = 1/2`."""
-    depth, equals = 0, None
-    for place, token in enumerate(tokens):
-        depth += (token.text in OPENING_BRACKETS) - (token.text in CLOSING_BRACKETS)
-        if depth == 0 and (token.text in _SEPARATING or token.kind == "word"):
-            return None  # or a sentence, in which the words have to match
-        if depth == 0 and token.text == "=":
-            equals = place
-    if not equals or _is_bare_function(tokens[:equals]):
-        return None
-    name = "text:" + "".join(token.text for token in tokens[:equals])
-    return Relation(("=",), (Symbol(name), Parser(tokens[equals + 1 :]).answer()))
-
-
-def _is_bare_function(tokens: list[Token]) -> bool:
-    """Whether tokens are a function, perhaps with its base or exponent, and no argument."""
-    if tokens[0].text not in FUNCTIONS:
-        return False
-    place = 1
-    while place < len(tokens) and tokens[place].text in ("_", "^"):
-        braces = [token.text for token in tokens[place + 1 :]]
-        place += 2 + (braces.index("}") if braces[:1] == ["{"] and "}" in braces else 0)
-    return place >= len(tokens)
 
 
 def _last_conclusion(tokens: list[Token]) -> list[Token]:

@@ -53,6 +53,7 @@ class Token:
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]")
+_BLACKBOARD_LETTER = re.compile(r"\\mathbb\s*\{?\s*([EP])\s*\}?")  # a probability or an expectation, and no set
 _OLD_FONTS = re.compile(r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))")
 _NEGATED_RELATION = re.compile(r"\\not\s{0,3}=")
 _BRACED_CHOICE = re.compile(r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}")
@@ -490,7 +491,7 @@ def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
 def _plain_tex(text: str) -> str:
     """Text without what only changes how it looks, and with rare spellings written as usual ones."""
     if "\\" in text:
-        text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
+        text = _BLACKBOARD_LETTER.sub(r"\1", _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text)))
         if "\\rm" in text or "\\it" in text or "\\sf" in text:
             text = _OLD_FONTS.sub(_roman_group, text)
         if "_" in text:
