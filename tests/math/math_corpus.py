@@ -1809,6 +1809,16 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     ],
     "families of solutions": [
         (
+            r"\frac n3, n\in\mathbb{Z}",
+            (r"\frac{2k}3, \frac{4k+1}3, \frac{4k+3}3, k\in\mathbb{Z}", r"k, k+\frac13, k-\frac13, k\in\mathbb{Z}"),
+            (
+                r"\frac{2k}3, \frac{4k+1}3, k\in\mathbb{Z}",
+                r"\frac{2k}3, \frac{4k+1}3, \frac{8k+3}3, k\in\mathbb{Z}",
+                r"\frac{2k}3, \frac{4k+1}3, \frac{8k+3}3, \frac{16k+7}3, k\in\mathbb{Z}",
+                r"\frac{k\pi}3, \frac{k}3+\pi, k\in\mathbb{Z}",
+            ),
+        ),
+        (
             r"x=\frac\pi6+2n\pi, n\in\mathbb Z",
             (
                 r"x=\frac\pi6+2k\pi, k\in\mathbb Z",
