@@ -9,7 +9,7 @@ from fractions import Fraction
 from types import UnionType
 from typing import Any
 
-from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_value, residue
+from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_or_none, residue
 from verifiers.math.families import families, same_families
 from verifiers.math.forms import (
     DEGREE,
@@ -321,13 +321,11 @@ class Comparer:
 
     def _congruences(self, gold: Relation, answer: Relation) -> bool:
         r"""Whether `x \\equiv 3 \\pmod 7` and `x \\equiv 10 \\pmod 7` say the same."""
-        try:
-            ours, theirs = ([rational_value(operand) for operand in node.operands[-2:]] for node in (gold, answer))
-        except (NotExactError, UndefinedError):
+        (one, modulus), (two, other) = (map(rational_or_none, node.operands[-2:]) for node in (gold, answer))
+        if one is None or two is None or modulus is None or other is None:
             return self._in_order(gold.operands, answer.operands)
-        same_residue = ours[1] > 0 and (ours[0] - theirs[0]) % ours[1] == 0
-        names = self._in_order(gold.operands[:-2], answer.operands[:-2])
-        return ours[1] == theirs[1] and same_residue and names
+        same_residue = modulus == other > 0 and (one - two) % modulus == 0
+        return same_residue and self._in_order(gold.operands[:-2], answer.operands[:-2])
 
     def _scalars_or_same(self, gold: Node, answer: Node) -> bool:
         return gold == answer or self.same(gold, answer)
@@ -411,10 +409,8 @@ class Comparer:
         return (*distinct, *items[MAX_ITEMS:])
 
     def _equal_items(self, one: Node, two: Node) -> bool:
-        try:
-            return rational_value(one) == rational_value(two)
-        except (NotExactError, UndefinedError):
-            return self.same(one, two)
+        ours, theirs = rational_or_none(one), rational_or_none(two)
+        return self.same(one, two) if ours is None or theirs is None else ours == theirs
 
     def _in_order(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
         return len(gold) == len(answer) and all(self._same_item(*pair) for pair in zip(gold, answer, strict=True))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.exact import NotExactError, UndefinedError, signed_number, substitute
+from verifiers.math.exact import signed_number, substitute
 from verifiers.math.forms import shared_label, solved
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import Add, ListOf, Multiply, NamedSet, Negate, Node, Number, Relation, Symbol, symbols
 from verifiers.math.values import Values
 
@@ -87,19 +87,11 @@ def _progressions(each: Families, values: Values) -> list[_Progression] | None:
         period = Add((one, Negate(zero)))
         if not values.identical(period, Add((two, Negate(one)))) or values.identical(period, Number(Fraction(0))):
             return None
-        near_start, near_period = _approximate(zero), _approximate(period)
+        near_start, near_period = real_value(zero), real_value(period)
         if near_start is None or not near_period:
             return None
-        found.append(_Progression(zero, period, near_start, near_period))
+        found.append(_Progression(zero, period, float(near_start), float(near_period)))
     return found if len(found) <= MAX_MEMBERS else None
-
-
-def _approximate(node: Node) -> float | None:
-    try:
-        value = estimate(node, FILTER_DIGITS).value
-    except (NotExactError, UndefinedError):
-        return None
-    return float(value.real) if value.imag == 0 else None
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: Values) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from verifiers.math.exact import NotExactError, UndefinedError, rational_value
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.exact import rational_or_none
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -708,11 +708,5 @@ def without_percent(node: Node) -> tuple[bool, Node]:
 
 def at_least_one(node: Node) -> bool:
     """Whether a constant is at least one in absolute value."""
-    try:
-        return abs(rational_value(node)) >= 1
-    except (NotExactError, UndefinedError):
-        pass
-    try:
-        return bool(abs(estimate(node, FILTER_DIGITS).value) >= 1) if not symbols(node) else False
-    except (NotExactError, UndefinedError):
-        return False
+    value = None if symbols(node) else rational_or_none(node) or real_value(node)
+    return value is not None and bool(abs(value) >= 1)

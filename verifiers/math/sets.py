@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers.math.exact import NotExactError, UndefinedError, rational_value, signed_number
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.exact import rational_or_none, signed_number
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Apply,
     Bracketed,
@@ -120,13 +120,10 @@ def _end(node: Node) -> End:
         return LEFT
     if symbols(node):
         raise NoSetError("an end that depends on a symbol")
-    try:
-        found = estimate(node, FILTER_DIGITS)
-    except (NotExactError, UndefinedError) as error:
-        raise NoSetError(str(error)) from error
-    if found.value.imag != 0:
-        raise NoSetError("a complex end")
-    return End(node, found.value.real)
+    value = real_value(node)
+    if value is None:
+        raise NoSetError("an end that is no real number")
+    return End(node, value)
 
 
 def _interval(low: End, closed_low: bool, high: End, closed_high: bool) -> RealSet:
@@ -201,10 +198,9 @@ def _integers(conditions: list[Node]) -> RealSet:
     within = real_set(ListOf(tuple(conditions), "and"))
     points: list[int] = []
     for piece in within.pieces:
-        try:
-            low, high = rational_value(piece.low.node), rational_value(piece.high.node)
-        except (NotExactError, UndefinedError) as error:
-            raise NoSetError("integers without rational bounds") from error
+        low, high = rational_or_none(piece.low.node), rational_or_none(piece.high.node)
+        if low is None or high is None:
+            raise NoSetError("integers without rational bounds")
         first = math.ceil(low) if piece.closed_low else math.floor(low) + 1
         last = math.floor(high) if piece.closed_high else math.ceil(high) - 1
         if last - first >= MAX_PIECES - len(points):

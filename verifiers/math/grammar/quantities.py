@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from verifiers.math import tree
 from verifiers.math.assemble import compound_quantity, measured_in, sign_inside
+from verifiers.math.exact import rational_value
 from verifiers.math.grammar.arithmetic import Arithmetic
 from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
@@ -25,7 +26,7 @@ from verifiers.math.tree import (
     Relation,
     Symbol,
 )
-from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, UnitWord, read_unit
+from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, TENS
 from verifiers.math.wording import QUARTERS
 
@@ -70,10 +71,9 @@ class Quantities(Arithmetic):
             node = self.in_feet_or_inches(node)
         elif self.at("/") and self.ahead().kind == "word":
             self.take()
-            unit = read_unit(tuple(UnitWord(word.word, word.exponent, True) for word in self.unit_words()))
-            if unit is None:
-                raise UnreadableError("words behind a number that name no unit")
-            node = measured_in(node, unit)
+            node = measured_in(
+                node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
+            )
         elif isinstance(node, Degrees) and self.ahead().text == "'":
             node = self.with_arc_minutes(node)
         elif self.is_ohm():
@@ -187,9 +187,7 @@ class Quantities(Arithmetic):
         words = self.unit_words()
         if not words:
             return node
-        unit = read_unit(tuple(words))
-        if unit is None:
-            raise UnreadableError("words behind a number that name no unit")
+        unit = unit_named(words)
         if unit.is_label and isinstance(node, Symbol) and not unit.label.startswith("unit"):
             raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
         return measured_in(node, unit)
@@ -202,10 +200,7 @@ class Quantities(Arithmetic):
             self.expect("{")
             words += [UnitWord(word.word, word.exponent, divides) for word in self.unit_words()]
             self.expect("}")
-        unit = read_unit(tuple(words))
-        if unit is None:
-            raise UnreadableError("words behind a number that name no unit")
-        return Quantity(node, unit)
+        return Quantity(node, unit_named(words))
 
     def behind_word(self) -> bool:
         """Whether the token before is a word, or joined to one by a hyphen."""
@@ -268,13 +263,19 @@ class Quantities(Arithmetic):
         value = self.script()
         if not (isinstance(value, Number | Negate) and tree.is_integer_literal(value)):
             raise UnreadableError("a unit's exponent that is no integer")
-        exponent = (
-            value.value
-            if isinstance(value, Number)
-            else -value.value.value
-            if isinstance(value.value, Number)
-            else None
-        )
-        if exponent is None or abs(exponent) > 9:
+        exponent = rational_value(value)
+        if abs(exponent) > 9:
             raise UnreadableError("a unit's exponent past the limit")
         return int(exponent)
+
+
+def unit_named(words: list[UnitWord]) -> Unit:
+    """The unit or counted noun of the words behind a number.
+
+    Raises:
+        UnreadableError: If they name none.
+    """
+    unit = read_unit(tuple(words))
+    if unit is None:
+        raise UnreadableError("words behind a number that name no unit")
+    return unit
