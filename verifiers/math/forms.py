@@ -152,14 +152,16 @@ def _named_point(node: Multiply) -> Bracketed | None:
 
 def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | None:
     """A matrix, or a tuple, times a number."""
+    one = Number(Fraction(1))
     if isinstance(node, Negate):
-        return _scale(node.value, Negate(Number(Fraction(1))))
+        return _scale(plain(node.value), Negate(one))
     if isinstance(node, Divide):
-        return _scale(node.numerator, Divide(Number(Fraction(1)), node.denominator))
-    matrices = [factor for factor in node.factors if isinstance(factor, Matrix | Bracketed)]
+        return _scale(plain(node.numerator), Divide(one, node.denominator))
+    factors = [plain(factor) for factor in node.factors]
+    matrices = [factor for factor in factors if isinstance(factor, Matrix | Bracketed)]
     if len(matrices) != 1:
         return None
-    rest = tuple(factor for factor in node.factors if factor is not matrices[0])
+    rest = tuple(factor for factor in factors if factor is not matrices[0])
     return _scale(matrices[0], rest[0] if len(rest) == 1 else Multiply(rest))
 
 

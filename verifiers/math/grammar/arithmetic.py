@@ -26,7 +26,7 @@ from verifiers.math.tree import (
     Words,
 )
 from verifiers.math.units import UNITS
-from verifiers.math.vectors import cross_product, matrix_product
+from verifiers.math.vectors import ordered_product
 from verifiers.math.vocabulary import FACTOR_STARTS
 
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -66,7 +66,9 @@ class Arithmetic(Cursor):
             if self.accept("*", "cdot", "times"):
                 crossed = self.tokens[self.index - 1].text == "times"
                 factor = self.signed_factor()
-                product = cross_product(node, factor, self.vectors) if crossed and self.vectors else None
+                product = (
+                    ordered_product(node, factor, self.vectors, crossed=True) if crossed and self.vectors else None
+                )
                 node = product or times(node, factor)
             elif self.at("/", "div") and self.ahead().kind != "word":
                 self.take()
@@ -75,7 +77,7 @@ class Arithmetic(Cursor):
                 node = Apply("mod", (node, self.signed_factor()))
             elif self.starts_factor():
                 factor = self.power()
-                product = matrix_product(node, factor, self.vectors) if self.vectors else None
+                product = ordered_product(node, factor, self.vectors, crossed=False) if self.vectors else None
                 node = product or times(node, factor)
             else:
                 break
