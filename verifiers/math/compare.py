@@ -66,7 +66,7 @@ from verifiers.math.forms import (
 from verifiers.math.numeric import FILTER_DIGITS, estimate
 from verifiers.math.rules import Rules
 from verifiers.math.sampling import Sampling, sampling_for
-from verifiers.math.sets import NoSetError, RealSet, real_set
+from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -272,15 +272,11 @@ class Comparer:
         bound = is_set_builder(gold) or is_set_builder(answer)
         if not bound and ours.variable and theirs.variable and ours.variable != theirs.variable:
             return False
-        return self._same_pieces(ours, theirs)
-
-    def _same_pieces(self, gold: RealSet, answer: RealSet) -> bool:
-        return len(gold.pieces) == len(answer.pieces) and all(
-            (self.rules.brackets == "lenient" or one.closed_low == two.closed_low)
-            and (self.rules.brackets == "lenient" or one.closed_high == two.closed_high)
-            and self.values.equal(one.low.node, two.low.node)
-            and self.values.equal(one.high.node, two.high.node)
-            for one, two in zip(gold.pieces, answer.pieces, strict=True)
+        return len(ours.marks) == len(theirs.marks) and all(
+            one.after == two.after
+            and (one.at == two.at or self.rules.brackets == "lenient")
+            and self.values.equal(one.end.node, two.end.node)
+            for one, two in zip(ours.marks, theirs.marks, strict=True)
         )
 
     def _other_sets(self, gold: Node, answer: Node) -> bool:
