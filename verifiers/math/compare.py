@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import UnionType
-from typing import Any
 
-from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_or_none, residue
+from verifiers.math.exact import rational_or_none, substitute
 from verifiers.math.families import families, same_families
 from verifiers.math.forms import (
     DEGREE,
@@ -63,9 +62,8 @@ from verifiers.math.forms import (
     without_percent,
     without_unit,
 )
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.numeric import real_value
 from verifiers.math.rules import Rules
-from verifiers.math.sampling import Sampling, sampling_for
 from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.tree import (
     Bracketed,
@@ -530,39 +528,24 @@ class Comparer:
         return any(self._proportional(one, answer, positive=False) for one in given)
 
     def _proportional(self, gold: Relation, answer: Relation, *, positive: bool) -> bool:
-        """Whether two equations are one up to a constant factor; for inequalities the factor must be positive."""
+        """Whether two equations are one up to a constant factor, which must be positive for inequalities.
+
+        The factor is what they differ by at a point, if neither vanishes there.
+        """
         ours, theirs = difference(gold), difference(answer)
+        names = sorted(symbols(ours) | symbols(theirs))
         if not (symbols(ours) and symbols(theirs)):
             return False  # any two constants are proportional
-        try:
-            ratios = {_field_ratio(ours, theirs, sample) for sample in range(3)}
-        except (NotExactError, UndefinedError):
-            return self._numerically_proportional(ours, theirs, positive=positive)
-        self.values.use(Tier.FIELD)
-        if len(ratios) != 1 or 0 in ratios:
-            return False
-        return not positive or self._positive_factor(ours, theirs)
-
-    def _numerically_proportional(self, ours: Node, theirs: Node, *, positive: bool) -> bool:
-        self.values.use(Tier.NUMERIC)
-        sampling = sampling_for(ours, theirs)
-        try:
-            found = [_numeric_ratio(ours, theirs, sample, sampling) for sample in range(sampling.count)]
-        except (NotExactError, UndefinedError):
-            return False
-        ratios = [ratio for ratio in found if ratio is not None]
-        if len(ratios) < _MIN_POINTS:
-            return False
-        first = ratios[0]
-        same = all(abs(ratio - first) <= abs(first) * 1e-20 for ratio in ratios)
-        return bool(same and first != 0 and (not positive or first.real > 0))
-
-    def _positive_factor(self, ours: Node, theirs: Node) -> bool:
-        try:
-            ratio = _numeric_ratio(ours, theirs, 0, sampling_for(ours, theirs))
-        except (NotExactError, UndefinedError):
-            return False
-        return bool(ratio is not None and ratio.real > 0)
+        for first in (2, 5, 11):
+            above, below = ours, theirs
+            for place, name in enumerate(names):
+                value = Number(Fraction(first + 3 * place, 7))
+                above, below = substitute(above, name, value), substitute(below, name, value)
+            sizes = real_value(above), real_value(below)
+            if sizes[0] and sizes[1]:
+                one_sign = sizes[0] * sizes[1] > 0 or not positive
+                return bool(one_sign) and self.values.identical(Multiply((ours, below)), Multiply((theirs, above)))
+        return False
 
     # Matrices and tuples.
 
@@ -690,22 +673,3 @@ def _bare_equation(gold: Node) -> Relation | None:
     words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
     named = isinstance(words, Words) and len(rest) == 1 and isinstance(rest[0], Relation)
     return rest[0] if named and isinstance(rest[0], Relation) else None
-
-
-def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:
-    """The quotient of two expressions in the prime field."""
-    below = residue(theirs, sample)
-    if not below:
-        raise UndefinedError("division by zero")
-    return residue(ours, sample) * pow(below, -1, PRIME) % PRIME
-
-
-def _numeric_ratio(ours: Node, theirs: Node, sample: int, sampling: Sampling) -> Any:
-    """The quotient of two expressions at a point; None where the first depends on a branch."""
-    above = estimate(ours, FILTER_DIGITS, sample, sampling)
-    if above.branched and sampling.is_signed(sample):
-        return None
-    below = estimate(theirs, FILTER_DIGITS, sample, sampling)
-    if abs(below.value) <= below.error:
-        raise UndefinedError("division by zero")
-    return above.value / below.value
