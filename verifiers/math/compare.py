@@ -8,60 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import UnionType
 
+from verifiers.math import forms
 from verifiers.math.exact import rational_or_none, substitute
 from verifiers.math.families import families, same_families
-from verifiers.math.forms import (
-    DEGREE,
-    INEQUALITIES,
-    as_clock,
-    as_matrix,
-    as_set,
-    assignments,
-    at_least_one,
-    between,
-    bracket_kind,
-    choice_letter,
-    difference,
-    forms_of,
-    free_constant,
-    holds_point,
-    is_indefinite,
-    is_interval,
-    is_made_of_parameters,
-    is_named_thing,
-    is_set_builder,
-    is_set_like,
-    is_vector,
-    is_word_of_letters,
-    items,
-    items_in_brackets,
-    label,
-    labelled_collection,
-    labelled_set,
-    measured,
-    named_members,
-    named_ratio,
-    names_agree,
-    names_other_thing,
-    plain,
-    prices,
-    ratio_parts,
-    renamed,
-    renaming,
-    residue_alone,
-    reversed_chain,
-    shared_label,
-    solved,
-    split_unit,
-    unit_from_letters,
-    vector_entries,
-    with_constant_named,
-    with_plain_degrees,
-    without_condition,
-    without_labels,
-    without_percent,
-    without_unit,
-)
 from verifiers.math.numeric import real_value
 from verifiers.math.rules import Rules
 from verifiers.math.sets import NoSetError, real_set
@@ -97,7 +46,7 @@ _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
-_OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
+_OPEN_RELATIONS = forms.INEQUALITIES | {"in", "mod", "modulo"}
 
 
 @dataclass(slots=True)
@@ -128,26 +77,28 @@ class Comparer:
         """Whether the answer is the gold, under the rules."""
         if gold == answer:
             return True
-        if (holds_point(gold) and is_set_like(answer)) or (holds_point(answer) and is_set_like(gold)):
+        if (forms.holds_point(gold) and forms.is_set_like(answer)) or (
+            forms.holds_point(answer) and forms.is_set_like(gold)
+        ):
             return False
-        ratios = named_ratio(gold), named_ratio(answer)
+        ratios = forms.named_ratio(gold), forms.named_ratio(answer)
         if ratios[0] is not None and ratios[1] is not None:
             return self._named_ratios(ratios[0], ratios[1])
-        gold, answer = plain(gold), plain(answer)
+        gold, answer = forms.plain(gold), forms.plain(answer)
         if (found := self._families(gold, answer)) is not None:
             return found
-        if without_condition(gold) is gold or without_condition(answer) is answer:
-            gold, answer = without_condition(gold), without_condition(answer)
+        if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
+            gold, answer = forms.without_condition(gold), forms.without_condition(answer)
         for kinds, compare in self._by_kind():
             if isinstance(gold, kinds) or isinstance(answer, kinds):
                 return compare(gold, answer)
-        if is_set_like(gold) or is_set_like(answer):
+        if forms.is_set_like(gold) or forms.is_set_like(answer):
             return self._sets(gold, answer)
         if (
             isinstance(gold, ListOf | SetOf)
             or isinstance(answer, ListOf | SetOf)
-            or assignments(gold)
-            or assignments(answer)
+            or forms.assignments(gold)
+            or forms.assignments(answer)
         ):
             return self._collections(gold, answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
@@ -164,7 +115,7 @@ class Comparer:
         theirs = families(answer, said=False) if ours is not None else None
         if ours is None or theirs is None:
             return None
-        if ours.label is not None and theirs.label is not None and not names_agree(ours.label, theirs.label):
+        if ours.label is not None and theirs.label is not None and not forms.names_agree(ours.label, theirs.label):
             return False
         return same_families(ours, theirs, self.values)
 
@@ -204,7 +155,7 @@ class Comparer:
         """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""
         if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
             return gold.name.upper() == answer.letter  # brackets around e or i
-        ours, theirs = choice_letter(gold), choice_letter(answer)
+        ours, theirs = forms.choice_letter(gold), forms.choice_letter(answer)
         if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
             theirs = answer.name.upper()
         if ours is not None and theirs is not None:
@@ -234,14 +185,14 @@ class Comparer:
             return self._ratios(gold, answer)
         if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
             return False  # an hour and minutes, where the gold is a plain number
-        ours, theirs = as_clock(gold), as_clock(answer)
+        ours, theirs = forms.as_clock(gold), forms.as_clock(answer)
         if not (isinstance(ours, Clock) and isinstance(theirs, Clock)):
             return False
         halves = {ours.half, theirs.half} - {""}
         return (ours.hour, ours.minute) == (theirs.hour, theirs.minute) and len(halves) < 2
 
     def _ratios(self, gold: Node, answer: Node) -> bool:
-        ours, theirs = ratio_parts(gold), ratio_parts(answer)
+        ours, theirs = forms.ratio_parts(gold), forms.ratio_parts(answer)
         if ours is None or theirs is None or len(ours) != len(theirs):
             return False
         return all(
@@ -259,15 +210,15 @@ class Comparer:
     # Sets of real numbers.
 
     def _sets(self, gold: Node, answer: Node) -> bool:
-        gold_label, gold = labelled_set(gold)
-        answer_label, answer = labelled_set(answer)
+        gold_label, gold = forms.labelled_set(gold)
+        answer_label, answer = forms.labelled_set(answer)
         if gold_label and answer_label and gold_label != answer_label:
             return False
         try:
-            ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
+            ours, theirs = real_set(forms.as_set(gold)), real_set(forms.as_set(answer))
         except NoSetError:
             return self._other_sets(gold, answer)
-        bound = is_set_builder(gold) or is_set_builder(answer)
+        bound = forms.is_set_builder(gold) or forms.is_set_builder(answer)
         if not bound and ours.variable and theirs.variable and ours.variable != theirs.variable:
             return False
         return len(ours.marks) == len(theirs.marks) and all(
@@ -282,8 +233,8 @@ class Comparer:
         if isinstance(gold, Relation) and isinstance(answer, Relation):
             return self._inequalities(gold, answer)
         if isinstance(gold, Bracketed) != isinstance(answer, Bracketed):
-            gold, answer = between(gold), between(answer)
-            intervals = all(isinstance(node, Bracketed) and is_interval(node) for node in (gold, answer))
+            gold, answer = forms.between(gold), forms.between(answer)
+            intervals = all(isinstance(node, Bracketed) and forms.is_interval(node) for node in (gold, answer))
             return intervals and self._tuples(gold, answer)
         if isinstance(gold, SetOperation) and isinstance(answer, SetOperation) and gold.kind == answer.kind:
             return (self.same(gold.left, answer.left) and self.same(gold.right, answer.right)) or (
@@ -295,19 +246,19 @@ class Comparer:
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool:
         readings = [(answer.operators, answer.operands)]
-        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and label(answer.operands[0]):
+        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and forms.label(answer.operands[0]):
             answer = Relation(answer.operators[1:], answer.operands[1:])
         if gold.operators == answer.operators and gold.operators[-1] == "modulo":
             return self._congruences(gold, answer)
         if not {"mod", "modulo"} & set(answer.operators):
-            readings.append(reversed_chain(answer))
+            readings.append(forms.reversed_chain(answer))
         for operators, operands in readings:
             if gold.operators == operators:
                 if all(self._scalars_or_same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
                     return True
                 if (
                     len(operators) == 1
-                    and operators[0] in INEQUALITIES
+                    and operators[0] in forms.INEQUALITIES
                     and self._proportional(gold, Relation(operators, operands), positive=operators[0] != "!=")
                 ):
                     return True
@@ -327,13 +278,13 @@ class Comparer:
     # Lists, sets, assignments.
 
     def _collections(self, gold: Node, answer: Node) -> bool:
-        gold, answer = labelled_collection(gold), labelled_collection(answer)
-        ours, theirs = assignments(gold), assignments(answer)
+        gold, answer = forms.labelled_collection(gold), forms.labelled_collection(answer)
+        ours, theirs = forms.assignments(gold), forms.assignments(answer)
         if ours is not None or theirs is not None:
-            ours, theirs = ours or named_members(gold), theirs or named_members(answer)
+            ours, theirs = ours or forms.named_members(gold), theirs or forms.named_members(answer)
         if ours is not None and isinstance(answer, ListOf) and theirs is None:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
-                tuple(ours.values()), items(answer)
+                tuple(ours.values()), forms.items(answer)
             )
         if ours is not None and theirs is None and isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
             return len(gold.operands) > 2 and self.same(gold.operands[-1], answer)  # x = y = 2 has one value
@@ -342,7 +293,7 @@ class Comparer:
         if theirs is not None:
             return self._answer_assignments(gold, theirs)
         if self.rules.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
-            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
+            return self._in_order(forms.items_in_brackets(gold), forms.items_in_brackets(answer))
         if isinstance(gold, Matrix) and self.rules.vectors == "lenient" and isinstance(answer, ListOf):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
@@ -350,17 +301,17 @@ class Comparer:
         if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
             first, *others = gold.items
             return all(self.same(first, item) for item in others) and self.same(first, answer)
-        left, right = items(gold), items(answer)
+        left, right = forms.items(gold), forms.items(answer)
         if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
-        names = shared_label(left), shared_label(right)
-        if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
+        names = forms.shared_label(left), forms.shared_label(right)
+        if names[0] is not None and names[1] is not None and not forms.names_agree(names[0], names[1]):
             return False
         if isinstance(gold, ListOf | SetOf):
-            left = without_labels(left)
-        right = without_labels(right)
+            left = forms.without_labels(left)
+        right = forms.without_labels(right)
         if isinstance(gold, SetOf) or isinstance(answer, SetOf):
             left = self._distinct(left) if isinstance(gold, SetOf) else left
             right = self._distinct(right) if isinstance(answer, SetOf) else right
@@ -376,18 +327,20 @@ class Comparer:
             return gold.keys() == found.keys() and all(self.same(value, found[name]) for name, value in gold.items())
         ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
         return (
-            ordered and list(gold) == sorted(gold) and self._in_order(tuple(gold.values()), items_in_brackets(answer))
+            ordered
+            and list(gold) == sorted(gold)
+            and self._in_order(tuple(gold.values()), forms.items_in_brackets(answer))
         )
 
     def _answer_assignments(self, gold: Node, answer: dict[str, Node]) -> bool:
         values = tuple(answer.values())
         if len({id(value) for value in values}) == 1 and not isinstance(gold, Bracketed | ListOf | SetOf):
             return self.same(gold, values[0])
-        if _names(items(gold)):
+        if _names(forms.items(gold)):
             return False
         worded = all(name.startswith(("text:", "max(", "min(")) for name in answer)
         if isinstance(gold, Bracketed):
-            point = bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
+            point = forms.bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
             return point and self._in_order(gold.items, [answer[name] for name in sorted(answer)])
         if isinstance(gold, ListOf | SetOf):
             indexed = len({name.partition("_")[0] for name in answer}) == 1
@@ -429,13 +382,13 @@ class Comparer:
 
     def _relations(self, gold: Node, answer: Node) -> bool:
         if isinstance(gold, Relation) != isinstance(answer, Relation):
-            gold, answer = residue_alone(gold), residue_alone(answer)
+            gold, answer = forms.residue_alone(gold), forms.residue_alone(answer)
         if not isinstance(gold, Relation):
             if not isinstance(answer, Relation):
                 return self.same(gold, answer)
             return any(self.same(gold, value) for value in self._stated(answer))
         if not isinstance(answer, Relation):
-            name, value = solved(gold)
+            name, value = forms.solved(gold)
             if name is not None:
                 return self.same(value, answer)
             return any(self.same(value, answer) for value in self._exact_values(gold))
@@ -467,7 +420,7 @@ class Comparer:
         """What a gold that is no equation of its own stands for: the constants that it says are equal, or a named value."""
         if set(gold.operators) - {"=", "~"}:
             return ()
-        operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
+        operands = gold.operands[1:] if forms.is_named_thing(gold.operands[0]) else gold.operands
         exact = [operands[0]]
         for operator, operand in zip(gold.operators[len(gold.operands) - len(operands) :], operands[1:], strict=True):
             if operator == "~":
@@ -478,13 +431,13 @@ class Comparer:
 
     def _is_name(self, node: Node) -> bool:
         names = symbols(node)
-        if label(node) is not None or is_named_thing(node) or "..." in names:
+        if forms.label(node) is not None or forms.is_named_thing(node) or "..." in names:
             return True
-        return is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
+        return forms.is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
 
     def _same_value(self, one: Node, two: Node) -> bool:
-        ours, theirs = measured(split_unit(one)[1]), measured(split_unit(two)[1])
-        one, two = without_unit(one), without_unit(two)
+        ours, theirs = forms.measured(forms.split_unit(one)[1]), forms.measured(forms.split_unit(two)[1])
+        one, two = forms.without_unit(one), forms.without_unit(two)
         if ours is not None and theirs is not None:
             if ours.dimension != theirs.dimension:
                 return False
@@ -495,35 +448,36 @@ class Comparer:
         return self.values.identical(one, two)
 
     def _consistent(self, exact: Node, approximate: Node) -> bool:
-        return self.values.consistent(without_unit(exact), without_unit(approximate))
+        return self.values.consistent(forms.without_unit(exact), forms.without_unit(approximate))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool:
-        name, value = solved(gold)
-        answer_name, _ = solved(answer)
+        name, value = forms.solved(gold)
+        answer_name, _ = forms.solved(answer)
         if name is not None and answer_name is not None:
-            names = renaming(gold, answer)
+            names = forms.renaming(gold, answer)
             if any(ours in symbols(answer.operands[-1]) for ours in names.values()):
                 return False
-            if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
-                return names_agree(name, answer_name) and any(
-                    self.same(value, renamed(stated, names)) for stated in self._stated(answer)
+            if forms.names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
+                return forms.names_agree(name, answer_name) and any(
+                    self.same(value, forms.renamed(stated, names)) for stated in self._stated(answer)
                 )
         if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
             return False
         if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
             return any(
                 gold.operators == operators and self._in_order(gold.operands, operands)
-                for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer))
+                for operators, operands in ((answer.operators, answer.operands), forms.reversed_chain(answer))
             )
         return any(
-            self._proportional(*pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
+            self._proportional(*pair, positive=False)
+            for pair in itertools.product(*map(forms.forms_of, (gold, answer)))
         )
 
     def unsolved(self, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
         """Whether an equation is one of those given up to a factor, where the gold solves it for a name."""
         if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
             return False
-        if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
+        if forms.solved(gold)[0] is None or forms.solved(answer)[0] is not None or set(answer.operators) != {"="}:
             return False
         return any(self._proportional(one, answer, positive=False) for one in given)
 
@@ -532,7 +486,7 @@ class Comparer:
 
         The factor is what they differ by at a point, if neither vanishes there.
         """
-        ours, theirs = difference(gold), difference(answer)
+        ours, theirs = forms.difference(gold), forms.difference(answer)
         names = sorted(symbols(ours) | symbols(theirs))
         if not (symbols(ours) and symbols(theirs)):
             return False  # any two constants are proportional
@@ -550,56 +504,60 @@ class Comparer:
     # Matrices and tuples.
 
     def _matrices(self, gold: Node, answer: Node) -> bool:
-        gold, answer = as_matrix(gold), as_matrix(answer)
+        gold, answer = forms.as_matrix(gold), forms.as_matrix(answer)
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
             shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
             kinds = (gold.kind == "v") == (answer.kind == "v")
             return shape and kinds and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
         matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
         assert isinstance(matrix, Matrix)
-        entries = vector_entries(matrix)
-        if entries is None or self.rules.vectors == "strict" or not is_vector(other):
+        entries = forms.vector_entries(matrix)
+        if entries is None or self.rules.vectors == "strict" or not forms.is_vector(other):
             return False
-        coordinates = items_in_brackets(other)
+        coordinates = forms.items_in_brackets(other)
         return self._in_order(entries, coordinates) if matrix is gold else self._in_order(coordinates, entries)
 
     def _tuples(self, gold: Node, answer: Node) -> bool:
         if self.rules.brackets == "lenient":
-            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
+            return self._in_order(forms.items_in_brackets(gold), forms.items_in_brackets(answer))
         if not (isinstance(gold, Bracketed) and isinstance(answer, Bracketed)):
             return False
-        same_brackets = bracket_kind(gold) == bracket_kind(answer)
+        same_brackets = forms.bracket_kind(gold) == forms.bracket_kind(answer)
         return same_brackets and self._in_order(gold.items, answer.items)
 
     # Scalars.
 
     def _antiderivatives(self, gold: Node, answer: Node) -> bool:
         """Compare an indefinite integral with another, or with an antiderivative that has its constant."""
-        integral, other = (gold, answer) if is_indefinite(gold) else (answer, gold)
+        integral, other = (gold, answer) if forms.is_indefinite(gold) else (answer, gold)
         assert isinstance(integral, Integral)
         if isinstance(other, Integral):
-            return other.variable == integral.variable and is_indefinite(other) and self.same(integral.body, other.body)
-        if free_constant(other) is None:
+            return (
+                other.variable == integral.variable
+                and forms.is_indefinite(other)
+                and self.same(integral.body, other.body)
+            )
+        if forms.free_constant(other) is None:
             return False
         return self.values.identical(integral.body, Derivative(other, integral.variable))
 
     def _scalars(self, gold: Node, answer: Node) -> bool:
-        if is_indefinite(gold) or is_indefinite(answer):
+        if forms.is_indefinite(gold) or forms.is_indefinite(answer):
             return self._antiderivatives(gold, answer)
-        gold_value, gold_unit = split_unit(gold)
-        answer_value, answer_unit = split_unit(answer)
-        units = (measured(gold_unit), measured(answer_unit))
+        gold_value, gold_unit = forms.split_unit(gold)
+        answer_value, answer_unit = forms.split_unit(answer)
+        units = (forms.measured(gold_unit), forms.measured(answer_unit))
         if units != (None, None) and (isinstance(gold, Percent) or isinstance(answer, Percent)):
             return False
         if self.rules.degrees == "unit":
-            gold_value, answer_value = with_plain_degrees(gold_value), with_plain_degrees(answer_value)
+            gold_value, answer_value = forms.with_plain_degrees(gold_value), forms.with_plain_degrees(answer_value)
         if symbols(gold_value) and isinstance(answer, Quantity) and len(answer.unit.label) == 1:
             answer_value, answer_unit = Multiply((answer.value, Symbol(answer.unit.label))), None
         if gold_unit is not None and answer_unit is None and symbols(answer_value) and not symbols(gold_value):
-            answer_value, answer_unit = unit_from_letters(answer_value)
-        if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
+            answer_value, answer_unit = forms.unit_from_letters(answer_value)
+        if forms.is_word_of_letters(gold_value) or forms.is_word_of_letters(answer_value):
             return gold_value == answer_value
-        answer_value = with_constant_named(gold_value, answer_value)
+        answer_value = forms.with_constant_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
@@ -607,29 +565,33 @@ class Comparer:
             answer_value = Multiply((Number(factor), answer_value))
         if self._percents(gold_value, answer_value):
             return True
-        return self.rules.degrees == "convert" and DEGREE in (gold_unit, answer_unit) and self._by_radians(gold, answer)
+        return (
+            self.rules.degrees == "convert"
+            and forms.DEGREE in (gold_unit, answer_unit)
+            and self._by_radians(gold, answer)
+        )
 
     def _unit_factor(self, gold: Unit | None, answer: Unit | None) -> Fraction | None:
         """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
-        if gold is not None and answer is not None and names_other_thing(gold, answer):
+        if gold is not None and answer is not None and forms.names_other_thing(gold, answer):
             return None
-        gold, answer = measured(gold), measured(answer)
+        gold, answer = forms.measured(gold), forms.measured(answer)
         if gold is None or answer is None:
             return None if self.rules.units == "require" and gold != answer else Fraction(1)
         if gold.dimension != answer.dimension:
-            partial = self.rules.units != "require" and prices(gold, answer)
+            partial = self.rules.units != "require" and forms.prices(gold, answer)
             return Fraction(1) if partial else None
         if gold.factor == answer.factor:
             return Fraction(1)
         return answer.factor / gold.factor if self.rules.units == "convert" else None
 
     def _by_radians(self, gold: Node, answer: Node) -> bool:
-        return self.values.equal(without_unit(gold), without_unit(answer))
+        return self.values.equal(forms.without_unit(gold), forms.without_unit(answer))
 
     def _percents(self, gold: Node, answer: Node) -> bool:
         """Compare numbers of which either may be a percentage."""
-        of_gold, gold_number = without_percent(gold)
-        of_answer, answer_number = without_percent(answer)
+        of_gold, gold_number = forms.without_percent(gold)
+        of_answer, answer_number = forms.without_percent(answer)
         if self.rules.percent == "factor":
             return self._by_factor(gold_number, answer_number)
         if of_gold == of_answer:
@@ -640,7 +602,7 @@ class Comparer:
             return True
         return (
             self.rules.percent == "either"
-            and at_least_one(gold_number)
+            and forms.at_least_one(gold_number)
             and self.values.equal(gold_number, answer_number)
         )
 
@@ -655,13 +617,13 @@ class Comparer:
 
 def _names(nodes: Sequence[Node]) -> set[str | None]:
     """The names that items are said to be values of."""
-    return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
+    return {forms.label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
 def _are_statements(node: Node) -> bool:
     r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
     joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
-    return joined and all(isinstance(item, Symbol) for item in items(node))
+    return joined and all(isinstance(item, Symbol) for item in forms.items(node))
 
 
 def _joiner(node: Node) -> str:
