@@ -678,9 +678,8 @@ def _length_degree(unit: Unit) -> int | None:
     if unit.is_label:
         _, power, degree = unit.label.partition("^")
         return int(degree) if power else None
-    degrees = {"length": 1, "area": 2}
     (name, exponent), *rest = unit.dimension
-    return degrees.get(name, 0) * exponent if not rest else 0
+    return exponent if name == "length" and not rest else 0
 
 
 def prices(one: Unit, two: Unit) -> bool:
