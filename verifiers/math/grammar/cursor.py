@@ -104,13 +104,6 @@ class Cursor(ABC):
         """Whether a fraction of units in words starts here, behind its number."""
         return self.token.text == "frac" and self.ahead().text == "{" and self.ahead(2).kind == "word"
 
-    def is_ohm(self) -> bool:
-        """Whether a capital omega that ends the answer stands behind a number."""
-        before = self.tokens[self.index - 1]
-        return (
-            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
-        )
-
     def subscript(self) -> str:
         """Pass over a subscript, which becomes part of a name."""
         if not self.accept("_"):

@@ -76,9 +76,6 @@ class Quantities(Arithmetic):
             )
         elif isinstance(node, Degrees) and self.ahead().text == "'":
             node = self.with_arc_minutes(node)
-        elif self.is_ohm():
-            self.take()
-            node = Quantity(node, UNITS["ohm"])
         return self.smaller_units(sign_inside(node))
 
     def smaller_units(self, node: Node) -> Node:
