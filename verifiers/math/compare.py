@@ -27,7 +27,6 @@ from verifiers.math.tree import (
     Negate,
     Node,
     Number,
-    Parts,
     Percent,
     Quantity,
     Ratio,
@@ -122,7 +121,6 @@ class Comparer:
     def _by_kind(self) -> tuple[tuple[type[Node] | UnionType, Callable[[Node, Node], bool]], ...]:
         return (
             (Choice, self._choices),
-            (Parts, self._parts),
             (Words | Sentence, self._sentences),
             (Clock, self._clocks),
             (Ratio, self._ratios),
@@ -139,17 +137,6 @@ class Comparer:
             equation = _bare_equation(gold)
             return equation is not None and not isinstance(answer, Sentence) and self.same(equation, answer)
         return len(gold.parts) == len(answer.parts) and all(map(self.same, gold.parts, answer.parts))
-
-    def _parts(self, gold: Node, answer: Node) -> bool:
-        """Numbered parts by their numbers; a list has them in order."""
-        if isinstance(gold, ListOf) and isinstance(answer, Parts):
-            return self._in_order(gold.items, answer.values)
-        if not (isinstance(gold, Parts) and isinstance(answer, Parts)):
-            return False
-        found = dict(zip(answer.names, answer.values, strict=True))
-        return len(gold.names) == len(found) and all(
-            name in found and self.same(value, found[name]) for name, value in zip(gold.names, gold.values, strict=True)
-        )
 
     def _choices(self, gold: Node, answer: Node) -> bool:
         """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""

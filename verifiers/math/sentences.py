@@ -16,7 +16,7 @@ from itertools import groupby
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import ListOf, Node, Parts, Sentence, Words, walk
+from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk
 from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
@@ -156,8 +156,8 @@ def _has_meaning(token: Token) -> bool:
     )
 
 
-def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
-    """The parts of an answer that starts with the first of several letters or numbers in brackets; None for any other.
+def numbered_parts(tokens: list[Token], read: Read) -> ListOf | None:
+    """The parts of an answer that starts with the first of several letters or numbers in brackets, by these names.
 
     Raises:
         UnreadableError: If a part cannot be read.
@@ -170,7 +170,12 @@ def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
     bodies = [_without_punctuation(tokens[start:end]) for (_, _, start), end in zip(marks, ends, strict=True)]
     if not all(bodies):
         return None
-    return Parts(tuple(names), tuple(read([*body, _END]) for body in bodies))
+    return ListOf(
+        tuple(
+            Relation(("=",), (Symbol(f"part {name}"), read([*body, _END])))
+            for name, body in zip(names, bodies, strict=True)
+        )
+    )
 
 
 def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:

@@ -284,14 +284,6 @@ class Sentence(Node):
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts(Node):
-    """The parts of an answer that are numbered, by the letters or numbers in front of them."""
-
-    names: tuple[str, ...]
-    values: tuple[Node, ...]
-
-
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly under a node, in written order."""
     for name in node.__dataclass_fields__:
