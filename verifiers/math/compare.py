@@ -88,6 +88,9 @@ class Comparer:
             return found
         if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
             gold, answer = forms.without_condition(gold), forms.without_condition(answer)
+        (name, gold), (other, answer) = forms.named_collection(gold), forms.named_collection(answer)
+        if name is not None and other is not None and not forms.names_agree(name, other):
+            return False
         for kinds, compare in self._by_kind():
             if isinstance(gold, kinds) or isinstance(answer, kinds):
                 return compare(gold, answer)
@@ -197,10 +200,6 @@ class Comparer:
     # Sets of real numbers.
 
     def _sets(self, gold: Node, answer: Node) -> bool:
-        gold_label, gold = forms.labelled_set(gold)
-        answer_label, answer = forms.labelled_set(answer)
-        if gold_label and answer_label and gold_label != answer_label:
-            return False
         try:
             ours, theirs = real_set(forms.as_set(gold)), real_set(forms.as_set(answer))
         except NoSetError:
@@ -265,7 +264,6 @@ class Comparer:
     # Lists, sets, assignments.
 
     def _collections(self, gold: Node, answer: Node) -> bool:
-        gold, answer = forms.labelled_collection(gold), forms.labelled_collection(answer)
         ours, theirs = forms.assignments(gold), forms.assignments(answer)
         if ours is not None or theirs is not None:
             ours, theirs = ours or forms.named_members(gold), theirs or forms.named_members(answer)
@@ -442,8 +440,8 @@ class Comparer:
         answer_name, _ = forms.solved(answer)
         if name is not None and answer_name is not None:
             names = forms.renaming(gold, answer)
-            if any(ours in symbols(answer.operands[-1]) for ours in names.values()):
-                return False
+            if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
+                return False  # of another value than the gold's, or at another place
             if forms.names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
                 return forms.names_agree(name, answer_name) and any(
                     self.same(value, forms.renamed(stated, names)) for stated in self._stated(answer)
@@ -451,6 +449,8 @@ class Comparer:
         if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
             return False
         if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
+            if set(gold.operators) == set(answer.operators) == {"="}:
+                return self._unordered(gold.operands, answer.operands)
             return any(
                 gold.operators == operators and self._in_order(gold.operands, operands)
                 for operators, operands in ((answer.operators, answer.operands), forms.reversed_chain(answer))

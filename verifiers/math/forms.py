@@ -403,9 +403,7 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, SetOperation | NamedSet):
         return True
     if isinstance(node, Relation):
-        if set(node.operators) & (INEQUALITIES | {"in"}):
-            return True
-        return node.operators == ("=",) and label(node.operands[0]) is not None and is_set_like(node.operands[1])
+        return bool(set(node.operators) & (INEQUALITIES | {"in"}))
     if isinstance(node, Bracketed):
         return is_interval(node) and (bracket_kind(node) in ("(]", "[)") or any(map(is_infinite, node.items)))
     return (isinstance(node, ListOf) or is_set_builder(node)) and all(is_set_like(item) for item in items(node))
@@ -444,28 +442,21 @@ def bracket_kind(node: Bracketed) -> str:
     return "()" if node.opening == "<" else node.opening + node.closing
 
 
-def labelled_collection(node: Node) -> Node:
-    """A list or set without the name it was given, such as a function defined by cases."""
-    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[1], ListOf | SetOf):
-        name = node.operands[0]
-        of_sets = isinstance(name, SetOperation) and _is_capital(name.left) and _is_capital(name.right)
-        return node.operands[1] if of_sets or label(name) is not None else node
-    return node
-
-
-def labelled_set(node: Node) -> tuple[str | None, Node]:
-    """A set with the name it was given."""
-    if isinstance(node, Relation) and node.operators == ("=",) and is_set_like(node.operands[1]):
-        return _set_name(node.operands[0]), node.operands[1]
+def named_collection(node: Node) -> tuple[str | None, Node]:
+    """A list or a set with the name it was given, such as a function defined by cases; None for the name of any other node."""
+    if isinstance(node, Relation) and node.operators == ("=",):
+        name, value = _set_name(node.operands[0]), node.operands[1]
+        if name is not None and (isinstance(value, ListOf | SetOf) or is_set_like(value)):
+            return name, value
     return None, node
 
 
-def _set_name(node: Node) -> str:
+def _set_name(node: Node) -> str | None:
     """What a set is called: a name, or an operation on names, whose two sides have no order but in a difference."""
-    if isinstance(node, SetOperation):
-        sides = [_set_name(node.left), _set_name(node.right)]
-        return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"
-    return label(node) or repr(node)
+    if not isinstance(node, SetOperation):
+        return label(node)
+    sides = [_set_name(side) or repr(side) for side in (node.left, node.right)]
+    return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"
 
 
 def as_set(node: Node) -> Node:

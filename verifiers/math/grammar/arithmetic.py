@@ -73,7 +73,7 @@ class Arithmetic(Cursor):
             elif self.at("/", "div") and self.ahead().kind != "word":
                 self.take()
                 node = Divide(node, self.signed_factor())
-            elif self.accept("bmod"):
+            elif not self.congruent and self.accept("bmod"):
                 node = Apply("mod", (node, self.signed_factor()))
             elif self.starts_factor():
                 factor = self.power()

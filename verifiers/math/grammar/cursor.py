@@ -23,6 +23,7 @@ class Cursor(ABC):
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.index, self.depth, self.bars = tokens, 0, 0, 0
+        self.congruent = False  # whether a modulus behind what is read belongs to a congruence
         self.mixed = True  # whether a fraction behind an integer makes a mixed number of it
         self.vectors: set[str] = set()  # names that are marked as those of vectors or matrices
 

@@ -31,13 +31,15 @@ class Relations(Quantities):
         operands, operators = [self.name_of_value() or self.remainder()], []
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
-            operands.append(self.operand() if "mod" in operators else self.remainder())
+            self.congruent = "mod" in operators
+            operands.append(self.operand() if self.congruent else self.remainder())
         bracketed = self.at("(") and self.ahead().text == "mod"
         self.index += bracketed
-        if self.at("pmod", "mod"):
+        if self.at("pmod", "mod", "bmod"):
             self.take()
             operators.append("modulo")
             operands.append(self.operand())
+        self.congruent = False
         if bracketed:
             self.expect(")")
         if not operators:
