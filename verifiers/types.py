@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from verifiers.errors import InvalidArgumentError
+
+
+def _made(cls: Callable[..., object], fields: dict[str, object]) -> object:
+    return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,10 @@ class Problem:
     """What the verifier compares with: a gold answer, a list of tests, ... ; its type is the verifier's business."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Anything else: source columns, level, choices, the gold solution."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as its arguments, which takes a fraction of the time that frozen dataclasses take by default."""
+        return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 class Outcome(enum.StrEnum):
@@ -73,6 +81,10 @@ class Verdict:
     something of these characters alone. The rest of `score`, which is the sum of everything, is paid at the end."""
     cost: Mapping[str, float] = field(default_factory=dict, compare=False)
     """What it took (`seconds`, `bytes`): timed, so not part of equality and never in an environment's info."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as its arguments, as a problem is."""
+        return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.VERIFIER_ERROR:

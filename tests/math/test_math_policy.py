@@ -415,6 +415,17 @@ def test_a_letter_with_the_text_of_another_choice_is_wrong():
         assert (MathVerifier().compare(answer, "C", problem).outcome is Outcome.CORRECT) is right, answer
 
 
+def test_words_behind_a_letter_are_those_of_an_option():
+    prompt = "Which planet is it? (A) Mars (B) Venus (C) the third one"
+    for gold in ("C", "(C)"):
+        assert correct(gold, "(C) the third one", prompt=prompt)
+        assert correct(gold, "(C) Saturn", metadata={"choices": ["Mars", "Venus", "Saturn"]})
+        assert not correct(gold, "(C) the third one")
+        assert not correct(gold, "(C) is a trap", prompt=prompt)
+    assert correct("(C) Saturn", "(C) Saturn")
+    assert not correct("(C) Saturn", "(C) Mars")
+
+
 def test_a_completion_that_is_no_text_is_refused():
     with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
         MathVerifier()(None, Problem("p", "", "5"))

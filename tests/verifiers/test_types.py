@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import math
 import pickle
@@ -115,3 +116,20 @@ def test_verifier_protocols_are_checked_by_shape():
     assert isinstance(One(), Verifier)
     assert not isinstance(One(), BatchVerifier)
     assert isinstance(Many(), BatchVerifier)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RatedProblem(Problem):
+    rating: int
+
+
+def test_problems_and_verdicts_survive_pickling():
+    for value in (
+        Problem("p", "What?", ["5"], {"level": 3}),
+        RatedProblem(id="p", prompt="What?", reference="5", rating=7),
+        Verdict(1.0, Outcome.CORRECT, "5", {"tier": "text"}, None, {"seconds": 0.5}),
+    ):
+        again = pickle.loads(pickle.dumps(value))
+        assert again == value
+        assert type(again) is type(value)
+        assert copy.deepcopy(value) == value

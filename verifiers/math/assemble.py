@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math import tree
-from verifiers.math.determinant import determinant
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import (
+    Add,
     Bracketed,
     Constant,
     Divide,
@@ -31,18 +31,28 @@ from verifiers.math.units import Unit
 from verifiers.math.vocabulary import COMPLEX_NAMES
 
 OTHERWISE = Words("otherwise")
+MAX_ORDER = 5
+"""Largest order of a determinant that is expanded: n! products come out."""
+_ZERO = Number(Fraction(0))
 
 
-def expanded_determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
-    """The determinant of rows as a scalar expression.
+def determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
+    """The determinant of rows as a scalar expression, by expansion along the first row.
 
     Raises:
-        UnreadableError: If they are not square, or too many.
+        UnreadableError: If they are not square, or more than `MAX_ORDER`.
     """
-    expanded = determinant(rows)
-    if expanded is None:
+    if len(rows) > MAX_ORDER or any(len(row) != len(rows) for row in rows):
         raise UnreadableError("the determinant of a matrix that is not square or too large")
-    return expanded
+    if len(rows) == 1:
+        return rows[0][0]
+    terms: list[Node] = []
+    for column, entry in enumerate(rows[0]):
+        if entry != _ZERO:
+            term = Multiply((entry, determinant(tuple(row[:column] + row[column + 1 :] for row in rows[1:]))))
+            terms.append(Negate(term) if column % 2 else term)
+    # Written as a quotient, so that no determinant passes for a number that was carried out.
+    return Divide(Add(tuple(terms) or (_ZERO,)), Number(Fraction(1)))
 
 
 def times(left: Node, right: Node) -> Node:
@@ -81,18 +91,6 @@ def mixed_number(node: Node) -> Mixed | None:
     if proper is None or not isinstance(whole, Number) or not tree.is_integer_literal(whole):
         return None
     return Mixed(int(whole.value), *proper)
-
-
-def united_conditions(operators: list[str], operands: list[Node]) -> Node | None:
-    r"""Two inequalities with a set operation between them, as in `x<1 \\cup x>2`, as conditions joined by a word."""
-    if len(operands) != 3 or not isinstance(operands[1], SetOperation):
-        return None
-    middle = operands[1]
-    if middle.kind == "difference" or isinstance(middle.right, Bracketed | SetOf | NamedSet):
-        return None
-    first = Relation((operators[0],), (operands[0], middle.left))
-    second = Relation((operators[1],), (middle.right, operands[2]))
-    return ListOf((first, second), "or" if middle.kind == "union" else "and")
 
 
 def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
@@ -178,12 +176,6 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
         return tuple(items)
     name = first.operands[0]
     return tuple(item if isinstance(item, Relation) else Relation(("!=",), (name, item)) for item in items)
-
-
-def values_of(node: Node) -> tuple[Node, ...]:
-    """The values in a list, which may say of what: `x = 1, 2`."""
-    items = node.items if isinstance(node, ListOf) else (node,)
-    return tuple(item.operands[-1] if isinstance(item, Relation) else item for item in items)
 
 
 def is_complex(node: Node) -> bool:

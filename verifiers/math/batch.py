@@ -19,7 +19,7 @@ from verifiers._settings import is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError, decode, encode
 from verifiers.errors import InvalidArgumentError
 from verifiers.registry import verifier_error
-from verifiers.types import Outcome, Problem, Verdict, Verifier
+from verifiers.types import Problem, Verdict, Verifier
 
 Pair = tuple[str, Problem]
 
@@ -148,40 +148,6 @@ def _told(value: object) -> str | None:
         return None
 
 
-# Plain tuples take a fraction of the time that pickling and unpickling dataclasses does.
-
-
-def plain_pair(pair: Pair) -> tuple[Any, ...]:
-    """A completion with its problem, taken apart if that is of no other class."""
-    completion, problem = pair
-    if type(problem) is not Problem:
-        return pair
-    return completion, problem.id, problem.prompt, problem.reference, problem.metadata
-
-
-def pair_of(plain: tuple[Any, ...]) -> Pair:
-    """What `plain_pair` took apart."""
-    return (plain[0], Problem(*plain[1:])) if len(plain) > 2 else (plain[0], plain[1])
-
-
-def plain_verdict(verdict: Verdict) -> tuple[Any, ...]:
-    """A verdict taken apart."""
-    return (
-        verdict.score,
-        verdict.outcome.value,
-        verdict.answer,
-        verdict.detail,
-        verdict.token_scores,
-        verdict.cost,
-    )
-
-
-def verdict_of(plain: tuple[Any, ...]) -> Verdict:
-    """What `plain_verdict` took apart."""
-    score, outcome, *rest = plain
-    return Verdict(score, Outcome(outcome), *rest)
-
-
 def _judge_for(seconds: float, verifier: Verifier, pairs: Sequence[Pair]) -> list[Verdict]:
     """The verdicts that are made in so many seconds, one at least."""
     verdicts: list[Verdict] = []
@@ -194,7 +160,7 @@ def _judge_for(seconds: float, verifier: Verifier, pairs: Sequence[Pair]) -> lis
 
 
 def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], deadline_s: float) -> list[Verdict]:
-    problems = _told([plain_pair(pair) for pair in chunk])
+    problems = _told(chunk)
     for attempt in range(_ATTEMPTS if problems is not None else 0):
         try:
             reply = worker.ask([told, problems], deadline_s=deadline_s)
@@ -206,7 +172,7 @@ def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], d
         else:
             if not isinstance(reply, str):
                 break  # it cannot be told either, or raised what the caller is to see
-            return [verdict_of(plain) for plain in decode(reply)]
+            return list(decode(reply))
     return [verifier(*pair) for pair in chunk]
 
 

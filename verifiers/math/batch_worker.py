@@ -7,7 +7,6 @@ import json
 from typing import IO
 
 from verifiers._workers import decode, encode
-from verifiers.math.batch import pair_of, plain_verdict
 from verifiers.types import Verifier
 
 
@@ -23,7 +22,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 def _judged(verifier: str, pairs: str) -> str | None:
     try:
         judge = _verifier(verifier)
-        return encode([plain_verdict(judge(*pair_of(plain))) for plain in decode(pairs)])
+        return encode([judge(*pair) for pair in decode(pairs)])
     except Exception:  # noqa: BLE001 - it is raised again where the caller sees it
         return None
 

@@ -7,66 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import UnionType
-from typing import Any
 
-from verifiers.math.exact import PRIME, NotExactError, UndefinedError, rational_value, residue
+from verifiers.math import forms
+from verifiers.math.exact import rational_or_none, substitute
 from verifiers.math.families import families, same_families
-from verifiers.math.forms import (
-    DEGREE,
-    INEQUALITIES,
-    as_clock,
-    as_matrix,
-    as_set,
-    assignments,
-    at_least_one,
-    between,
-    bracket_kind,
-    choice_letter,
-    difference,
-    forms_of,
-    free_constant,
-    holds_point,
-    is_indefinite,
-    is_interval,
-    is_made_of_parameters,
-    is_named_thing,
-    is_set_builder,
-    is_set_like,
-    is_vector,
-    is_word_of_letters,
-    items,
-    items_in_brackets,
-    label,
-    labelled_collection,
-    labelled_set,
-    measured,
-    named_members,
-    named_ratio,
-    names_agree,
-    names_other_thing,
-    plain,
-    prices,
-    ratio_parts,
-    renamed,
-    renaming,
-    residue_alone,
-    reversed_chain,
-    shared_label,
-    solved,
-    split_unit,
-    unit_from_letters,
-    vector_entries,
-    with_constant_named,
-    with_plain_degrees,
-    without_condition,
-    without_labels,
-    without_percent,
-    without_unit,
-)
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.numeric import real_value
 from verifiers.math.rules import Rules
-from verifiers.math.sampling import Sampling, sampling_for
-from verifiers.math.sets import NoSetError, RealSet, real_set
+from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -80,7 +27,6 @@ from verifiers.math.tree import (
     Negate,
     Node,
     Number,
-    Parts,
     Percent,
     Quantity,
     Ratio,
@@ -94,13 +40,12 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
-from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
-_OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
+_OPEN_RELATIONS = forms.INEQUALITIES | {"in", "mod", "modulo"}
 
 
 @dataclass(slots=True)
@@ -131,26 +76,31 @@ class Comparer:
         """Whether the answer is the gold, under the rules."""
         if gold == answer:
             return True
-        if (holds_point(gold) and is_set_like(answer)) or (holds_point(answer) and is_set_like(gold)):
+        if (forms.holds_point(gold) and forms.is_set_like(answer)) or (
+            forms.holds_point(answer) and forms.is_set_like(gold)
+        ):
             return False
-        ratios = named_ratio(gold), named_ratio(answer)
+        ratios = forms.named_ratio(gold), forms.named_ratio(answer)
         if ratios[0] is not None and ratios[1] is not None:
             return self._named_ratios(ratios[0], ratios[1])
-        gold, answer = plain(gold), plain(answer)
+        gold, answer = forms.plain(gold), forms.plain(answer)
         if (found := self._families(gold, answer)) is not None:
             return found
-        if without_condition(gold) is gold or without_condition(answer) is answer:
-            gold, answer = without_condition(gold), without_condition(answer)
+        if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
+            gold, answer = forms.without_condition(gold), forms.without_condition(answer)
+        (name, gold), (other, answer) = forms.named_collection(gold), forms.named_collection(answer)
+        if name is not None and other is not None and not forms.names_agree(name, other):
+            return False
         for kinds, compare in self._by_kind():
             if isinstance(gold, kinds) or isinstance(answer, kinds):
                 return compare(gold, answer)
-        if is_set_like(gold) or is_set_like(answer):
+        if forms.is_set_like(gold) or forms.is_set_like(answer):
             return self._sets(gold, answer)
         if (
             isinstance(gold, ListOf | SetOf)
             or isinstance(answer, ListOf | SetOf)
-            or assignments(gold)
-            or assignments(answer)
+            or forms.assignments(gold)
+            or forms.assignments(answer)
         ):
             return self._collections(gold, answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
@@ -167,14 +117,13 @@ class Comparer:
         theirs = families(answer, said=False) if ours is not None else None
         if ours is None or theirs is None:
             return None
-        if ours.label is not None and theirs.label is not None and not names_agree(ours.label, theirs.label):
+        if ours.label is not None and theirs.label is not None and not forms.names_agree(ours.label, theirs.label):
             return False
         return same_families(ours, theirs, self.values)
 
     def _by_kind(self) -> tuple[tuple[type[Node] | UnionType, Callable[[Node, Node], bool]], ...]:
         return (
             (Choice, self._choices),
-            (Parts, self._parts),
             (Words | Sentence, self._sentences),
             (Clock, self._clocks),
             (Ratio, self._ratios),
@@ -183,51 +132,42 @@ class Comparer:
     # Words, choices, times, ratios.
 
     def _sentences(self, gold: Node, answer: Node) -> bool:
-        """Words as text; words with formulas among them by both; only an equation may lack the words in front of it."""
+        """Words as text; words with formulas among them by both; only an equation may lack the gold's words in front of it."""
         self.values.use(Tier.PROSE)
         if isinstance(gold, Words) or isinstance(answer, Words):
             return gold == answer
         if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
-            gold, answer = _bare_equation(gold), _bare_equation(answer)
-            return not (isinstance(gold, Sentence) or isinstance(answer, Sentence)) and self.same(gold, answer)
+            equation = _bare_equation(gold)
+            return equation is not None and not isinstance(answer, Sentence) and self.same(equation, answer)
         return len(gold.parts) == len(answer.parts) and all(map(self.same, gold.parts, answer.parts))
 
-    def _parts(self, gold: Node, answer: Node) -> bool:
-        """Numbered parts by their numbers; a list has them in order."""
-        if isinstance(gold, ListOf) and isinstance(answer, Parts):
-            return self._in_order(gold.items, answer.values)
-        if not (isinstance(gold, Parts) and isinstance(answer, Parts)):
-            return False
-        found = dict(zip(answer.names, answer.values, strict=True))
-        return len(gold.names) == len(found) and all(
-            name in found and self.same(value, found[name]) for name, value in zip(gold.names, gold.values, strict=True)
-        )
-
     def _choices(self, gold: Node, answer: Node) -> bool:
+        """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""
         if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
             return gold.name.upper() == answer.letter  # brackets around e or i
-        if isinstance(gold, Choice):
-            letter = choice_letter(answer) or (answer.name.upper() if isinstance(answer, Symbol | Constant) else None)
-            if letter is not None and len(letter) == 1:
-                return letter == gold.letter and not self._contradicts(gold, answer)
-            meant = gold.content or self.choices.get(gold.letter)
-            return meant is not None and not isinstance(answer, Choice) and self.same(meant, answer)
-        assert isinstance(answer, Choice)
-        if choice_letter(gold) == answer.letter:
-            return True
-        meant = answer.content or self.choices.get(answer.letter)
-        return meant is not None and self.same(gold, meant)
+        ours, theirs = forms.choice_letter(gold), forms.choice_letter(answer)
+        if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
+            theirs = answer.name.upper()
+        if ours is not None and theirs is not None:
+            return ours == theirs and not self._contradicts(gold, answer)
+        letter, choice, other = (theirs, answer, gold) if ours is None else (ours, gold, answer)
+        meant = (choice.content if isinstance(choice, Choice) else None) or self.choices.get(str(letter))
+        return meant is not None and (self.same(meant, other) if choice is gold else self.same(other, meant))
 
-    def _contradicts(self, gold: Choice, answer: Node) -> bool:
-        """Whether what stands behind the letter is another value than the gold's, or the content of another choice."""
+    def _contradicts(self, gold: Node, answer: Node) -> bool:
+        """Whether what stands behind the letter is no text of an option, or another value than the gold's or the option's."""
         content = answer.content if isinstance(answer, Choice) else None
-        if content is not None and gold.content is not None and not isinstance(content, Words):
-            return not (isinstance(gold.content, Words) or self.same(gold.content, content))
-        if content is None or not isinstance(answer, Choice) or answer.letter not in self.choices:
+        ours = gold.content if isinstance(gold, Choice) else None
+        if not isinstance(answer, Choice) or content is None:
             return False
-        others = [option for letter, option in self.choices.items() if letter != answer.letter]
-        return any(self.same(option, content) for option in others) and not self.same(
-            self.choices[answer.letter], content
+        option = self.choices.get(answer.letter)
+        if isinstance(content, Words):
+            return content not in (ours, option) and not self.in_prompt(content)
+        if ours is not None:
+            return not (isinstance(ours, Words) or self.same(ours, content))
+        others = [other for letter, other in self.choices.items() if letter != answer.letter]
+        return (
+            option is not None and any(self.same(other, content) for other in others) and not self.same(option, content)
         )
 
     def _clocks(self, gold: Node, answer: Node) -> bool:
@@ -235,14 +175,14 @@ class Comparer:
             return self._ratios(gold, answer)
         if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
             return False  # an hour and minutes, where the gold is a plain number
-        ours, theirs = as_clock(gold), as_clock(answer)
+        ours, theirs = forms.as_clock(gold), forms.as_clock(answer)
         if not (isinstance(ours, Clock) and isinstance(theirs, Clock)):
             return False
         halves = {ours.half, theirs.half} - {""}
         return (ours.hour, ours.minute) == (theirs.hour, theirs.minute) and len(halves) < 2
 
     def _ratios(self, gold: Node, answer: Node) -> bool:
-        ours, theirs = ratio_parts(gold), ratio_parts(answer)
+        ours, theirs = forms.ratio_parts(gold), forms.ratio_parts(answer)
         if ours is None or theirs is None or len(ours) != len(theirs):
             return False
         return all(
@@ -260,26 +200,18 @@ class Comparer:
     # Sets of real numbers.
 
     def _sets(self, gold: Node, answer: Node) -> bool:
-        gold_label, gold = labelled_set(gold)
-        answer_label, answer = labelled_set(answer)
-        if gold_label and answer_label and gold_label != answer_label:
-            return False
         try:
-            ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
+            ours, theirs = real_set(forms.as_set(gold)), real_set(forms.as_set(answer))
         except NoSetError:
             return self._other_sets(gold, answer)
-        bound = is_set_builder(gold) or is_set_builder(answer)
+        bound = forms.is_set_builder(gold) or forms.is_set_builder(answer)
         if not bound and ours.variable and theirs.variable and ours.variable != theirs.variable:
             return False
-        return self._same_pieces(ours, theirs)
-
-    def _same_pieces(self, gold: RealSet, answer: RealSet) -> bool:
-        return len(gold.pieces) == len(answer.pieces) and all(
-            (self.rules.brackets == "lenient" or one.closed_low == two.closed_low)
-            and (self.rules.brackets == "lenient" or one.closed_high == two.closed_high)
-            and self.values.equal(one.low.node, two.low.node)
-            and self.values.equal(one.high.node, two.high.node)
-            for one, two in zip(gold.pieces, answer.pieces, strict=True)
+        return len(ours.marks) == len(theirs.marks) and all(
+            one.after == two.after
+            and (one.at == two.at or self.rules.brackets == "lenient")
+            and self.values.equal(one.end.node, two.end.node)
+            for one, two in zip(ours.marks, theirs.marks, strict=True)
         )
 
     def _other_sets(self, gold: Node, answer: Node) -> bool:
@@ -287,8 +219,8 @@ class Comparer:
         if isinstance(gold, Relation) and isinstance(answer, Relation):
             return self._inequalities(gold, answer)
         if isinstance(gold, Bracketed) != isinstance(answer, Bracketed):
-            gold, answer = between(gold), between(answer)
-            intervals = all(isinstance(node, Bracketed) and is_interval(node) for node in (gold, answer))
+            gold, answer = forms.between(gold), forms.between(answer)
+            intervals = all(isinstance(node, Bracketed) and forms.is_interval(node) for node in (gold, answer))
             return intervals and self._tuples(gold, answer)
         if isinstance(gold, SetOperation) and isinstance(answer, SetOperation) and gold.kind == answer.kind:
             return (self.same(gold.left, answer.left) and self.same(gold.right, answer.right)) or (
@@ -300,19 +232,19 @@ class Comparer:
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool:
         readings = [(answer.operators, answer.operands)]
-        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and label(answer.operands[0]):
+        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and forms.label(answer.operands[0]):
             answer = Relation(answer.operators[1:], answer.operands[1:])
         if gold.operators == answer.operators and gold.operators[-1] == "modulo":
             return self._congruences(gold, answer)
         if not {"mod", "modulo"} & set(answer.operators):
-            readings.append(reversed_chain(answer))
+            readings.append(forms.reversed_chain(answer))
         for operators, operands in readings:
             if gold.operators == operators:
                 if all(self._scalars_or_same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
                     return True
                 if (
                     len(operators) == 1
-                    and operators[0] in INEQUALITIES
+                    and operators[0] in forms.INEQUALITIES
                     and self._proportional(gold, Relation(operators, operands), positive=operators[0] != "!=")
                 ):
                     return True
@@ -320,13 +252,11 @@ class Comparer:
 
     def _congruences(self, gold: Relation, answer: Relation) -> bool:
         r"""Whether `x \\equiv 3 \\pmod 7` and `x \\equiv 10 \\pmod 7` say the same."""
-        try:
-            ours, theirs = ([rational_value(operand) for operand in node.operands[-2:]] for node in (gold, answer))
-        except (NotExactError, UndefinedError):
+        (one, modulus), (two, other) = (map(rational_or_none, node.operands[-2:]) for node in (gold, answer))
+        if one is None or two is None or modulus is None or other is None:
             return self._in_order(gold.operands, answer.operands)
-        same_residue = ours[1] > 0 and (ours[0] - theirs[0]) % ours[1] == 0
-        names = self._in_order(gold.operands[:-2], answer.operands[:-2])
-        return ours[1] == theirs[1] and same_residue and names
+        same_residue = modulus == other > 0 and (one - two) % modulus == 0
+        return same_residue and self._in_order(gold.operands[:-2], answer.operands[:-2])
 
     def _scalars_or_same(self, gold: Node, answer: Node) -> bool:
         return gold == answer or self.same(gold, answer)
@@ -334,13 +264,12 @@ class Comparer:
     # Lists, sets, assignments.
 
     def _collections(self, gold: Node, answer: Node) -> bool:
-        gold, answer = labelled_collection(gold), labelled_collection(answer)
-        ours, theirs = assignments(gold), assignments(answer)
+        ours, theirs = forms.assignments(gold), forms.assignments(answer)
         if ours is not None or theirs is not None:
-            ours, theirs = ours or named_members(gold), theirs or named_members(answer)
+            ours, theirs = ours or forms.named_members(gold), theirs or forms.named_members(answer)
         if ours is not None and isinstance(answer, ListOf) and theirs is None:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
-                tuple(ours.values()), items(answer)
+                tuple(ours.values()), forms.items(answer)
             )
         if ours is not None and theirs is None and isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
             return len(gold.operands) > 2 and self.same(gold.operands[-1], answer)  # x = y = 2 has one value
@@ -349,7 +278,7 @@ class Comparer:
         if theirs is not None:
             return self._answer_assignments(gold, theirs)
         if self.rules.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
-            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
+            return self._in_order(forms.items_in_brackets(gold), forms.items_in_brackets(answer))
         if isinstance(gold, Matrix) and self.rules.vectors == "lenient" and isinstance(answer, ListOf):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
@@ -357,17 +286,17 @@ class Comparer:
         if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
             first, *others = gold.items
             return all(self.same(first, item) for item in others) and self.same(first, answer)
-        left, right = items(gold), items(answer)
+        left, right = forms.items(gold), forms.items(answer)
         if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
-        names = shared_label(left), shared_label(right)
-        if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
+        names = forms.shared_label(left), forms.shared_label(right)
+        if names[0] is not None and names[1] is not None and not forms.names_agree(names[0], names[1]):
             return False
         if isinstance(gold, ListOf | SetOf):
-            left = without_labels(left)
-        right = without_labels(right)
+            left = forms.without_labels(left)
+        right = forms.without_labels(right)
         if isinstance(gold, SetOf) or isinstance(answer, SetOf):
             left = self._distinct(left) if isinstance(gold, SetOf) else left
             right = self._distinct(right) if isinstance(answer, SetOf) else right
@@ -383,18 +312,20 @@ class Comparer:
             return gold.keys() == found.keys() and all(self.same(value, found[name]) for name, value in gold.items())
         ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
         return (
-            ordered and list(gold) == sorted(gold) and self._in_order(tuple(gold.values()), items_in_brackets(answer))
+            ordered
+            and list(gold) == sorted(gold)
+            and self._in_order(tuple(gold.values()), forms.items_in_brackets(answer))
         )
 
     def _answer_assignments(self, gold: Node, answer: dict[str, Node]) -> bool:
         values = tuple(answer.values())
         if len({id(value) for value in values}) == 1 and not isinstance(gold, Bracketed | ListOf | SetOf):
             return self.same(gold, values[0])
-        if _names(items(gold)):
+        if _names(forms.items(gold)):
             return False
         worded = all(name.startswith(("text:", "max(", "min(")) for name in answer)
         if isinstance(gold, Bracketed):
-            point = bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
+            point = forms.bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
             return point and self._in_order(gold.items, [answer[name] for name in sorted(answer)])
         if isinstance(gold, ListOf | SetOf):
             indexed = len({name.partition("_")[0] for name in answer}) == 1
@@ -410,10 +341,8 @@ class Comparer:
         return (*distinct, *items[MAX_ITEMS:])
 
     def _equal_items(self, one: Node, two: Node) -> bool:
-        try:
-            return rational_value(one) == rational_value(two)
-        except (NotExactError, UndefinedError):
-            return self.same(one, two)
+        ours, theirs = rational_or_none(one), rational_or_none(two)
+        return self.same(one, two) if ours is None or theirs is None else ours == theirs
 
     def _in_order(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool:
         return len(gold) == len(answer) and all(self._same_item(*pair) for pair in zip(gold, answer, strict=True))
@@ -438,13 +367,13 @@ class Comparer:
 
     def _relations(self, gold: Node, answer: Node) -> bool:
         if isinstance(gold, Relation) != isinstance(answer, Relation):
-            gold, answer = residue_alone(gold), residue_alone(answer)
+            gold, answer = forms.residue_alone(gold), forms.residue_alone(answer)
         if not isinstance(gold, Relation):
             if not isinstance(answer, Relation):
                 return self.same(gold, answer)
             return any(self.same(gold, value) for value in self._stated(answer))
         if not isinstance(answer, Relation):
-            name, value = solved(gold)
+            name, value = forms.solved(gold)
             if name is not None:
                 return self.same(value, answer)
             return any(self.same(value, answer) for value in self._exact_values(gold))
@@ -476,7 +405,7 @@ class Comparer:
         """What a gold that is no equation of its own stands for: the constants that it says are equal, or a named value."""
         if set(gold.operators) - {"=", "~"}:
             return ()
-        operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
+        operands = gold.operands[1:] if forms.is_named_thing(gold.operands[0]) else gold.operands
         exact = [operands[0]]
         for operator, operand in zip(gold.operators[len(gold.operands) - len(operands) :], operands[1:], strict=True):
             if operator == "~":
@@ -487,13 +416,13 @@ class Comparer:
 
     def _is_name(self, node: Node) -> bool:
         names = symbols(node)
-        if label(node) is not None or is_named_thing(node) or "..." in names:
+        if forms.label(node) is not None or forms.is_named_thing(node) or "..." in names:
             return True
-        return is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
+        return forms.is_made_of_parameters(node) if self.without_prompt else bool(names) and self.in_prompt(node)
 
     def _same_value(self, one: Node, two: Node) -> bool:
-        ours, theirs = measured(split_unit(one)[1]), measured(split_unit(two)[1])
-        one, two = without_unit(one), without_unit(two)
+        ours, theirs = forms.measured(forms.split_unit(one)[1]), forms.measured(forms.split_unit(two)[1])
+        one, two = forms.without_unit(one), forms.without_unit(two)
         if ours is not None and theirs is not None:
             if ours.dimension != theirs.dimension:
                 return False
@@ -504,126 +433,118 @@ class Comparer:
         return self.values.identical(one, two)
 
     def _consistent(self, exact: Node, approximate: Node) -> bool:
-        return self.values.consistent(without_unit(exact), without_unit(approximate))
+        return self.values.consistent(forms.without_unit(exact), forms.without_unit(approximate))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool:
-        name, value = solved(gold)
-        answer_name, _ = solved(answer)
+        name, value = forms.solved(gold)
+        answer_name, _ = forms.solved(answer)
         if name is not None and answer_name is not None:
-            names = renaming(gold, answer)
-            if any(ours in symbols(answer.operands[-1]) for ours in names.values()):
-                return False
-            if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
-                return names_agree(name, answer_name) and any(
-                    self.same(value, renamed(stated, names)) for stated in self._stated(answer)
+            names = forms.renaming(gold, answer)
+            if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
+                return False  # of another value than the gold's, or at another place
+            if forms.names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
+                return forms.names_agree(name, answer_name) and any(
+                    self.same(value, forms.renamed(stated, names)) for stated in self._stated(answer)
                 )
         if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
             return False
         if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
+            if set(gold.operators) == set(answer.operators) == {"="}:
+                return self._unordered(gold.operands, answer.operands)
             return any(
                 gold.operators == operators and self._in_order(gold.operands, operands)
-                for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer))
+                for operators, operands in ((answer.operators, answer.operands), forms.reversed_chain(answer))
             )
         return any(
-            self._proportional(*pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
+            self._proportional(*pair, positive=False)
+            for pair in itertools.product(*map(forms.forms_of, (gold, answer)))
         )
 
     def unsolved(self, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
         """Whether an equation is one of those given up to a factor, where the gold solves it for a name."""
         if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
             return False
-        if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
+        if forms.solved(gold)[0] is None or forms.solved(answer)[0] is not None or set(answer.operators) != {"="}:
             return False
         return any(self._proportional(one, answer, positive=False) for one in given)
 
     def _proportional(self, gold: Relation, answer: Relation, *, positive: bool) -> bool:
-        """Whether two equations are one up to a constant factor; for inequalities the factor must be positive."""
-        ours, theirs = difference(gold), difference(answer)
+        """Whether two equations are one up to a constant factor, which must be positive for inequalities.
+
+        The factor is what they differ by at a point, if neither vanishes there.
+        """
+        ours, theirs = forms.difference(gold), forms.difference(answer)
+        names = sorted(symbols(ours) | symbols(theirs))
         if not (symbols(ours) and symbols(theirs)):
             return False  # any two constants are proportional
-        try:
-            ratios = {_field_ratio(ours, theirs, sample) for sample in range(3)}
-        except (NotExactError, UndefinedError):
-            return self._numerically_proportional(ours, theirs, positive=positive)
-        self.values.use(Tier.FIELD)
-        if len(ratios) != 1 or 0 in ratios:
-            return False
-        return not positive or self._positive_factor(ours, theirs)
-
-    def _numerically_proportional(self, ours: Node, theirs: Node, *, positive: bool) -> bool:
-        self.values.use(Tier.NUMERIC)
-        sampling = sampling_for(ours, theirs)
-        try:
-            found = [_numeric_ratio(ours, theirs, sample, sampling) for sample in range(sampling.count)]
-        except (NotExactError, UndefinedError):
-            return False
-        ratios = [ratio for ratio in found if ratio is not None]
-        if len(ratios) < _MIN_POINTS:
-            return False
-        first = ratios[0]
-        same = all(abs(ratio - first) <= abs(first) * 1e-20 for ratio in ratios)
-        return bool(same and first != 0 and (not positive or first.real > 0))
-
-    def _positive_factor(self, ours: Node, theirs: Node) -> bool:
-        try:
-            ratio = _numeric_ratio(ours, theirs, 0, sampling_for(ours, theirs))
-        except (NotExactError, UndefinedError):
-            return False
-        return bool(ratio is not None and ratio.real > 0)
+        for first in (2, 5, 11):
+            above, below = ours, theirs
+            for place, name in enumerate(names):
+                value = Number(Fraction(first + 3 * place, 7))
+                above, below = substitute(above, name, value), substitute(below, name, value)
+            sizes = real_value(above), real_value(below)
+            if sizes[0] and sizes[1]:
+                one_sign = sizes[0] * sizes[1] > 0 or not positive
+                return bool(one_sign) and self.values.identical(Multiply((ours, below)), Multiply((theirs, above)))
+        return False
 
     # Matrices and tuples.
 
     def _matrices(self, gold: Node, answer: Node) -> bool:
-        gold, answer = as_matrix(gold), as_matrix(answer)
+        gold, answer = forms.as_matrix(gold), forms.as_matrix(answer)
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
             shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
             kinds = (gold.kind == "v") == (answer.kind == "v")
             return shape and kinds and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
         matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
         assert isinstance(matrix, Matrix)
-        entries = vector_entries(matrix)
-        if entries is None or self.rules.vectors == "strict" or not is_vector(other):
+        entries = forms.vector_entries(matrix)
+        if entries is None or self.rules.vectors == "strict" or not forms.is_vector(other):
             return False
-        coordinates = items_in_brackets(other)
+        coordinates = forms.items_in_brackets(other)
         return self._in_order(entries, coordinates) if matrix is gold else self._in_order(coordinates, entries)
 
     def _tuples(self, gold: Node, answer: Node) -> bool:
         if self.rules.brackets == "lenient":
-            return self._in_order(items_in_brackets(gold), items_in_brackets(answer))
+            return self._in_order(forms.items_in_brackets(gold), forms.items_in_brackets(answer))
         if not (isinstance(gold, Bracketed) and isinstance(answer, Bracketed)):
             return False
-        same_brackets = bracket_kind(gold) == bracket_kind(answer)
+        same_brackets = forms.bracket_kind(gold) == forms.bracket_kind(answer)
         return same_brackets and self._in_order(gold.items, answer.items)
 
     # Scalars.
 
     def _antiderivatives(self, gold: Node, answer: Node) -> bool:
         """Compare an indefinite integral with another, or with an antiderivative that has its constant."""
-        integral, other = (gold, answer) if is_indefinite(gold) else (answer, gold)
+        integral, other = (gold, answer) if forms.is_indefinite(gold) else (answer, gold)
         assert isinstance(integral, Integral)
         if isinstance(other, Integral):
-            return other.variable == integral.variable and is_indefinite(other) and self.same(integral.body, other.body)
-        if free_constant(other) is None:
+            return (
+                other.variable == integral.variable
+                and forms.is_indefinite(other)
+                and self.same(integral.body, other.body)
+            )
+        if forms.free_constant(other) is None:
             return False
         return self.values.identical(integral.body, Derivative(other, integral.variable))
 
     def _scalars(self, gold: Node, answer: Node) -> bool:
-        if is_indefinite(gold) or is_indefinite(answer):
+        if forms.is_indefinite(gold) or forms.is_indefinite(answer):
             return self._antiderivatives(gold, answer)
-        gold_value, gold_unit = split_unit(gold)
-        answer_value, answer_unit = split_unit(answer)
-        units = (measured(gold_unit), measured(answer_unit))
+        gold_value, gold_unit = forms.split_unit(gold)
+        answer_value, answer_unit = forms.split_unit(answer)
+        units = (forms.measured(gold_unit), forms.measured(answer_unit))
         if units != (None, None) and (isinstance(gold, Percent) or isinstance(answer, Percent)):
             return False
         if self.rules.degrees == "unit":
-            gold_value, answer_value = with_plain_degrees(gold_value), with_plain_degrees(answer_value)
+            gold_value, answer_value = forms.with_plain_degrees(gold_value), forms.with_plain_degrees(answer_value)
         if symbols(gold_value) and isinstance(answer, Quantity) and len(answer.unit.label) == 1:
             answer_value, answer_unit = Multiply((answer.value, Symbol(answer.unit.label))), None
         if gold_unit is not None and answer_unit is None and symbols(answer_value) and not symbols(gold_value):
-            answer_value, answer_unit = unit_from_letters(answer_value)
-        if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
+            answer_value, answer_unit = forms.unit_from_letters(answer_value)
+        if forms.is_word_of_letters(gold_value) or forms.is_word_of_letters(answer_value):
             return gold_value == answer_value
-        answer_value = with_constant_named(gold_value, answer_value)
+        answer_value = forms.with_constant_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
@@ -631,29 +552,33 @@ class Comparer:
             answer_value = Multiply((Number(factor), answer_value))
         if self._percents(gold_value, answer_value):
             return True
-        return self.rules.degrees == "convert" and DEGREE in (gold_unit, answer_unit) and self._by_radians(gold, answer)
+        return (
+            self.rules.degrees == "convert"
+            and forms.DEGREE in (gold_unit, answer_unit)
+            and self._by_radians(gold, answer)
+        )
 
     def _unit_factor(self, gold: Unit | None, answer: Unit | None) -> Fraction | None:
         """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
-        if gold is not None and answer is not None and names_other_thing(gold, answer):
+        if gold is not None and answer is not None and forms.names_other_thing(gold, answer):
             return None
-        gold, answer = measured(gold), measured(answer)
+        gold, answer = forms.measured(gold), forms.measured(answer)
         if gold is None or answer is None:
             return None if self.rules.units == "require" and gold != answer else Fraction(1)
         if gold.dimension != answer.dimension:
-            partial = self.rules.units != "require" and prices(gold, answer)
+            partial = self.rules.units != "require" and forms.prices(gold, answer)
             return Fraction(1) if partial else None
         if gold.factor == answer.factor:
             return Fraction(1)
         return answer.factor / gold.factor if self.rules.units == "convert" else None
 
     def _by_radians(self, gold: Node, answer: Node) -> bool:
-        return self.values.equal(without_unit(gold), without_unit(answer))
+        return self.values.equal(forms.without_unit(gold), forms.without_unit(answer))
 
     def _percents(self, gold: Node, answer: Node) -> bool:
         """Compare numbers of which either may be a percentage."""
-        of_gold, gold_number = without_percent(gold)
-        of_answer, answer_number = without_percent(answer)
+        of_gold, gold_number = forms.without_percent(gold)
+        of_answer, answer_number = forms.without_percent(answer)
         if self.rules.percent == "factor":
             return self._by_factor(gold_number, answer_number)
         if of_gold == of_answer:
@@ -664,7 +589,7 @@ class Comparer:
             return True
         return (
             self.rules.percent == "either"
-            and at_least_one(gold_number)
+            and forms.at_least_one(gold_number)
             and self.values.equal(gold_number, answer_number)
         )
 
@@ -679,41 +604,21 @@ class Comparer:
 
 def _names(nodes: Sequence[Node]) -> set[str | None]:
     """The names that items are said to be values of."""
-    return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
+    return {forms.label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
 def _are_statements(node: Node) -> bool:
     r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
     joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
-    return joined and all(isinstance(item, Symbol) for item in items(node))
+    return joined and all(isinstance(item, Symbol) for item in forms.items(node))
 
 
 def _joiner(node: Node) -> str:
     return node.joiner if isinstance(node, ListOf) else ""
 
 
-def _bare_equation(node: Node) -> Node:
-    r"""An equation without the words in front of it that say what it is of: `\text{the plane }x+y=5`."""
-    words, *rest = node.parts if isinstance(node, Sentence) else (node,)
-    if not isinstance(words, Words) or len(rest) != 1 or not isinstance(rest[0], Relation):
-        return node
-    return node if NO_NOUNS.intersection(words.text.split()) else rest[0]
-
-
-def _field_ratio(ours: Node, theirs: Node, sample: int) -> int:
-    """The quotient of two expressions in the prime field."""
-    below = residue(theirs, sample)
-    if not below:
-        raise UndefinedError("division by zero")
-    return residue(ours, sample) * pow(below, -1, PRIME) % PRIME
-
-
-def _numeric_ratio(ours: Node, theirs: Node, sample: int, sampling: Sampling) -> Any:
-    """The quotient of two expressions at a point; None where the first depends on a branch."""
-    above = estimate(ours, FILTER_DIGITS, sample, sampling)
-    if above.branched and sampling.is_signed(sample):
-        return None
-    below = estimate(theirs, FILTER_DIGITS, sample, sampling)
-    if abs(below.value) <= below.error:
-        raise UndefinedError("division by zero")
-    return above.value / below.value
+def _bare_equation(gold: Node) -> Relation | None:
+    r"""The equation of a gold with words in front that say what it is of: `\text{the plane }x+y=5`."""
+    words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
+    named = isinstance(words, Words) and len(rest) == 1 and isinstance(rest[0], Relation)
+    return rest[0] if named and isinstance(rest[0], Relation) else None

@@ -97,6 +97,14 @@ def rational_value(node: Node) -> Fraction:
     return read(node)
 
 
+def rational_or_none(node: Node) -> Fraction | None:
+    """The exact value of a constant rational expression; None where `rational_value` raises."""
+    try:
+        return rational_value(node)
+    except (NotExactError, UndefinedError):
+        return None
+
+
 def integer_value(node: Node) -> int:
     """The exact value of a constant integer expression.
 

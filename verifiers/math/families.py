@@ -1,25 +1,23 @@
 r"""Solutions with a free integer, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
 
-A family is `a + p n` for every integer n: the numbers that leave the rest `a` modulo `p`. Several of them, given by the members
-of a list or the signs of a plus-minus, are one set. Two such sets are equal when they leave the same rests modulo a common
-multiple of all periods, whatever the free integer is called, wherever it starts and however the set is divided into families.
+A family is `a + p n` for every integer n. Several of them, given by the members of a list or the signs of a plus-minus, are one
+set. Two such sets are equal when each holds the families of the other, whatever the free integer is called, wherever it starts
+and however the set is divided into families.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.exact import NotExactError, UndefinedError, signed_number, substitute
+from verifiers.math.exact import signed_number, substitute
 from verifiers.math.forms import shared_label, solved
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import Add, ListOf, Multiply, NamedSet, Negate, Node, Number, Relation, Symbol, symbols
 from verifiers.math.values import Values
 
-MAX_RESTS = 120
-"""Most rests of one set."""
-_MAX_RATIO = 1000  # of two periods, as a fraction
+MAX_MEMBERS = 5
+"""Most families of one set."""
 _FREE_INTEGERS = frozenset("nmkjlpqNMKt")
 """Letters that are free integers without being said to be, in an answer to a gold that has one."""
 
@@ -59,7 +57,7 @@ def families(node: Node, *, said: bool = True) -> Families | None:
 
 
 def same_families(gold: Families, answer: Families, values: Values) -> bool | None:
-    """Whether two sets of numbers are equal; None where the members are not linear, or too many.
+    """Whether two sets of numbers are equal; None where the members are not linear and real, or too many.
 
     Raises:
         GoldError: As for `Values.identical`.
@@ -68,80 +66,53 @@ def same_families(gold: Families, answer: Families, values: Values) -> bool | No
     ours, theirs = (_progressions(each, values) for each in (gold, answer))
     if ours is None or theirs is None:
         return None
-    unit = ours[0][1]
-    ratios = [[_ratio(period, unit, values) for _, period in each] for each in (ours, theirs)]
-    common = _common_multiple([ratio for row in ratios for ratio in row])
-    if common is None:
-        return None
-    rests = [_rests(each, row, common) for each, row in zip((ours, theirs), ratios, strict=True)]
-    if any(row is None for row in rests):
-        return None
-    modulus = Multiply((Number(common), unit))
-    one, two = (row or [] for row in rests)
-    return all(_among(rest, two, modulus, values) for rest in one) and all(
-        _among(rest, one, modulus, values) for rest in two
-    )
+    return _hold(theirs, ours, values) and _hold(ours, theirs, values)
 
 
-def _progressions(each: Families, values: Values) -> list[tuple[Node, Node]] | None:
-    """First member and period of each family; None if one is not linear in the integer, or constant."""
-    found: list[tuple[Node, Node]] = []
+@dataclass(frozen=True, slots=True)
+class _Progression:
+    """The numbers `start + period * n`, exactly and approximately."""
+
+    start: Node
+    period: Node
+    near_start: float
+    near_period: float
+
+
+def _progressions(each: Families, values: Values) -> list[_Progression] | None:
+    """The progression of each family; None if one is not linear in the integer, constant or not real, or they are too many."""
+    found: list[_Progression] = []
     for member in each.members:
         zero, one, two = (substitute(member, each.integer, signed_number(number)) for number in range(3))
         period = Add((one, Negate(zero)))
         if not values.identical(period, Add((two, Negate(one)))) or values.identical(period, Number(Fraction(0))):
             return None
-        found.append((zero, period))
-    return found
+        near_start, near_period = real_value(zero), real_value(period)
+        if near_start is None or not near_period:
+            return None
+        found.append(_Progression(zero, period, float(near_start), float(near_period)))
+    return found if len(found) <= MAX_MEMBERS else None
 
 
-def _ratio(period: Node, unit: Node, values: Values) -> Fraction | None:
-    """The quotient of two periods, without its sign, where it is a small fraction."""
-    approximate = _approximate(period), _approximate(unit)
-    if approximate[0] is None or not approximate[1]:
-        return None
-    ratio = Fraction(approximate[0] / approximate[1]).limit_denominator(_MAX_RATIO)
-    scaled = Multiply((Number(abs(ratio)), unit))
-    scaled_node: Node = scaled if ratio > 0 else Negate(scaled)
-    return abs(ratio) if ratio and values.identical(period, scaled_node) else None
+def _hold(progressions: list[_Progression], others: list[_Progression], values: Values) -> bool:
+    """Whether progressions hold every number of the others.
+
+    k of them that hold 2**k successive numbers of another progression hold all of it (Crittenden and Vanden Eynden 1970).
+    """
+    return all(
+        any(_holds(one, other, times, values) for one in progressions)
+        for other in others
+        for times in range(2 ** len(progressions))
+    )
 
 
-def _approximate(node: Node) -> float | None:
-    try:
-        value = estimate(node, FILTER_DIGITS).value
-    except (NotExactError, UndefinedError):
-        return None
-    return float(value.real) if value.imag == 0 else None
-
-
-def _common_multiple(ratios: list[Fraction | None]) -> Fraction | None:
-    known = [ratio for ratio in ratios if ratio is not None]
-    if len(known) != len(ratios):
-        return None
-    top = math.lcm(*(ratio.numerator for ratio in known))
-    return Fraction(top, math.gcd(*(ratio.denominator for ratio in known)))
-
-
-def _rests(each: list[tuple[Node, Node]], ratios: list[Fraction | None], common: Fraction) -> list[Node] | None:
-    """One member of each family for each rest modulo the common multiple; None if there are too many."""
-    counts = [int(common / ratio) for ratio in ratios if ratio is not None]
-    if sum(counts) > MAX_RESTS:
-        return None
-    return [
-        Add((start, Multiply((Number(Fraction(times)), period))))
-        for (start, period), count in zip(each, counts, strict=True)
-        for times in range(count)
-    ]
-
-
-def _among(rest: Node, others: list[Node], modulus: Node, values: Values) -> bool:
-    """Whether a number differs from one of the others by a multiple of the modulus."""
-    size = _approximate(modulus)
-    for other in others:
-        distance = _approximate(Add((rest, Negate(other))))
-        if distance is None or not size:
-            return False
-        times = round(distance / size)
-        if abs(distance / size - times) < 1e-9:
-            return values.identical(rest, Add((other, Multiply((signed_number(times), modulus)))))
-    return False
+def _holds(one: _Progression, other: _Progression, times: int, values: Values) -> bool:
+    """Whether a progression holds the number of another with this index."""
+    index = (other.near_start + times * other.near_period - one.near_start) / one.near_period
+    if abs(index - round(index)) > 1e-9:
+        return False
+    ours, theirs = (
+        Add((each.start, Multiply((signed_number(number), each.period))))
+        for each, number in ((one, round(index)), (other, times))
+    )
+    return values.identical(ours, theirs)

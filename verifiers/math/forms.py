@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from verifiers.math.exact import NotExactError, UndefinedError, rational_value
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.exact import rational_or_none
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -47,7 +47,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.units import CURRENCIES, UNITS, Unit
-from verifiers.math.vocabulary import GENERIC_NOUNS, GREEK
+from verifiers.math.vocabulary import GREEK
 
 INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
 DEGREE = UNITS["degree"]
@@ -152,14 +152,16 @@ def _named_point(node: Multiply) -> Bracketed | None:
 
 def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | None:
     """A matrix, or a tuple, times a number."""
+    one = Number(Fraction(1))
     if isinstance(node, Negate):
-        return _scale(node.value, Negate(Number(Fraction(1))))
+        return _scale(plain(node.value), Negate(one))
     if isinstance(node, Divide):
-        return _scale(node.numerator, Divide(Number(Fraction(1)), node.denominator))
-    matrices = [factor for factor in node.factors if isinstance(factor, Matrix | Bracketed)]
+        return _scale(plain(node.numerator), Divide(one, node.denominator))
+    factors = [plain(factor) for factor in node.factors]
+    matrices = [factor for factor in factors if isinstance(factor, Matrix | Bracketed)]
     if len(matrices) != 1:
         return None
-    rest = tuple(factor for factor in node.factors if factor is not matrices[0])
+    rest = tuple(factor for factor in factors if factor is not matrices[0])
     return _scale(matrices[0], rest[0] if len(rest) == 1 else Multiply(rest))
 
 
@@ -401,9 +403,7 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, SetOperation | NamedSet):
         return True
     if isinstance(node, Relation):
-        if set(node.operators) & (INEQUALITIES | {"in"}):
-            return True
-        return node.operators == ("=",) and label(node.operands[0]) is not None and is_set_like(node.operands[1])
+        return bool(set(node.operators) & (INEQUALITIES | {"in"}))
     if isinstance(node, Bracketed):
         return is_interval(node) and (bracket_kind(node) in ("(]", "[)") or any(map(is_infinite, node.items)))
     return (isinstance(node, ListOf) or is_set_builder(node)) and all(is_set_like(item) for item in items(node))
@@ -442,28 +442,21 @@ def bracket_kind(node: Bracketed) -> str:
     return "()" if node.opening == "<" else node.opening + node.closing
 
 
-def labelled_collection(node: Node) -> Node:
-    """A list or set without the name it was given, such as a function defined by cases."""
-    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[1], ListOf | SetOf):
-        name = node.operands[0]
-        of_sets = isinstance(name, SetOperation) and _is_capital(name.left) and _is_capital(name.right)
-        return node.operands[1] if of_sets or label(name) is not None else node
-    return node
-
-
-def labelled_set(node: Node) -> tuple[str | None, Node]:
-    """A set with the name it was given."""
-    if isinstance(node, Relation) and node.operators == ("=",) and is_set_like(node.operands[1]):
-        return _set_name(node.operands[0]), node.operands[1]
+def named_collection(node: Node) -> tuple[str | None, Node]:
+    """A list or a set with the name it was given, such as a function defined by cases; None for the name of any other node."""
+    if isinstance(node, Relation) and node.operators == ("=",):
+        name, value = _set_name(node.operands[0]), node.operands[1]
+        if name is not None and (isinstance(value, ListOf | SetOf) or is_set_like(value)):
+            return name, value
     return None, node
 
 
-def _set_name(node: Node) -> str:
+def _set_name(node: Node) -> str | None:
     """What a set is called: a name, or an operation on names, whose two sides have no order but in a difference."""
-    if isinstance(node, SetOperation):
-        sides = [_set_name(node.left), _set_name(node.right)]
-        return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"
-    return label(node) or repr(node)
+    if not isinstance(node, SetOperation):
+        return label(node)
+    sides = [_set_name(side) or repr(side) for side in (node.left, node.right)]
+    return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"
 
 
 def as_set(node: Node) -> Node:
@@ -661,8 +654,8 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 
 def _nouns_differ(one: str, two: str) -> bool:
-    """Whether two nouns name different things, because neither is left out, generic or the other with more words."""
-    if not (one and two) or _is_generic(one) or _is_generic(two):
+    """Whether two nouns name different things, because neither is left out or the other with more words."""
+    if not (one and two):
         return False
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
@@ -676,9 +669,8 @@ def _length_degree(unit: Unit) -> int | None:
     if unit.is_label:
         _, power, degree = unit.label.partition("^")
         return int(degree) if power else None
-    degrees = {"length": 1, "area": 2}
     (name, exponent), *rest = unit.dimension
-    return degrees.get(name, 0) * exponent if not rest else 0
+    return exponent if name == "length" and not rest else 0
 
 
 def prices(one: Unit, two: Unit) -> bool:
@@ -687,11 +679,6 @@ def prices(one: Unit, two: Unit) -> bool:
     rest = set(one.dimension) ^ set(two.dimension)
     currency = len(shared) == 1 and shared <= CURRENCIES and (len(one.dimension) == 1 or len(two.dimension) == 1)
     return currency and all(degree < 0 for _, degree in rest)
-
-
-def _is_generic(noun: str) -> bool:
-    """Whether a counted noun says of anything that it is counted, so that it contradicts no other."""
-    return GENERIC_NOUNS.issuperset(noun.split())
 
 
 def without_unit(node: Node) -> Node:
@@ -713,11 +700,5 @@ def without_percent(node: Node) -> tuple[bool, Node]:
 
 def at_least_one(node: Node) -> bool:
     """Whether a constant is at least one in absolute value."""
-    try:
-        return abs(rational_value(node)) >= 1
-    except (NotExactError, UndefinedError):
-        pass
-    try:
-        return bool(abs(estimate(node, FILTER_DIGITS).value) >= 1) if not symbols(node) else False
-    except (NotExactError, UndefinedError):
-        return False
+    value = None if symbols(node) else rational_or_none(node) or real_value(node)
+    return value is not None and bool(abs(value) >= 1)

@@ -23,7 +23,7 @@ from verifiers.math.exact import (
     TooLargeError,
     UndefinedError,
     based_value,
-    rational_value,
+    rational_or_none,
     signed_number,
     spend,
     substitute,
@@ -53,6 +53,8 @@ from verifiers.math.tree import (
 Value = Any
 """A real or complex number of mpmath, which carries no types."""
 
+PYTHON_ERRORS = (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError)
+"""What mpmath raises where there is no value."""
 _MIN_POINTS = 2  # where others were past the bounds
 _MIN_INTEGER_POINTS = 3
 _MAX_GAPS, _MAX_JUMPS = 24, 6  # that are looked at, spread over those there are
@@ -189,17 +191,8 @@ def _power(node: Power, point: Point) -> Value:
         if not (exponent.imag == 0 and exponent.real > 0):
             raise UndefinedError("zero to a power that is not positive")
         return base
-    try:
-        constant = rational_value(node.exponent)
-    except (NotExactError, UndefinedError):
-        constant = None
-    if (
-        constant is not None
-        and constant.denominator % 2
-        and constant.denominator > 1
-        and base.imag == 0
-        and base.real < 0
-    ):
+    constant = rational_or_none(node.exponent) or Fraction(1)
+    if constant.denominator % 2 and constant.denominator > 1 and base.imag == 0 and base.real < 0:
         return _odd_root_power(base, constant, point)
     _bounded(exponent, point)
     if base.imag == 0 and base.real < 0 and point.context.isint(exponent) is False:
@@ -407,7 +400,7 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sam
         point = Point(context(precision), sample, sampling)
         try:
             values.append(evaluate(node, point))
-        except (ZeroDivisionError, ValueError, OverflowError, TypeError, AttributeError) as cause:
+        except PYTHON_ERRORS as cause:
             raise UndefinedError(str(cause)) from cause
     rough, fine = values
     lost = abs(fine) * point.amplification + point.cancelled
@@ -415,6 +408,15 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sam
     if not point.context.isfinite(fine):
         raise UndefinedError("no finite value")
     return Estimate(fine, error, point.branched, point.uneven)
+
+
+def real_value(node: Node, digits: tuple[int, int] = FILTER_DIGITS) -> Value | None:
+    """The value of a real constant to so many digits; None for anything else."""
+    try:
+        value = estimate(node, digits).value
+    except (NotExactError, UndefinedError):
+        return None
+    return value.real if value.imag == 0 else None
 
 
 def numerically_equal(gold: Node, answer: Node) -> bool | None:

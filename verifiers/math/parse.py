@@ -11,18 +11,13 @@ import re
 
 from verifiers.math import tree
 from verifiers.math.grammar import MAX_DEPTH, Parser
-from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
-from verifiers.math.sentences import numbered_parts, says_something, sentence
-from verifiers.math.text import folded_words, unwrap
+from verifiers.math.sentences import numbered_parts, says_something, sentence, words_alone
+from verifiers.math.text import unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize
-from verifiers.math.tree import Node, Relation, Sentence, Symbol, Words
-from verifiers.math.vocabulary import FUNCTIONS, NO_NOUNS, RELATIONS
-from verifiers.math.wording import WORD_ANSWERS, essence, listed_names, with_round_brackets
+from verifiers.math.tree import Node, Words
+from verifiers.math.wording import WORD_ANSWERS, essence
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
-_OPERATORS = frozenset("+-*/^")
-_PUNCTUATION = frozenset((".", ",", "-", "'"))
-_SEPARATING = frozenset((",", ";", "or", "and", "lor", "land")) | (frozenset(RELATIONS) - {"=", "approx"})
 
 
 def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Node:
@@ -44,17 +39,15 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
         raise UnreadableError("an empty answer")
     if _DATE.fullmatch(text):
         return Words(text)
-    text = with_round_brackets(text)
     tokens = tokenize(text, thousands=thousands, decimal_comma=decimal_comma)
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
     if (implication := _implication(tokens)) is not None:
         return implication
-    if (words := _as_words(text, tokens)) is not None and words.text in WORD_ANSWERS:
-        return WORD_ANSWERS[words.text]
+    words = words_alone(tokens)
+    if words is not None and (known := WORD_ANSWERS.get(words.text.removeprefix("all "))) is not None:
+        return known
     node = _read_tokens(tokens)
-    if isinstance(node, Words | Sentence) and _are_names(tokens):
-        node = listed_names(text) or words or node
     if not _depth_within(node, MAX_DEPTH + 20):
         raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
     return node
@@ -68,41 +61,9 @@ def _read_tokens(tokens: list[Token]) -> Node:
     try:
         return Parser(_last_conclusion(tokens)).answer()
     except UnreadableError:
-        with contextlib.suppress(UnreadableError):  # then it is a sentence, or nothing
-            if (named := _value_behind_name(tokens)) is not None:
-                return named
         if not says_something(tokens):
             raise
         return sentence(tokens, lambda formula: Parser(formula).answer())
-
-
-def _value_behind_name(tokens: list[Token]) -> Node | None:
-    r"""The value in an equation whose left side cannot be read and so can only name something: `\\mathbb{P}(A) = 1/2`."""
-    depth, equals = 0, None
-    for place, token in enumerate(tokens):
-        depth += (token.text in OPENING_BRACKETS) - (token.text in CLOSING_BRACKETS)
-        if depth == 0 and (token.text in _SEPARATING or token.text.lower() in NO_NOUNS):
-            return None
-        if depth == 0 and token.text == "=":
-            equals = place
-    if not equals or _is_bare_function(tokens[:equals]):
-        return None
-    prose = next(place for place, token in enumerate(tokens) if token.kind != "word")
-    if prose and any(token.kind == "sign" and token.text in _OPERATORS for token in tokens[prose:equals]):
-        return None  # words in front of an equation, and no name of its right side
-    name = "text:" + "".join(token.text for token in tokens[:equals])
-    return Relation(("=",), (Symbol(name), Parser(tokens[equals + 1 :]).answer()))
-
-
-def _is_bare_function(tokens: list[Token]) -> bool:
-    """Whether tokens are a function, perhaps with its base or exponent, and no argument."""
-    if tokens[0].text not in FUNCTIONS:
-        return False
-    place = 1
-    while place < len(tokens) and tokens[place].text in ("_", "^"):
-        braces = [token.text for token in tokens[place + 1 :]]
-        place += 2 + (braces.index("}") if braces[:1] == ["{"] and "}" in braces else 0)
-    return place >= len(tokens)
 
 
 def _last_conclusion(tokens: list[Token]) -> list[Token]:
@@ -117,18 +78,6 @@ def _implication(tokens: list[Token]) -> Words | None:
     if len(tokens) != 4 or kinds[0] != "symbol" or kinds[2] != "symbol" or tokens[1].text not in ("implies", "=>"):
         return None
     return Words(f"{tokens[0].text} implies {tokens[2].text}")
-
-
-def _as_words(text: str, tokens: list[Token]) -> Words | None:
-    """The answer as prose, if it has nothing that only mathematics has."""
-    return Words(folded_words(text)) if _are_names(tokens) else None
-
-
-def _are_names(tokens: list[Token]) -> bool:
-    """Whether tokens are words, letters and the punctuation between them."""
-    return tokens[0].text != "-" and all(
-        token.kind in ("word", "symbol", "end") or token.text in _PUNCTUATION for token in tokens
-    )
 
 
 def _depth_within(node: Node, limit: int) -> bool:

@@ -6,9 +6,9 @@ import functools
 import re
 
 from verifiers.math.parse import parse
-from verifiers.math.text import normal_text
+from verifiers.math.text import folded_words, normal_text
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Node, Relation, unordered, walk
+from verifiers.math.tree import Node, Relation, Words, unordered, walk
 
 MAX_PROMPT = 20_000
 """Longest prompt searched, in characters."""
@@ -32,6 +32,8 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
         text: The expression's normal text, which is searched for as well.
     """
     prompt = prompt[:MAX_PROMPT]
+    if isinstance(node, Words):
+        return node.text in folded_words(prompt)
     if unordered(node) in _expressions(prompt):
         return True
     return text is not None and _in_text(text, prompt)

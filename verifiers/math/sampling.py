@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import MAX_WORK, NotExactError, UndefinedError, rational_value
+from verifiers.math.exact import MAX_WORK, rational_or_none
 from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, symbols, walk
 from verifiers.math.vocabulary import COMPLEX_NAMES
 
@@ -225,12 +225,9 @@ def _landmarks(parts: list[Node]) -> tuple[Fraction, ...]:
     """Where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
     constants: set[Fraction] = set()
     for part in parts[:_MAX_PARTS]:
-        try:
-            value = abs(rational_value(part)) if not symbols(part) else Fraction(0)
-        except (NotExactError, UndefinedError):
-            continue  # no landmark
-        if 0 < value <= _MAX_LANDMARK:
-            constants.add(value)
+        value = rational_or_none(part)
+        if value is not None and 0 < abs(value) <= _MAX_LANDMARK:
+            constants.add(abs(value))
     if len(constants) <= _MAX_QUOTIENTS:
         constants |= {one / two for one in constants for two in constants}
     kept = sorted(constants, key=_simplest)[: MAX_PIECE_SAMPLES // 2 - 1]

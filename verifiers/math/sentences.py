@@ -16,17 +16,17 @@ from itertools import groupby
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import ListOf, Node, Parts, Relation, Sentence, Symbol, Words, walk
-from verifiers.math.vocabulary import FUNCTIONS, NO_NOUNS, RELATIONS, SIGNS_OF_STATEMENTS
+from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk
+from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
 Read = Callable[[list[Token]], Node]
 """Reads the tokens of one formula, or of one part, of which the last is the end."""
 
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
+_BETWEEN_WORDS = frozenset((".", ",", "-", "'"))
 _NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
 _MAX_WORDS_OF_ITEM = 3
 _ARTICLE_AT_END = re.compile(r"(?:^|\s)(?:a|an|the)$")  # in front of a formula
-_EXTREMES = frozenset(("minimum", "maximum"))
 _OPERATORS = frozenset(("cdot", "circ", "times", "div", "to"))
 _END = Token("end", "")
 
@@ -37,12 +37,22 @@ def sentence(tokens: list[Token], read: Read) -> Node:
     Raises:
         UnreadableError: If a formula cannot be read.
     """
+    words = words_alone(tokens)
     pieces = _pieces(tokens[:-1])
-    if len(pieces) > 1 and all(map(says_something, pieces)):
-        items = [_named_value(piece, read) or _one_sentence([*piece, _END], read) for piece in pieces]
+    if len(pieces) > 1 and (words or all(map(says_something, pieces))):
+        items = [words_alone([*piece, _END]) or _one_sentence([*piece, _END], read) for piece in pieces]
         if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
             return ListOf(tuple(items))
-    return _one_sentence(tokens, read)
+    return words or _one_sentence(tokens, read)
+
+
+def words_alone(tokens: list[Token]) -> Words | None:
+    """Words, letters and the punctuation between them as prose; None for anything else."""
+    if tokens[0].text == "-" or not all(
+        token.kind in ("word", "symbol", "end") or token.text in _BETWEEN_WORDS for token in tokens
+    ):
+        return None
+    return Words(folded_words("".join(f" {token.text}" if token.spaced else token.text for token in tokens)))
 
 
 def _pieces(tokens: list[Token]) -> list[list[Token]]:
@@ -56,21 +66,6 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
         else:
             pieces[-1].append(token)
     return [piece for piece in pieces if piece]
-
-
-def _named_value(tokens: list[Token], read: Read) -> Relation | None:
-    """A value with words and a colon in front of it, as an equation; None for anything else."""
-    colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
-    if not colon or any(token.kind not in ("word", "symbol") for token in tokens[:colon]):
-        return None
-    if NO_NOUNS.intersection(token.text.lower() for token in tokens[:colon]) - _EXTREMES:
-        return None
-    try:
-        value = read([*tokens[colon + 1 :], _END])
-    except UnreadableError:
-        return None
-    name = Symbol(f"text:{folded_words(_text(tokens[:colon]))}")
-    return None if isinstance(value, Relation) else Relation(("=",), (name, value))
 
 
 def _word_count(node: Node) -> int:
@@ -161,8 +156,8 @@ def _has_meaning(token: Token) -> bool:
     )
 
 
-def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
-    """The parts of an answer that starts with the first of several letters or numbers in brackets; None for any other.
+def numbered_parts(tokens: list[Token], read: Read) -> ListOf | None:
+    """The parts of an answer that starts with the first of several letters or numbers in brackets, by these names.
 
     Raises:
         UnreadableError: If a part cannot be read.
@@ -175,7 +170,12 @@ def numbered_parts(tokens: list[Token], read: Read) -> Parts | None:
     bodies = [_without_punctuation(tokens[start:end]) for (_, _, start), end in zip(marks, ends, strict=True)]
     if not all(bodies):
         return None
-    return Parts(tuple(names), tuple(read([*body, _END]) for body in bodies))
+    return ListOf(
+        tuple(
+            Relation(("=",), (Symbol(f"part {name}"), read([*body, _END])))
+            for name, body in zip(names, bodies, strict=True)
+        )
+    )
 
 
 def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:

@@ -1,16 +1,20 @@
-r"""Sets of real numbers in a canonical form: intervals and points, merged and sorted.
+r"""Sets of real numbers in a canonical form: the ends at which they begin and stop, from left to right.
 
-`(-inf, 3) U (3, inf)`, `x != 3` and `R \\ {3}` all become the same pieces.
+`(-inf, 3) U (3, inf)`, `x != 3` and `R \\ {3}` all become the same marks.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import NotExactError, UndefinedError, rational_value, signed_number
-from verifiers.math.numeric import FILTER_DIGITS, estimate
+from verifiers.math.exact import rational_or_none, signed_number
+from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Apply,
     Bracketed,
@@ -27,7 +31,7 @@ from verifiers.math.tree import (
     symbols,
 )
 
-MAX_PIECES = 100
+MAX_ENDS = 200
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "=": "="}
 _INFINITY = Constant("inf")
 
@@ -56,21 +60,73 @@ LEFT, RIGHT = End(Negate(_INFINITY), float("-inf")), End(_INFINITY, float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """An interval that is not empty; a point where both ends meet."""
+class Mark:
+    """An end at which a set begins or stops: whether it holds the end itself, and what follows up to the next mark."""
 
-    low: End
-    closed_low: bool
-    high: End
-    closed_high: bool
+    end: End
+    at: bool
+    after: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """Disjoint pieces from left to right, none of which touches the next, and the variable they were said of."""
+    """The marks of a set from left to right, each of which changes something, and the variable they were said of."""
 
-    pieces: tuple[Piece, ...]
+    marks: tuple[Mark, ...]
     variable: str | None = None
+
+    def combined(self, kind: str, other: RealSet) -> RealSet:
+        """The union, intersection or difference with another set."""
+        decide = _OPERATIONS[kind]
+        marks: list[Mark] = []
+        inside, others_inside, last = False, False, False
+        for end in _ends(self, other):
+            (at, inside), (others_at, others_inside) = self._state(end, inside), other._state(end, others_inside)
+            mark = Mark(end, decide(at, others_at), decide(inside, others_inside))
+            if not mark.at == mark.after == last:
+                marks.append(mark)
+            last = mark.after
+        return RealSet(tuple(marks), self.variable or other.variable)
+
+    def _state(self, end: End, inside: bool) -> tuple[bool, bool]:
+        """Whether the set holds an end and what follows it, given whether it holds what comes before."""
+        mark = next((mark for mark in self.marks if mark.end.meets(end)), None)
+        return (inside, inside) if mark is None else (mark.at, mark.after)
+
+    def holds(self, value: Fraction) -> bool:
+        """Whether a number is in the set, whose ends have to be rational.
+
+        Raises:
+            NoSetError: If one is not.
+        """
+        inside = False
+        for mark in self.marks:
+            end = rational_or_none(mark.end.node)
+            if end is None:
+                raise NoSetError("an end that is not rational")
+            if value <= end:
+                return mark.at if value == end else inside
+            inside = mark.after
+        return inside
+
+
+_OPERATIONS: dict[str, Callable[[bool, bool], bool]] = {
+    "union": operator.or_,
+    "intersection": operator.and_,
+    "difference": operator.gt,
+}
+_EMPTY, _REALS = RealSet(()), RealSet((Mark(LEFT, False, True), Mark(RIGHT, False, False)))
+
+
+def _ends(one: RealSet, two: RealSet) -> list[End]:
+    """The ends of two sets from left to right, each once."""
+    ends: list[End] = []
+    for mark in sorted((*one.marks, *two.marks), key=lambda mark: mark.end.value):
+        if not (ends and ends[-1].meets(mark.end)):
+            ends.append(mark.end)
+    if len(ends) > MAX_ENDS:
+        raise NoSetError(f"more than {MAX_ENDS} ends")
+    return ends
 
 
 class NoSetError(ValueError):
@@ -88,14 +144,14 @@ def real_set(node: Node) -> RealSet:
     if isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation):
         return real_set(node.items[0])
     if isinstance(node, SetOf):
-        return _union([RealSet((Piece(end, True, end, True),)) for end in map(_end, node.items)])
+        return _union([_point(end) for end in map(_end, node.items[: MAX_ENDS + 1])])
     if isinstance(node, Bracketed) and len(node.items) == 2 and node.opening in "([" and node.closing in ")]":
         written = _interval(_end(node.items[0]), node.opening == "[", _end(node.items[1]), node.closing == "]")
-        if not written.pieces:  # nobody writes the empty set like this: (1,1) is a pair
+        if not written.marks:  # nobody writes the empty set like this: (1,1) is a pair
             raise NoSetError("an interval that holds nothing")
         return written
     if isinstance(node, SetOperation):
-        return _operation(node.kind, real_set(node.left), real_set(node.right))
+        return real_set(node.left).combined(node.kind, real_set(node.right))
     if isinstance(node, Relation):
         return _solutions(node)
     if isinstance(node, ListOf) and node.joiner != "or" and any(map(_is_integrality, node.items)):
@@ -107,9 +163,9 @@ def real_set(node: Node) -> RealSet:
 
 def _named(node: NamedSet) -> RealSet:
     if node.name == "R":
-        return RealSet((Piece(LEFT, False, RIGHT, False),))
+        return _REALS
     if node.name == "empty":
-        return RealSet(())
+        return _EMPTY
     raise NoSetError(node.name)
 
 
@@ -120,47 +176,47 @@ def _end(node: Node) -> End:
         return LEFT
     if symbols(node):
         raise NoSetError("an end that depends on a symbol")
-    try:
-        found = estimate(node, FILTER_DIGITS)
-    except (NotExactError, UndefinedError) as error:
-        raise NoSetError(str(error)) from error
-    if found.value.imag != 0:
-        raise NoSetError("a complex end")
-    return End(node, found.value.real)
+    value = real_value(node)
+    if value is None:
+        raise NoSetError("an end that is no real number")
+    return End(node, value)
 
 
 def _interval(low: End, closed_low: bool, high: End, closed_high: bool) -> RealSet:
     """An interval; none has its ends in the wrong order, and infinities are never reached."""
     if high.before(low) or (closed_low and low is LEFT) or (closed_high and high is RIGHT):
         raise NoSetError("an interval with its ends in the wrong order, or one that reaches infinity")
-    if low.meets(high) and not (closed_low and closed_high):
-        return RealSet(())
-    return RealSet((Piece(low, closed_low, high, closed_high),))
+    if low.meets(high):
+        return _point(low) if closed_low and closed_high else _EMPTY
+    return RealSet((Mark(low, closed_low, True), Mark(high, closed_high, False)))
+
+
+def _point(end: End) -> RealSet:
+    return RealSet((Mark(end, True, False),))
 
 
 def _solutions(node: Relation) -> RealSet:
     """The values of the one variable that satisfy a chain of inequalities, or lie in a set."""
     if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
         inside = real_set(node.operands[1])
-        return RealSet(inside.pieces, node.operands[0].name)
+        return RealSet(inside.marks, node.operands[0].name)
     if (within := _absolute(node)) is not None:
         return within
     places = [place for place, operand in enumerate(node.operands) if isinstance(operand, Symbol | Unknown)]
-    if len(places) != 1 or any(operator not in _FLIPPED for operator in node.operators):
+    if len(places) != 1 or not _FLIPPED.keys() >= {*node.operators}:
         raise NoSetError("no inequality in one variable")
     place = places[0]
     variable = node.operands[place]
     assert isinstance(variable, Symbol | Unknown)
-    found = RealSet((Piece(LEFT, False, RIGHT, False),))
+    found = _REALS
     if place > 0:
-        found = _operation(
-            "intersection", found, _half_line(_FLIPPED[node.operators[place - 1]], _end(node.operands[place - 1]))
-        )
+        before = _half_line(_FLIPPED[node.operators[place - 1]], _end(node.operands[place - 1]))
+        found = found.combined("intersection", before)
     if place < len(node.operators):
-        found = _operation("intersection", found, _half_line(node.operators[place], _end(node.operands[place + 1])))
+        found = found.combined("intersection", _half_line(node.operators[place], _end(node.operands[place + 1])))
     if place > 1 or place + 2 < len(node.operands):
         raise NoSetError("a chain longer than two inequalities")
-    return RealSet(found.pieces, variable.name)
+    return RealSet(found.marks, variable.name)
 
 
 def _absolute(node: Relation) -> RealSet | None:
@@ -178,15 +234,15 @@ def _absolute(node: Relation) -> RealSet | None:
     return _union(sides)
 
 
-def _half_line(operator: str, end: End) -> RealSet:
+def _half_line(sign: str, end: End) -> RealSet:
     """The numbers that stand in a relation to an end."""
-    if operator == "!=":
-        return RealSet((Piece(LEFT, False, end, False), Piece(end, False, RIGHT, False)))
-    if operator == "=":
-        return RealSet((Piece(end, True, end, True),))
-    if operator in (">", ">="):
-        return _interval(end, operator == ">=", RIGHT, False)
-    return _interval(LEFT, False, end, operator == "<=")
+    if sign == "!=":
+        return _REALS.combined("difference", _point(end))
+    if sign == "=":
+        return _point(end)
+    if sign in (">", ">="):
+        return _interval(end, sign == ">=", RIGHT, False)
+    return _interval(LEFT, False, end, sign == "<=")
 
 
 def _is_integrality(node: Node) -> bool:
@@ -199,19 +255,12 @@ def _integers(conditions: list[Node]) -> RealSet:
     if not conditions:
         raise NoSetError("all integers")
     within = real_set(ListOf(tuple(conditions), "and"))
-    points: list[int] = []
-    for piece in within.pieces:
-        try:
-            low, high = rational_value(piece.low.node), rational_value(piece.high.node)
-        except (NotExactError, UndefinedError) as error:
-            raise NoSetError("integers without rational bounds") from error
-        first = math.ceil(low) if piece.closed_low else math.floor(low) + 1
-        last = math.floor(high) if piece.closed_high else math.ceil(high) - 1
-        if last - first >= MAX_PIECES - len(points):
-            raise NoSetError("too many integers")
-        points += range(first, last + 1)
-    ends = [_end(signed_number(point)) for point in points]
-    return RealSet(tuple(Piece(end, True, end, True) for end in ends), within.variable)
+    ends = [rational_or_none(mark.end.node) for mark in within.marks] or [Fraction(0)]
+    if ends[0] is None or ends[-1] is None or ends[-1] - ends[0] > MAX_ENDS:
+        raise NoSetError("integers without rational bounds, or too many")
+    candidates = range(math.ceil(ends[0]), math.floor(ends[-1]) + 1)
+    points = [_point(_end(signed_number(number))) for number in candidates if within.holds(Fraction(number))]
+    return RealSet(_union(points).marks, within.variable)
 
 
 def _listed(sets: list[RealSet], joiner: str) -> RealSet:
@@ -223,74 +272,9 @@ def _listed(sets: list[RealSet], joiner: str) -> RealSet:
         return _union(sets)
     common = sets[0]
     for found in sets[1:]:
-        common = _operation("intersection", common, found)
-    return common if common.pieces or joiner == "and" else _union(sets)
+        common = common.combined("intersection", found)
+    return common if common.marks or joiner == "and" else _union(sets)
 
 
 def _union(sets: list[RealSet]) -> RealSet:
-    variable = next((found.variable for found in sets if found.variable is not None), None)
-    return RealSet(_merged([piece for found in sets for piece in found.pieces]), variable)
-
-
-def _merged(pieces: list[Piece]) -> tuple[Piece, ...]:
-    if len(pieces) > MAX_PIECES:
-        raise NoSetError(f"more than {MAX_PIECES} pieces")
-    merged: list[Piece] = []
-    for piece in sorted(pieces, key=lambda piece: (piece.low.value, not piece.closed_low)):
-        if merged and _touch(merged[-1], piece):
-            merged[-1] = _joined(merged[-1], piece)
-        else:
-            merged.append(piece)
-    return tuple(merged)
-
-
-def _touch(left: Piece, right: Piece) -> bool:
-    if left.high.meets(right.low):
-        return left.closed_high or right.closed_low
-    return right.low.before(left.high)
-
-
-def _joined(left: Piece, right: Piece) -> Piece:
-    closed_low = left.closed_low or (left.low.meets(right.low) and right.closed_low)
-    if left.high.meets(right.high):
-        return Piece(left.low, closed_low, left.high, left.closed_high or right.closed_high)
-    last = left if right.high.before(left.high) else right
-    return Piece(left.low, closed_low, last.high, last.closed_high)
-
-
-def _operation(kind: str, left: RealSet, right: RealSet) -> RealSet:
-    variable = left.variable or right.variable
-    if kind == "union":
-        return RealSet(_merged([*left.pieces, *right.pieces]), variable)
-    other = right.pieces if kind == "intersection" else _complement(right.pieces)
-    pieces = [common for one in left.pieces for two in other if (common := _common(one, two)) is not None]
-    return RealSet(_merged(pieces), variable)
-
-
-def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    gaps: list[Piece] = []
-    low, closed = LEFT, False
-    for piece in pieces:
-        gap = _interval_or_none(low, closed, piece.low, not piece.closed_low)
-        gaps += [gap] if gap is not None else []
-        low, closed = piece.high, not piece.closed_high
-    gap = _interval_or_none(low, closed, RIGHT, False)
-    return (*gaps, gap) if gap is not None else tuple(gaps)
-
-
-def _interval_or_none(low: End, closed_low: bool, high: End, closed_high: bool) -> Piece | None:
-    if high.before(low) or (low.meets(high) and (isinstance(low.value, float) or not (closed_low and closed_high))):
-        return None
-    return Piece(low, closed_low and low is not LEFT, high, closed_high and high is not RIGHT)
-
-
-def _common(one: Piece, two: Piece) -> Piece | None:
-    low, closed_low = _inner((one.low, one.closed_low), (two.low, two.closed_low), rightmost=True)
-    high, closed_high = _inner((one.high, one.closed_high), (two.high, two.closed_high), rightmost=False)
-    return _interval_or_none(low, closed_low, high, closed_high)
-
-
-def _inner(one: tuple[End, bool], two: tuple[End, bool], *, rightmost: bool) -> tuple[End, bool]:
-    if one[0].meets(two[0]):
-        return one[0], one[1] and two[1]
-    return one if two[0].before(one[0]) == rightmost else two
+    return functools.reduce(lambda one, two: one.combined("union", two), sets, _EMPTY)

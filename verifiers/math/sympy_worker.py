@@ -10,6 +10,7 @@ import functools
 import json
 import math
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from typing import IO, Any
 
@@ -21,8 +22,6 @@ from verifiers.math.tree import (
     Add,
     Apply,
     Constant,
-    Degrees,
-    Derivative,
     Divide,
     Integral,
     Limit,
@@ -31,11 +30,9 @@ from verifiers.math.tree import (
     Negate,
     Node,
     Number,
-    Percent,
     Power,
     Series,
     Symbol,
-    Unknown,
     children,
     walk,
 )
@@ -195,30 +192,6 @@ def _shared_worker(memory_mib: int) -> Worker:
     return Worker("verifiers.math.sympy_worker", memory_mib=memory_mib)
 
 
-_NODES = {
-    kind.__name__: kind
-    for kind in (
-        Add,
-        Apply,
-        Constant,
-        Degrees,
-        Derivative,
-        Divide,
-        Integral,
-        Limit,
-        Mixed,
-        Multiply,
-        Negate,
-        Number,
-        Percent,
-        Power,
-        Series,
-        Symbol,
-        Unknown,
-    )
-}
-
-
 _SAME_NAME = "sin cos tan cot sec csc sinh cosh tanh coth exp floor factorial factorial2 binomial gcd lcm"
 _ARCS = {f"arc{name}": f"a{name}" for name in ["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"]}
 _FUNCTIONS = {
@@ -244,13 +217,12 @@ def _plain_data(node: Node) -> list[object]:
     Raises:
         UndecidedError: If a node has no counterpart in computer algebra.
     """
-    if isinstance(node, Number):
+    if isinstance(node, Number | Mixed):
         return ["Number", str(node.value)]
-    if isinstance(node, Mixed):
-        return ["Number", str(node.value)]
-    if type(node).__name__ not in _NODES or (isinstance(node, Apply) and node.name not in _FUNCTIONS):
-        raise UndecidedError(f"{type(node).__name__} is nothing that computer algebra knows")
-    data: list[object] = [type(node).__name__]
+    name = type(node).__name__
+    if name not in _BUILD or (isinstance(node, Apply) and node.name not in _FUNCTIONS):
+        raise UndecidedError(f"{name} is nothing that computer algebra knows")
+    data: list[object] = [name]
     for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, tuple):
@@ -307,35 +279,7 @@ class _Algebra:
         return "computer algebra left it open"
 
     def build(self, data: list[Any]) -> Any:
-        return getattr(self, f"_{data[0].lower()}")(*data[1:])
-
-    def _number(self, text: str) -> Any:
-        value = Fraction(text)
-        return self.sympy.Rational(value.numerator, value.denominator)
-
-    def _constant(self, name: str) -> Any:
-        return {"pi": self.sympy.pi, "e": self.sympy.E, "i": self.sympy.I, "inf": self.sympy.oo}[name]
-
-    def _symbol(self, name: str) -> Any:
-        return self.sympy.Symbol(name, real=True)
-
-    def _negate(self, value: list[Any]) -> Any:
-        return -self.build(value)
-
-    def _percent(self, value: list[Any]) -> Any:
-        return self.build(value) / 100
-
-    def _degrees(self, value: list[Any]) -> Any:
-        return self.build(value) * self.sympy.pi / 180
-
-    def _add(self, terms: list[Any]) -> Any:
-        return self.sympy.Add(*map(self.build, terms))
-
-    def _multiply(self, factors: list[Any]) -> Any:
-        return self.sympy.Mul(*map(self.build, factors))
-
-    def _divide(self, numerator: list[Any], denominator: list[Any]) -> Any:
-        return self.build(numerator) / self.build(denominator)
+        return _BUILD[data[0]](self, *data[1:])
 
     def _power(self, base: list[Any], exponent: list[Any]) -> Any:
         low, high = self.build(base), self.build(exponent)
@@ -369,20 +313,11 @@ class _Algebra:
             return lambda value, base=10: self.sympy.log(value, base)
         return getattr(self.sympy, _FUNCTIONS[name])
 
-    def _unknown(self, name: str, arguments: list[Any]) -> Any:
-        return self.sympy.Function(name)(*map(self.build, arguments))
-
     def _integral(self, body: list[Any], variable: str, lower: list[Any] | None, upper: list[Any] | None) -> Any:
         if lower is None or upper is None:
             raise ArithmeticError("an indefinite integral inside an expression")
-        symbol = self._symbol(variable)
+        symbol = self.sympy.Symbol(variable, real=True)
         return self.sympy.Integral(self.build(body), (symbol, self.build(lower), self.build(upper)))
-
-    def _limit(self, body: list[Any], variable: str, point: list[Any], side: str) -> Any:
-        return self.sympy.Limit(self.build(body), self._symbol(variable), self.build(point), side or "+-")
-
-    def _derivative(self, body: list[Any], variable: str, order: int) -> Any:
-        return self.sympy.Derivative(self.build(body), (self._symbol(variable), order))
 
     def _series(self, kind: str, index: str, lower: list[Any], upper: list[Any], body: list[Any]) -> Any:
         symbol = self.sympy.Symbol(index, integer=True)
@@ -413,3 +348,29 @@ class _Algebra:
     def _same_sum(self, zeros: dict[Any, int], poles: dict[Any, int]) -> bool:
         sums = [self.sympy.Add(*(root * order for root, order in roots.items())) for roots in (zeros, poles)]
         return bool(self.sympy.simplify(sums[0] - sums[1]) == 0)
+
+
+_CONSTANTS = {"pi": "pi", "e": "E", "i": "I", "inf": "oo"}
+_BUILD: dict[str, Callable[..., Any]] = {
+    "Number": lambda algebra, text: algebra.sympy.Rational(text),
+    "Constant": lambda algebra, name: getattr(algebra.sympy, _CONSTANTS[name]),
+    "Symbol": lambda algebra, name: algebra.sympy.Symbol(name, real=True),
+    "Negate": lambda algebra, value: -algebra.build(value),
+    "Percent": lambda algebra, value: algebra.build(value) / 100,
+    "Degrees": lambda algebra, value: algebra.build(value) * algebra.sympy.pi / 180,
+    "Add": lambda algebra, terms: algebra.sympy.Add(*map(algebra.build, terms)),
+    "Multiply": lambda algebra, factors: algebra.sympy.Mul(*map(algebra.build, factors)),
+    "Divide": lambda algebra, numerator, denominator: algebra.build(numerator) / algebra.build(denominator),
+    "Power": _Algebra._power,
+    "Apply": _Algebra._apply,
+    "Unknown": lambda algebra, name, arguments: algebra.sympy.Function(name)(*map(algebra.build, arguments)),
+    "Integral": _Algebra._integral,
+    "Limit": lambda algebra, body, variable, point, side: algebra.sympy.Limit(
+        algebra.build(body), algebra.sympy.Symbol(variable, real=True), algebra.build(point), side or "+-"
+    ),
+    "Derivative": lambda algebra, body, variable, order: algebra.sympy.Derivative(
+        algebra.build(body), (algebra.sympy.Symbol(variable, real=True), order)
+    ),
+    "Series": _Algebra._series,
+}
+"""How the SymPy object of each node is made of the node's fields."""

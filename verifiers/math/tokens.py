@@ -6,6 +6,7 @@ Every pattern is linear in the text (no nested quantifiers), and `tokenize` refu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from verifiers.math.vocabulary import (
     FUNCTIONS,
     GRAMMAR_WORDS,
     NAMES,
+    NUMBER_WORDS,
     ROMAN_COMMANDS,
     SILENT_COMMANDS,
     SYNONYMS,
@@ -52,26 +54,6 @@ class Token:
 
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]")
-_OLD_FONTS = re.compile(r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))")
-_NEGATED_RELATION = re.compile(r"\\not\s{0,3}=")
-_BRACED_CHOICE = re.compile(r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}")
-_OPEN_SYSTEM = re.compile(r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", re.DOTALL)
-_DOUBLED_BACKSLASH = re.compile(r"\\\\(?=[A-Za-z]{2})")
-_BRACED_SIGN = re.compile(r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}")
-_BRACED_WHOLE = re.compile(r"(?<![^-+=(,$])\{\s{0,3}([0-9]{1,9})\s{0,3}\}(?=\s{0,3}\\[dtc]?frac)")
-_UPRIGHT_NUMERAL = re.compile(
-    r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])"
-)
-_MICRO = re.compile(  # a unit only where it is set upright, or apart from its number
-    r"(?<=[0-9}])(?P<gap>(?:\s|\\[ ,;:]|~|\\text\s?\{\s?\}){0,4})\\mu\s{0,3}"
-    r"(?:\\(?:text|mathrm|rm)\s?\{\s{0,3}(?P<upright>m|s|g|[lL]|F|C|A|V|W|Pa|mol)\s{0,3}\}|(?P<plain>[msgF]))(?=\s{0,3}$)"
-)
-_CHOICES_OF = re.compile(  # of a set: "10 C 3" and "10 P 3" with both numbers as scripts
-    r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))\s*(?:\\(?:mathrm|text|rm)\s*\{\s*([CP])\s*\}|([CP]))"
-    r"\s*_\s*(?:\{([^{}]{1,20})\}|(\w))"
-)
-_STYLES = re.compile(r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}")
 
 _SEPARATOR = r"(?:\{,\}|\\,|,\s*\\!\s*|\\!\s*,\s*(?:\\!\s*)?|\\;|\\ |~)"
 _DIGITS = (
@@ -99,19 +81,6 @@ _BASED = re.compile(
 _PARENTHESISED_BASE = re.compile(
     r"\(\s*(?P<digits>[0-9][0-9A-Z]*)\s*\)\s*_\s*(?:\{\s*(?P<braced>[0-9]{1,2})\s*\}|(?P<bare>[0-9]))"
 )
-_BASE_WORDS = {
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-    "twelve": 12,
-    "sixteen": 16,
-}
 _SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -248,7 +217,7 @@ class _Reader:
 
     def _base(self, match: re.Match[str]) -> int | None:
         text = next(filter(None, (match.groupdict().get(name) for name in ("bare", "braced", "text"))))
-        base = text if text.isdigit() else str(_BASE_WORDS.get(text, ""))
+        base = text if text.isdigit() else str(NUMBER_WORDS.get(text, ""))
         return int(base) if is_numeral(match["digits"], base) else None
 
     def _based(self, match: re.Match[str]) -> None:
@@ -332,8 +301,6 @@ class _Reader:
             self.position -= 1
             self.text = self.text[: self.position] + " " + self.text[self.position + 1 :]
             self.emit("sign", "\\" + name if name in "{}" else name)
-        elif name == "unicodefrac":
-            self.emit("command", "unicodefrac")
         else:
             self.emit("command", name)
 
@@ -487,26 +454,42 @@ def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(prefix))
 
 
+# What a text has to hold, what in it only changes how it looks or is a rare spelling, and what is written instead.
+_REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
+    ("\\", r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}", " "),
+    ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
+    ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, and no set
+    ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
+    ("_", r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])", r"\1"),
+    ("\\not", r"\\not\s{0,3}=", r"\\ne "),
+    # A unit only where it is set upright, or apart from its number.
+    (
+        "\\mu",
+        r"(?<=[0-9}])(?P<gap>(?:\s|\\[ ,;:]|~|\\text\s?\{\s?\}){0,4})\\mu\s{0,3}"
+        r"(?:\\(?:text|mathrm|rm)\s?\{\s{0,3}(?P<upright>m|s|g|[lL]|F|C|A|V|W|Pa|mol)\s{0,3}\}|(?P<plain>[msgF]))(?=\s{0,3}$)",
+        _micro_unit,
+    ),
+    ("\\right", r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", ""),
+    ("\\\\", r"\\\\(?=[A-Za-z]{2})", r"\\"),
+    ("{", r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}", r"\1"),
+    ("{", r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}", r"\1"),
+    ("{", r"(?<![^-+=(,$])\{\s{0,3}([0-9]{1,9})\s{0,3}\}(?=\s{0,3}\\[dtc]?frac)", r"\1"),  # of a mixed number
+    # Of a set: "10 C 3" and "10 P 3" with both numbers as scripts.
+    (
+        "_",
+        r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))"
+        r"\s*(?:\\(?:mathrm|text|rm)\s*\{\s*([CP])\s*\}|([CP]))\s*_\s*(?:\{([^{}]{1,20})\}|(\w))",
+        _counted_choices,
+    ),
+]
+_COMPILED = [(sign, re.compile(pattern, re.DOTALL), replacement) for sign, pattern, replacement in _REWRITINGS]
+
+
 def _plain_tex(text: str) -> str:
     """Text without what only changes how it looks, and with rare spellings written as usual ones."""
-    if "\\" in text:
-        text = _ROW_SPACING.sub(r"\\\\", _STYLES.sub(" ", text))
-        if "\\rm" in text or "\\it" in text or "\\sf" in text:
-            text = _OLD_FONTS.sub(_roman_group, text)
-        if "_" in text:
-            text = _UPRIGHT_NUMERAL.sub(r"\1", text)
-        if "\\not" in text:
-            text = _NEGATED_RELATION.sub(r"\\ne ", text)
-        if "\\mu" in text:
-            text = _MICRO.sub(_micro_unit, text)
-        if "\\right" in text:
-            text = _OPEN_SYSTEM.sub("", text)
-        if "\\\\" in text and "\\begin" not in text:
-            text = _DOUBLED_BACKSLASH.sub(r"\\", text)
-    if "{" in text:
-        text = _BRACED_WHOLE.sub(r"\1", _BRACED_CHOICE.sub(r"\1", _BRACED_SIGN.sub(r"\1", text)))
-    if "_" in text and ("C" in text or "P" in text):
-        text = _CHOICES_OF.sub(_counted_choices, text)
+    for sign, pattern, replacement in _COMPILED:
+        if sign in text and not (sign == "\\\\" and "\\begin" in text):  # which has rows
+            text = pattern.sub(replacement, text)
     return text
 
 

@@ -7,7 +7,7 @@ alike up to typography; equality of meaning is the business of `verifiers.math.c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 
 from verifiers.math.units import Unit
@@ -284,41 +284,14 @@ class Sentence(Node):
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts(Node):
-    """The parts of an answer that are numbered, by the letters or numbers in front of them."""
-
-    names: tuple[str, ...]
-    values: tuple[Node, ...]
-
-
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly under a node, in written order."""
-    for name in _child_fields(type(node)):
+    for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, Node):
             yield value
         elif isinstance(value, tuple):
             yield from _nodes_of(value)
-
-
-_FIELD_NAMES: dict[type[Node], tuple[str, ...]] = {}
-_CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
-
-
-def _field_names(kind: type[Node]) -> tuple[str, ...]:
-    names = _FIELD_NAMES.get(kind)
-    if names is None:
-        names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind))
-    return names
-
-
-def _child_fields(kind: type[Node]) -> tuple[str, ...]:
-    """The fields that hold nodes, by their annotations."""
-    names = _CHILD_FIELDS.get(kind)
-    if names is None:
-        names = _CHILD_FIELDS[kind] = tuple(field.name for field in fields(kind) if "Node" in str(field.type))
-    return names
 
 
 def _nodes_of(value: tuple[object, ...]) -> Iterator[Node]:
@@ -334,7 +307,7 @@ def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
     replaced = function(node)
     if replaced is not None:
         return replaced
-    values = [_rewritten(getattr(node, name), function) for name in _field_names(type(node))]
+    values = [_rewritten(getattr(node, name), function) for name in node.__dataclass_fields__]
     return type(node)(*values)
 
 

@@ -47,8 +47,9 @@ class Unit:
 def _table() -> dict[str, Unit]:
     units: dict[str, Unit] = {}
     for dimension, factor, names in _UNITS:
+        power = _POWERS_OF_LENGTH.get(dimension)
         for name in names.split():
-            units[name] = Unit(((dimension, 1),), Fraction(factor), name)
+            units[name] = Unit((("length", power),) if power else ((dimension, 1),), Fraction(factor), name)
     for name, dimension_, factor_ in _DERIVED:
         units[name] = Unit(dimension_, Fraction(factor_), name)
     for name in _WITH_MICRO:
@@ -82,12 +83,12 @@ _UNITS = [
     ("time", "604800", "week weeks wk wks"),
     ("month", "1", "month months"),
     ("month", "12", "yr yrs year years"),
-    ("volume", "1", "L l liter liters litre litres"),
-    ("volume", "1/1000", "ml mL milliliter milliliters millilitre millilitres"),
-    ("volume", "3.785411784", "gal gallon gallons"),
-    ("volume", "0.946352946", "qt quart quarts"),
-    ("volume", "0.473176473", "pt pint pints"),
-    ("volume", "0.2365882365", "cup cups"),
+    ("volume", "0.001", "L l liter liters litre litres"),
+    ("volume", "0.000001", "ml mL milliliter milliliters millilitre millilitres"),
+    ("volume", "0.003785411784", "gal gallon gallons"),
+    ("volume", "0.000946352946", "qt quart quarts"),
+    ("volume", "0.000473176473", "pt pint pints"),
+    ("volume", "0.0002365882365", "cup cups"),
     ("angle", "1", "deg degree degrees"),
     ("angle in radians", "1", "rad radian radians"),
     ("temperature in celsius", "1", "celsius °C"),
@@ -117,14 +118,15 @@ _UNITS = [
     ("capacitance", "1", "F farad farads"),
     ("resistance", "1", "ohm ohms Omega"),
     ("amount", "1", "mol mole moles"),
-    ("area", "1", "acre acres"),
+    ("area", "4046.8564224", "acre acres"),
 ]
+_POWERS_OF_LENGTH = {"area": 2, "volume": 3}
 _SPEED: Dimension = (("length", 1), ("time", -1))
 _DERIVED: list[tuple[str, Dimension, str]] = [
     ("mph", _SPEED, "0.44704"),
     ("kph", _SPEED, "5/18"),
     ("kmh", _SPEED, "5/18"),
-    ("mpg", (("length", 1), ("volume", -1)), "1609344000000/3785411784"),
+    ("mpg", (("length", -2),), "1609344000000/3785411784"),
 ]
 _WITH_MICRO = ["m", "s", "g", "L", "l", "F", "C", "A", "V", "W", "Pa", "mol"]
 UNITS = _table()
@@ -193,15 +195,4 @@ def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
     if len(nouns) > _MAX_NOUN_WORDS:
         return None
     noun = " ".join(nouns)
-    return _with_volume(replace(unit, noun=noun)) if unit.dimension else Unit(label=noun or "units")
-
-
-def _with_volume(unit: Unit) -> Unit:
-    """Express litres in cubic metres, so that volumes convert."""
-    degrees = dict(unit.dimension)
-    litres = degrees.pop("volume", 0)
-    if not litres:
-        return unit
-    degrees["length"] = degrees.get("length", 0) + 3 * litres
-    dimension = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
-    return Unit(dimension, unit.factor * Fraction(1, 1000) ** litres, unit.label, unit.noun)
+    return replace(unit, noun=noun) if unit.dimension else Unit(label=noun or "units")

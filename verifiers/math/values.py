@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import NotExactError, TooLargeError, UndefinedError, integer_value, rational_value, residue
-from verifiers.math.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal
-from verifiers.math.quadrature import quadratures_differ
+from verifiers.math.exact import (
+    NotExactError,
+    TooLargeError,
+    UndefinedError,
+    integer_value,
+    rational_or_none,
+    rational_value,
+    residue,
+)
+from verifiers.math.limits import limits_differ
+from verifiers.math.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
 from verifiers.math.rules import Rules
-from verifiers.math.sequences import sequences_differ
 from verifiers.math.tree import (
     BasedNumber,
     Constant,
@@ -97,8 +105,8 @@ class Values:
         if gold == answer:
             return True
         for tier, decide in (
-            (Tier.EXACT, _equal_rationals),
-            (Tier.FIELD, _equal_residues),
+            (Tier.EXACT, functools.partial(_equal_by, rational_value)),
+            (Tier.FIELD, functools.partial(_equal_by, residue)),
             (Tier.NUMERIC, numerically_equal),
         ):
             self.use(tier)
@@ -110,7 +118,7 @@ class Values:
                 continue
             if same is not None:
                 return same
-        if quadratures_differ(gold, answer) or sequences_differ(gold, answer):
+        if limits_differ(gold, answer):
             return False
         self.use(Tier.SYMPY)
         return self.algebra(gold, answer)
@@ -143,11 +151,8 @@ class Values:
 
     def _is_double_of(self, gold: Node, printed: Fraction) -> bool:
         """Whether a decimal stands for the double-precision number nearest to the gold."""
-        try:
-            expected = estimate(gold, CONFIRM_DIGITS)
-        except (NotExactError, UndefinedError):
-            return False
-        return bool(expected.value.imag == 0 and float(expected.value.real) == float(printed))
+        expected = real_value(gold, CONFIRM_DIGITS)
+        return expected is not None and float(expected) == float(printed)
 
     def _within(self, gold: Node, answer: Node) -> bool:
         """Whether a constant is as near as one of the tolerances allows."""
@@ -164,14 +169,11 @@ class Values:
 
     def _rounds_to(self, gold: Node, rounded: Fraction, decimals: int) -> bool:
         """Whether a decimal is the correct rounding of the gold at its last digit."""
-        try:
-            expected = estimate(gold, CONFIRM_DIGITS)
-        except (NotExactError, UndefinedError):
+        expected = real_value(gold, CONFIRM_DIGITS)
+        if expected is None:
             return False
         self.use(Tier.NUMERIC)
-        if expected.value.imag != 0:
-            return False
-        distance = abs(expected.value.real * rounded.denominator - rounded.numerator) * 2
+        distance = abs(expected * rounded.denominator - rounded.numerator) * 2
         scale = 10 ** abs(decimals)
         if decimals < 0:
             return bool(distance <= rounded.denominator * scale)
@@ -185,16 +187,11 @@ class Values:
         number = approximate.value if isinstance(approximate, Negate) else approximate
         if not isinstance(number, Number):
             return self.identical(exact, approximate)
-        try:
-            expected = estimate(Negate(exact) if negative else exact, CONFIRM_DIGITS)
-        except (NotExactError, UndefinedError):
+        expected = real_value(Negate(exact) if negative else exact, CONFIRM_DIGITS)
+        if expected is None:
             return False
         self.use(Tier.NUMERIC)
-        if expected.value.imag != 0:
-            return False
-        units = (expected.value.real * number.value.denominator - number.value.numerator) * 10 ** max(
-            number.decimals or 0, 0
-        )
+        units = (expected * number.value.denominator - number.value.numerator) * 10 ** max(number.decimals or 0, 0)
         return bool(-number.value.denominator <= 2 * units and units < number.value.denominator)
 
 
@@ -244,33 +241,22 @@ def _infinity(node: Node) -> int:
 
 def _terminates(gold: Node) -> bool:
     """Whether the gold is a terminating decimal, which has no business being rounded."""
-    try:
-        denominator = rational_value(gold).denominator
-    except (NotExactError, UndefinedError):
+    value = rational_or_none(gold)
+    if value is None:
         return False
+    denominator = value.denominator
     for prime in (2, 5):
         while denominator % prime == 0:
             denominator //= prime
     return denominator == 1
 
 
-def _equal_rationals(gold: Node, answer: Node) -> bool:
+def _equal_by(evaluate: Callable[[Node], object], gold: Node, answer: Node) -> bool:
     try:
-        expected = rational_value(gold)
+        expected = evaluate(gold)
     except UndefinedError as error:
         raise GoldError(f"an expression without a value: {error}") from error
     try:
-        return expected == rational_value(answer)
-    except UndefinedError:
-        return False
-
-
-def _equal_residues(gold: Node, answer: Node) -> bool:
-    try:
-        expected = residue(gold)
-    except UndefinedError as error:
-        raise GoldError(f"an expression without a value: {error}") from error
-    try:
-        return expected == residue(answer)
+        return expected == evaluate(answer)
     except UndefinedError:
         return False

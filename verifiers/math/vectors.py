@@ -12,7 +12,6 @@ from verifiers.math.tree import (
     Add,
     Bracketed,
     Constant,
-    Divide,
     Matrix,
     Multiply,
     Negate,
@@ -43,46 +42,35 @@ def is_marked(text: str) -> bool:
 # While parsing.
 
 
-def cross_product(left: Node, right: Node, vectors: set[str]) -> Node | None:
-    """The product of two vectors by a cross, which changes its sign when they are swapped; None for other factors."""
+def ordered_product(left: Node, right: Node, vectors: set[str], *, crossed: bool) -> Node | None:
+    """The product of two vectors by a cross, or of two matrices side by side, which do not commute; None for other factors.
+
+    A cross product changes its sign when its factors are swapped.
+    """
+    kind = CROSS if crossed else MATRIX
     *scalars, last = left.factors if isinstance(left, Multiply) else (left,)
-    if not (_is_vector(last, vectors) and _is_vector(right, vectors)):
+    if not (_has_direction(last, kind, vectors) and _has_direction(right, kind, vectors)):
         return None
-    swapped = repr(right) < repr(last)
-    product: Node = Unknown(CROSS, (right, last) if swapped else (last, right))
-    product = Negate(product) if swapped else product
+    if not crossed:
+        product: Node = Unknown(kind, (*_matrix_factors(last), *_matrix_factors(right)))
+    elif repr(right) < repr(last):
+        product = Negate(Unknown(kind, (right, last)))
+    else:
+        product = Unknown(kind, (last, right))
     return Multiply((*scalars, product)) if scalars else product
 
 
-def matrix_product(left: Node, right: Node, vectors: set[str]) -> Node | None:
-    """The product of two matrices side by side, which keeps its order; None for other factors."""
-    *scalars, last = left.factors if isinstance(left, Multiply) else (left,)
-    if not (_is_matrix(last, vectors) and _is_matrix(right, vectors)):
-        return None
-    product = Unknown(MATRIX, (*_matrix_factors(last), *_matrix_factors(right)))
-    return Multiply((*scalars, product)) if scalars else product
-
-
-def _is_vector(node: Node, vectors: set[str]) -> bool:
+def _has_direction(node: Node, kind: str, vectors: set[str]) -> bool:
+    """Whether an expression is a vector or, where products of matrices are asked for, a matrix."""
     if isinstance(node, Symbol):
-        return node.name in vectors
+        return node.name in vectors and (kind == CROSS or node.name[0].isupper())
     if isinstance(node, Add):
-        return all(_is_vector(term, vectors) for term in node.terms)
-    if isinstance(node, Negate):
-        return _is_vector(node.value, vectors)
+        return all(_has_direction(term, kind, vectors) for term in node.terms)
+    if isinstance(node, Negate | Power):
+        return _has_direction(node.value if isinstance(node, Negate) else node.base, kind, vectors)
     if isinstance(node, Multiply):
-        return sum(_is_vector(factor, vectors) for factor in node.factors) == 1
-    return isinstance(node, Unknown) and node.name == CROSS
-
-
-def _is_matrix(node: Node, vectors: set[str]) -> bool:
-    if isinstance(node, Symbol):
-        return node.name in vectors and node.name[0].isupper()
-    if isinstance(node, Power):
-        return _is_matrix(node.base, vectors)
-    if isinstance(node, Add):
-        return all(_is_matrix(term, vectors) for term in node.terms)
-    return isinstance(node, Unknown) and node.name == MATRIX
+        return sum(_has_direction(factor, kind, vectors) for factor in node.factors) == 1
+    return isinstance(node, Unknown) and node.name == kind
 
 
 def _matrix_factors(node: Node) -> tuple[Node, ...]:
@@ -105,8 +93,6 @@ def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
         gold, answer = _commuting(gold), _commuting(answer)
     if _is_figure(gold) != _is_figure(answer):
         gold, answer = _letters(gold), _letters(answer)
-    if _in_components(gold) and _in_components(answer):
-        return _with_unit_vectors(gold), _with_unit_vectors(answer)
     return _as_coordinates(gold, _dimension(answer)), _as_coordinates(answer, _dimension(gold))
 
 
@@ -133,76 +119,32 @@ def _letters(node: Node) -> Node:
     return Multiply(tuple(Symbol(letter) for letter in node.name.partition(" ")[2]))
 
 
-def _stated(node: Node) -> Node:
-    """What is said behind the name of a vector."""
-    return node.operands[-1] if isinstance(node, Relation) and node.operators == ("=",) else node
-
-
-def _restated(node: Node, value: Node) -> Node:
-    return Relation(node.operators, (*node.operands[:-1], value)) if isinstance(node, Relation) else value
-
-
 def _dimension(node: Node) -> int:
-    """How many coordinates a vector has that is written by them; 0 for anything else."""
-    value = _stated(node)
+    """How many coordinates a vector has that is written by them, perhaps behind its name; 0 for anything else."""
+    value = node.operands[-1] if isinstance(node, Relation) and node.operators == ("=",) else node
     if isinstance(value, Bracketed):
         return len(value.items)
     return len(value.rows) if isinstance(value, Matrix) and len(value.rows[0]) == 1 else 0
 
 
 def _as_coordinates(node: Node, dimension: int) -> Node:
-    """A sum of multiples of unit vectors as coordinates, if there are as many as wanted."""
-    value = _stated(node)
-    if dimension not in (2, 3) or not _in_components(node) or (dimension == 2 and 2 in _axes(value)):
+    """A vector made of unit vectors with their coordinates in their place; the imaginary unit alone is none."""
+    axes = _axes(node)
+    if _dimension(node) or not axes & {1, 2} or max(axes) >= dimension or dimension > len(_AXES):
         return node
-    coordinates = tuple(_coordinate(value, axis) for axis in range(dimension))
-    return _restated(node, Bracketed("<", coordinates, ">"))
+
+    def coordinates(part: Node) -> Node | None:
+        units = tuple(_ONE if place == _axis(part) else _ZERO for place in range(dimension))
+        return Bracketed("<", units, ">") if _axis(part) >= 0 else None
+
+    return rewrite(node, coordinates)
 
 
-def _axis(node: Node) -> int | None:
-    """Which unit vector a name is."""
-    if not isinstance(node, Symbol | Constant):
-        return None
-    name = node.name.removeprefix("hat ")
-    return _AXES.index(name) if len(name) == 1 and name in _AXES else None
+def _axis(node: Node) -> int:
+    """Which unit vector a name is; -1 for none."""
+    name = node.name if isinstance(node, Symbol | Constant) else ""
+    return _AXES.index(name) if len(name) == 1 and name in _AXES else -1
 
 
 def _axes(node: Node) -> set[int]:
-    return {axis for part in walk(node) if (axis := _axis(part)) is not None}
-
-
-def _in_components(node: Node) -> bool:
-    """Whether an expression is linear in unit vectors; the imaginary unit alone is none."""
-    value = _stated(node)
-    return bool(_axes(value) & {1, 2}) and _is_linear(value)
-
-
-def _is_linear(node: Node) -> bool:
-    if _axis(node) is not None:
-        return True
-    if isinstance(node, Add):
-        return all(map(_is_linear, node.terms))
-    if isinstance(node, Negate):
-        return _is_linear(node.value)
-    if isinstance(node, Divide):
-        return _is_linear(node.numerator) and not _axes(node.denominator)
-    if not isinstance(node, Multiply):
-        return False
-    with_axes = [factor for factor in node.factors if _axes(factor)]
-    return len(with_axes) == 1 and _is_linear(with_axes[0])
-
-
-def _coordinate(node: Node, axis: int) -> Node:
-    def value(part: Node) -> Node | None:
-        found = _axis(part)
-        return None if found is None else _ONE if found == axis else _ZERO
-
-    return rewrite(node, value)
-
-
-def _with_unit_vectors(node: Node) -> Node:
-    def name(part: Node) -> Node | None:
-        found = _axis(part)
-        return None if found is None else Symbol(f"hat {_AXES[found]}")
-
-    return rewrite(node, name)
+    return {_axis(part) for part in walk(node)} - {-1}

@@ -18,7 +18,7 @@ from verifiers.math._stack import with_room
 from verifiers.math.assemble import mixed_number
 from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, shared_processes
 from verifiers.math.compare import Comparer
-from verifiers.math.exact import NotExactError, UndefinedError, begin_work, rational_value
+from verifiers.math.exact import begin_work, rational_or_none, rational_value
 from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
@@ -56,7 +56,6 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values import GoldError, Tier, UndecidedError, has_no_value
 from verifiers.math.vectors import aligned, is_marked
-from verifiers.math.wording import listed_names
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form that a verdict's detail keeps
@@ -321,9 +320,6 @@ class MathVerifier:
         letters = answer.normal.replace(" ", "").isalpha()
         if isinstance(gold.tree, Words) and letters and folded_words(answer.normal) == gold.tree.text:
             readings.insert(0, gold.tree)  # letters that were read as a product
-        if isinstance(gold.tree, ListOf) and all(isinstance(item, Words) for item in gold.tree.items):
-            names = listed_names(answer.text)
-            readings += [names] if names is not None else []
         if isinstance(gold.tree, BasedNumber):
             readings += self._numerals(gold.tree, answer)
         if (mixed := mixed_number(answer.tree)) is not None and not isinstance(gold.tree, ListOf | SetOf):
@@ -449,12 +445,10 @@ def _is_reduced(node: Node) -> bool:
         return math.gcd(node.numerator, node.denominator) == 1
     if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
         return True
-    try:
-        value = rational_value(node)
-        top, bottom = rational_value(node.numerator), rational_value(node.denominator)
-        return abs(value.numerator) == abs(top) and value.denominator > 1 and not (top < 0 and bottom < 0)
-    except (NotExactError, UndefinedError):
+    value, top, bottom = rational_or_none(node), rational_value(node.numerator), rational_value(node.denominator)
+    if value is None:
         return True
+    return abs(value.numerator) == abs(top) and value.denominator > 1 and not (top < 0 and bottom < 0)
 
 
 def _is_whole_quotient(node: Node) -> bool:
@@ -499,10 +493,4 @@ def _leaves(node: Node) -> list[Node]:
 
 def _is_unevaluated(node: Node) -> bool:
     """Whether arithmetic with a rational result was left standing."""
-    if is_literal(node) or isinstance(node, Number):
-        return False
-    try:
-        rational_value(node)
-    except (NotExactError, UndefinedError):
-        return False
-    return True
+    return not is_literal(node) and rational_or_none(node) is not None

@@ -133,18 +133,3 @@ NO_NOUNS = _words(
     "roughly almost i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
 """Words that change what a number means, so that they never name what is counted."""
-GENERIC_NOUNS = _words(
-    "way ways arrangement arrangements outcome outcomes possibility possibilities case cases choice choices combination "
-    "combinations permutation permutations ordering orderings order orders selection selections total solution "
-    "solutions answer answers value values number numbers integer integers object objects item items thing "
-    "things element elements piece pieces member members person persons people individual individuals different "
-    "distinct possible unique"
-)
-"""Words of counted nouns that could be said in place of a more special one."""
-MEASURED_THINGS = _words(
-    "total sum product difference quotient remainder area perimeter circumference volume length width height depth "
-    "radius diameter side sides angle angles distance speed velocity time age cost price profit loss discount salary "
-    "income amount number count probability chance ratio slope intercept center vertex mean median mode average range "
-    "domain value values degree coefficient coordinates mass weight temperature solution solutions roots"
-)
-"""What a label in front of a value can name, as in "Area: 12"."""

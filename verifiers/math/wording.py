@@ -5,22 +5,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.text import folded_words, unwrap, without_text_commands
-from verifiers.math.tree import Bracketed, Constant, ListOf, NamedSet, Negate, Node, Number, Words
-from verifiers.math.vocabulary import MEASURED_THINGS, NO_NOUNS, NUMBER_WORDS, TENS
-
-_VERDICT_WORDS = (
-    "is isn't was are not no nor cannot can't never wrong incorrect or if but maybe perhaps excluded eliminated unlikely "
-    "impossible rejected ruled could might may fails contradicts seems although though however hmm"
-)
-_VERDICTS = frozenset(_VERDICT_WORDS.split())
-
-
-def is_verdict(word: str) -> bool:
-    """Whether a word behind a choice judges it or names another, so that it is no part of the option's text."""
-    other = len(word) == 1 and "B" <= word <= "J"
-    return other or word == "false" or word.lower() in _VERDICTS or word.lower().endswith("n't")
-
+from verifiers.math.text import unwrap
+from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
+from verifiers.math.vocabulary import NUMBER_WORDS, TENS
 
 QUARTERS = frozenset(("quarter", "quarters"))
 SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -47,64 +34,25 @@ def value_of_words(words: list[str]) -> int | None:
     return total + group
 
 
-REALS_EXCEPT = frozenset(
-    f"{words} {preposition}"
-    for words in (
-        "all real numbers",
-        "all reals",
-        "all real x",
-        "all real values",
-        "real numbers",
-        "all real values of x",
-    )
-    for preposition in ("except", "excluding")
-)
-
-
 _ZERO, _INFINITY = Number(Fraction(0)), Constant("inf")
-WORD_ANSWERS: dict[str, Node] = {
-    "no solution": NamedSet("empty"),
-    "no solutions": NamedSet("empty"),
-    "no solution exists": NamedSet("empty"),
-    "no solutions exist": NamedSet("empty"),
-    "there is no solution": NamedSet("empty"),
-    "there are no solutions": NamedSet("empty"),
-    "no real solution": NamedSet("empty"),
-    "no real solutions": NamedSet("empty"),
-    "empty set": NamedSet("empty"),
-    "all real numbers": NamedSet("R"),
-    "all reals": NamedSet("R"),
-    "real numbers": NamedSet("R"),
-    "all integers": NamedSet("Z"),
-    **{
-        f"{every}{words}": half
-        for every in ("", "all ")
-        for words, half in {
-            "positive real numbers": Bracketed("(", (_ZERO, _INFINITY), ")"),
-            "positive reals": Bracketed("(", (_ZERO, _INFINITY), ")"),
-            "nonnegative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
-            "non-negative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
-            "negative real numbers": Bracketed("(", (Negate(_INFINITY), _ZERO), ")"),
-            "positive integers": NamedSet("Z>0"),
-            "nonnegative integers": NamedSet("Z>=0"),
-        }.items()
-    },
-    "all rational numbers": NamedSet("Q"),
-    "undefined": Words("does not exist"),
-    "dne": Words("does not exist"),
-    "does not exist": Words("does not exist"),
-    "infinity": Constant("inf"),
-    **dict.fromkeys(
-        (
-            "infinite",
-            "infinite solutions",
-            "infinitely many",
-            "infinitely many solutions",
-            "infinite number of solutions",
-        ),
-        Words("infinitely many"),
-    ),
+_PHRASES: dict[Node, str] = {
+    NamedSet("empty"): "no solution, no solutions, no solution exists, no solutions exist, there is no solution, "
+    "there are no solutions, no real solution, no real solutions, empty set",
+    NamedSet("R"): "real numbers, reals",
+    NamedSet("Z"): "integers",
+    NamedSet("Q"): "rational numbers",
+    NamedSet("Z>0"): "positive integers",
+    NamedSet("Z>=0"): "nonnegative integers, non-negative integers",
+    Bracketed("(", (_ZERO, _INFINITY), ")"): "positive real numbers, positive reals",
+    Bracketed("[", (_ZERO, _INFINITY), ")"): "nonnegative real numbers, non-negative real numbers",
+    Bracketed("(", (Negate(_INFINITY), _ZERO), ")"): "negative real numbers",
+    _INFINITY: "infinity",
+    Words("does not exist"): "undefined, dne, does not exist",
+    Words("infinitely many"): "infinite, infinite solutions, infinitely many, infinitely many solutions, "
+    "infinite number of solutions",
 }
+WORD_ANSWERS = {phrase: node for node, phrases in _PHRASES.items() for phrase in phrases.split(", ")}
+"""Words that stand for a set, or that others say as well, without "all" in front of them."""
 
 
 _LEADING = re.compile(
@@ -151,10 +99,6 @@ def _without_remark(text: str) -> str:
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
-_LABEL = re.compile(  # in front of a value: "Area: 12"
-    r"(?!.{0,30}\b(?:[Aa]nswers?|[Oo]ption|[Cc]hoice)\b)(?:\\text\s?\{\s?[A-Za-z]|[A-Z])"
-    r"(?<=([A-Za-z]))([a-z ]{2,30}):\s?\}?\s{0,3}(?=[-+0-9\\$(])"
-)
 _NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
 
 
@@ -162,37 +106,8 @@ def essence(text: str) -> str:
     """An answer without the words around it that say nothing, such as "the answer is" and "for all x"."""
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
-    if ":" in text and (found := _LABEL.match(text)) is not None:
-        label = found[1] + found[2]
-        words = label.lower().split()
-        if MEASURED_THINGS.intersection(words) and not NO_NOUNS.intersection(words):
-            text = rf"\text{{{label}}}={text[found.end() :]}"
     text = _without_remark(text)
     if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
         text = only[1]
     shorter = _LEADING.sub("", text, count=1) if _LEADING.match(text) else text
     return text if shorter == text else unwrap(shorter)
-
-
-_FRENCH_PIECE = re.compile(r"([\[\]])\s*([^\[\],;]+[,;][^\[\],;]+?)\s*([\[\]])")
-
-
-def with_round_brackets(text: str) -> str:
-    """Intervals with open ends written as `]0,1[` in round brackets, where the first or last bracket shows the style."""
-    if "]" not in text and "[" not in text:
-        return text
-    brackets = [sign for sign in text if sign in "[]()"]
-    if not brackets or (brackets[0] != "]" and brackets[-1] != "["):
-        return text
-    return _FRENCH_PIECE.sub(lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}", text)
-
-
-_MAX_NAME_WORDS = 3
-
-
-def listed_names(text: str) -> ListOf | None:
-    """Names separated by commas or `and`; None for other prose."""
-    pieces = [folded_words(piece) for piece in re.split(r",(?:\s*and\b)?|\s+and\s+", without_text_commands(text))]
-    if len(pieces) < 2 or not all(0 < len(piece.split()) <= _MAX_NAME_WORDS for piece in pieces):
-        return None
-    return ListOf(tuple(Words(piece) for piece in pieces))

@@ -21,10 +21,12 @@ from verifiers.math.tree import (
     Percent,
     PlusMinus,
     Power,
+    Quantity,
     Symbol,
     Words,
 )
-from verifiers.math.vectors import cross_product, matrix_product
+from verifiers.math.units import UNITS
+from verifiers.math.vectors import ordered_product
 from verifiers.math.vocabulary import FACTOR_STARTS
 
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -64,16 +66,18 @@ class Arithmetic(Cursor):
             if self.accept("*", "cdot", "times"):
                 crossed = self.tokens[self.index - 1].text == "times"
                 factor = self.signed_factor()
-                product = cross_product(node, factor, self.vectors) if crossed and self.vectors else None
+                product = (
+                    ordered_product(node, factor, self.vectors, crossed=True) if crossed and self.vectors else None
+                )
                 node = product or times(node, factor)
             elif self.at("/", "div") and self.ahead().kind != "word":
                 self.take()
                 node = Divide(node, self.signed_factor())
-            elif self.accept("bmod"):
+            elif not self.congruent and self.accept("bmod"):
                 node = Apply("mod", (node, self.signed_factor()))
             elif self.starts_factor():
                 factor = self.power()
-                product = matrix_product(node, factor, self.vectors) if self.vectors else None
+                product = ordered_product(node, factor, self.vectors, crossed=False) if self.vectors else None
                 node = product or times(node, factor)
             else:
                 break
@@ -98,7 +102,7 @@ class Arithmetic(Cursor):
                 return False  # minutes of arc
             return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "sqrt"))
         if token.kind == "command":
-            return token.text in FACTOR_STARTS and not self.is_unit_fraction() and not self.is_ohm()
+            return token.text in FACTOR_STARTS and not self.is_unit_fraction()
         if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):
             return False  # a unit in braces, a remark in brackets
         return token.kind == "sign" and (token.text in ("(", "[", "{") or (token.text == "|" and not self.bars))
@@ -151,6 +155,14 @@ class Arithmetic(Cursor):
         if isinstance(node, Matrix) and transposed:
             return Matrix(tuple(zip(*node.rows, strict=True)), node.kind)
         return Power(node, exponent)
+
+    def temperature(self, node: Degrees) -> Node:
+        """Degrees, or a temperature where the name of a scale follows."""
+        scale = self.token.text
+        if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
+            self.take()
+            return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
+        return node
 
     def script(self, *, signed: bool = False) -> Node:
         """An exponent or index: a group in braces, or one token (with a sign in plain text)."""

@@ -5,38 +5,33 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.assemble import proper_fraction, times, values_of
-from verifiers.math.grammar.cursor import JOINERS, Cursor
+from verifiers.math.assemble import proper_fraction, times
+from verifiers.math.grammar.cursor import JOINERS
+from verifiers.math.grammar.environments import Environments
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import (
-    Apply,
     BasedNumber,
-    Bracketed,
     Constant,
     Divide,
     Mixed,
-    NamedSet,
     Node,
     Number,
     Quantity,
-    SetOf,
-    SetOperation,
     Symbol,
     Unknown,
 )
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
-from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, is_verdict, value_of_words
+from verifiers.math.wording import QUARTERS, SCALES, value_of_words
 
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
-_AXES = frozenset("ijk")
 _STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
 _CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
 
 
-class Atoms(Cursor):
+class Atoms(Environments):
     """Numbers, symbols, calls, words."""
 
     def number(self) -> Node:
@@ -46,7 +41,7 @@ class Atoms(Cursor):
         if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
             return token.value
         if self.at("frac", "unicodefrac") and not self.is_unit_fraction():
-            part = self.command()
+            part = self.atom()
             proper = proper_fraction(part)
             return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
         denominator = self.ahead(2)
@@ -68,8 +63,6 @@ class Atoms(Cursor):
         """A constant, a symbol with its subscript and primes, or a call of a function without a meaning."""
         token = self.take()
         name = token.text
-        if token.bold and self.is_unit_vector(name):
-            return Symbol(f"hat {name}")
         if name in ("e", "i") and not self.at("_", "'"):
             return Constant(name)
         name += self.subscript() + self.primes()
@@ -84,25 +77,9 @@ class Atoms(Cursor):
             return Unknown(name + "^-1", self.arguments())
         return Symbol(name)
 
-    def is_unit_vector(self, name: str) -> bool:
-        """Whether a letter in bold is a unit vector: i, j or k beside another of them."""
-        return name in _AXES and any(token.bold and token.text in _AXES - {"i"} for token in self.tokens)
-
     def is_call(self) -> bool:
         """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
         return self.ahead().kind in ("symbol", "number") and self.ahead(2).text == ")"
-
-    def combinations(self) -> Node:
-        """The binomial coefficient of two arguments in brackets."""
-        arguments = self.arguments()
-        if len(arguments) != 2:
-            raise UnreadableError("a binomial coefficient without two arguments")
-        return Apply("binomial", arguments)
-
-    def arguments(self) -> tuple[Node, ...]:
-        """The arguments of a call, in brackets."""
-        inside = self.bracket()
-        return inside.items if isinstance(inside, Bracketed) else (inside,)
 
     def word(self) -> Node:
         """A word where a value should stand: a number word, or a label in front of an equals sign."""
@@ -116,14 +93,9 @@ class Atoms(Cursor):
             return Quantity(self.number(), UNITS[words[0].lower()])
         if (number := self.number_in_words(words[0].lower())) is not None:
             return number
-        while self.token.kind in ("word", "symbol") and self.token.text not in ("is", "equals"):
+        while self.token.kind == "word" and self.token.text not in ("is", "equals"):
             words.append(self.take().text)
-            if words[-1].lower() in ("except", "excluding") and folded_words(" ".join(words)) in REALS_EXCEPT:
-                if self.token.text.lower() == "for":
-                    self.take()
-                excluded = self.listing()
-                return SetOperation("difference", NamedSet("R"), SetOf(values_of(excluded)))
-        if not self.at("=", "approx", "is", "equals") or any(len(word) > 1 and is_verdict(word) for word in words):
+        if not self.at("=", "approx", "is", "equals"):
             raise UnreadableError(f"the word {words[0]!r} where a value should stand")
         return Symbol("text:" + folded_words(" ".join(words)))
 

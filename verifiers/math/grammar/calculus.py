@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS, Cursor
+from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.grammar.functions import Functions
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series, Symbol
 from verifiers.math.vocabulary import GREEK
@@ -15,7 +16,7 @@ _DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A
 _DIFFERENTIALS = re.compile(r"frac \{ (?:d|partial) ([A-Za-z]+) \} \{ (?:d|partial) ([A-Za-z]+) \}$")
 
 
-class Calculus(Cursor):
+class Calculus(Functions):
     """Fractions, derivatives, integrals, limits, sums and products over an index."""
 
     def fraction(self) -> Node:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.grammar.atoms import Atoms
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Choice, Node, Words
-from verifiers.math.wording import is_verdict
+
+_LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 
 
-class Choices(Cursor):
+class Choices(Atoms):
     """Answers to multiple-choice questions: a letter, and what is written behind it."""
 
     def choice(self) -> Node | None:
@@ -17,26 +18,18 @@ class Choices(Cursor):
         start = self.index
         while self.token.kind == "word" and self.token.text.lower() in ("option", "choice", "answer"):
             self.take()
+        named = self.index > start
         opened = self.accept("(")
         letter = self.take()
-        named = self.index - start - opened > 1
+        upper, closed = letter.text.isupper(), self.accept(")")
+        marked = named or self.accept(":", ".") or (letter.kind == "word" and self.token.kind == "end")
         if (
             letter.kind in ("symbol", "word")
-            and len(letter.text) == 1
-            and letter.text.upper() <= "J"
-            and letter.text.isalpha()
+            and letter.text in _LETTERS
+            and (closed or (upper and marked and not opened))
+            and (upper or not opened or self.starts_option())
         ):
-            closed = self.accept(")")
-            upper = letter.text.isupper() or closed
-            if (
-                upper
-                and (opened == closed)
-                and (closed or named or (letter.kind == "word" and self.token.kind == "end"))
-            ):
-                if letter.text.isupper() or not opened or self.starts_option():
-                    return self.choice_content(letter.text.upper())
-            elif not opened and (closed or (letter.text.isupper() and self.accept(":", "."))):
-                return self.choice_content(letter.text.upper())
+            return self.choice_content(letter.text.upper())
         self.index = start
         return None
 
@@ -59,8 +52,6 @@ class Choices(Cursor):
         except UnreadableError:
             if self.tokens[start].kind != "word" and self.tokens[start].kind != "symbol":
                 raise
-        if any(is_verdict(token.text) for token in self.tokens[start:]):
-            raise UnreadableError("a remark on a choice")
         self.index = len(self.tokens) - 1
         return Choice(letter, Words(folded_words(" ".join(token.text for token in self.tokens[start:]))))
 

@@ -1,11 +1,14 @@
-"""A place in a list of tokens: what every part of the parser reads with, and the parts that call each other."""
+"""A place in a list of tokens: what every part of the parser reads with.
+
+The parts are classes in a chain, each of which adds rules to those of the one before; only recursion goes back.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Degrees, Node
+from verifiers.math.tree import Node
 from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40
@@ -20,6 +23,7 @@ class Cursor(ABC):
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.index, self.depth, self.bars = tokens, 0, 0, 0
+        self.congruent = False  # whether a modulus behind what is read belongs to a congruence
         self.mixed = True  # whether a fraction behind an integer makes a mixed number of it
         self.vectors: set[str] = set()  # names that are marked as those of vectors or matrices
 
@@ -101,13 +105,6 @@ class Cursor(ABC):
         """Whether a fraction of units in words starts here, behind its number."""
         return self.token.text == "frac" and self.ahead().text == "{" and self.ahead(2).kind == "word"
 
-    def is_ohm(self) -> bool:
-        """Whether a capital omega that ends the answer stands behind a number."""
-        before = self.tokens[self.index - 1]
-        return (
-            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
-        )
-
     def subscript(self) -> str:
         """Pass over a subscript, which becomes part of a name."""
         if not self.accept("_"):
@@ -133,88 +130,20 @@ class Cursor(ABC):
                 name += "'" if self.take().text == "prime" else ""
         return name
 
-    # The parts of the parser that call each other.
-
-    @abstractmethod
-    def listing(self) -> Node:
-        """Values and relations with commas or words between them."""
-
-    @abstractmethod
-    def relation(self) -> Node:
-        """Operands with signs of relations between them."""
-
-    @abstractmethod
-    def quantity(self) -> Node:
-        """A value with what belongs to it: a unit, a base, a remark in brackets."""
-
-    @abstractmethod
-    def set_expression(self) -> Node:
-        """Values with set operations between them."""
-
-    @abstractmethod
-    def sum(self) -> Node:
-        """Terms with signs between them."""
-
-    @abstractmethod
-    def product(self) -> Node:
-        """Factors with or without signs between them."""
-
-    @abstractmethod
-    def power(self) -> Node:
-        """An atom with what is written on its right: exponents, factorials, percent signs."""
-
-    @abstractmethod
-    def power_free_atom(self) -> Node:
-        """An atom, one level deeper."""
-
-    @abstractmethod
-    def signed_factor(self) -> Node:
-        """A factor that may have signs in front."""
-
-    @abstractmethod
-    def starts_factor(self) -> bool:
-        """Whether a factor starts here."""
-
-    @abstractmethod
-    def script(self, *, signed: bool = False) -> Node:
-        """An exponent or index: a group in braces, or one token (with a sign in plain text)."""
-
-    @abstractmethod
-    def argument(self) -> Node:
-        """An argument of a TeX command: a group in braces, one digit, or one other token."""
+    # What the parts of an expression hold again: the rules that the first classes of the parser call and later ones have.
 
     @abstractmethod
     def atom(self) -> Node:
         """The smallest expression that starts here."""
 
     @abstractmethod
-    def command(self) -> Node:
-        """What a command stands for."""
-
-    @abstractmethod
-    def number(self) -> Node:
-        """A number, perhaps a mixed one."""
-
-    @abstractmethod
-    def bracket(self) -> Node:
-        """What stands in round or square brackets."""
-
-    @abstractmethod
     def braces(self) -> Node:
         """What stands in the braces of TeX."""
 
     @abstractmethod
-    def set_braces(self) -> Node:
-        """A set in braces."""
+    def relation(self) -> Node:
+        """Operands with signs of relations between them."""
 
     @abstractmethod
-    def arguments(self) -> tuple[Node, ...]:
-        """The arguments of a call, in brackets."""
-
-    @abstractmethod
-    def combinations(self) -> Node:
-        """The two arguments of a binomial coefficient in brackets."""
-
-    @abstractmethod
-    def temperature(self, node: Degrees) -> Node:
-        """Degrees, or with the name of a scale behind them a temperature."""
+    def listing(self) -> Node:
+        """Values and relations with commas or words between them."""

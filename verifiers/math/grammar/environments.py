@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import OTHERWISE, expanded_determinant, with_the_other_cases
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.assemble import OTHERWISE, determinant, with_the_other_cases
+from verifiers.math.grammar.calculus import Calculus
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation
 
@@ -15,7 +15,7 @@ _MATRIX_KINDS = {
 }
 
 
-class Environments(Cursor):
+class Environments(Calculus):
     """Matrices, systems and definitions by cases."""
 
     def matrix(self) -> Node:
@@ -37,7 +37,7 @@ class Environments(Cursor):
         if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
             return ListOf(tuple(row[0] for row in rows), "and")
         if _MATRIX_KINDS[name] == "v":
-            return expanded_determinant(tuple(rows))
+            return determinant(tuple(rows))
         return Matrix(tuple(rows), _MATRIX_KINDS[name])
 
     def system(self, name: str) -> Node:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import bracketed, expanded_determinant, set_by_condition
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.assemble import bracketed, determinant, set_by_condition
+from verifiers.math.grammar.relations import Relations
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Apply, Bracketed, ListOf, Matrix, NamedSet, Node, Relation, SetOf, Symbol
 
 _CLOSING = {"(": (")", "]"), "[": ("]", ")")}
 
 
-class Groups(Cursor):
+class Groups(Relations):
     """Brackets, braces, sets, bars."""
 
     def inside_group(self) -> Node:
@@ -29,6 +29,18 @@ class Groups(Cursor):
         inside = self.inside_group()
         closing = self.expect(*_CLOSING[opening])
         return bracketed(opening, inside, closing)
+
+    def combinations(self) -> Node:
+        """The binomial coefficient of two arguments in brackets."""
+        arguments = self.arguments()
+        if len(arguments) != 2:
+            raise UnreadableError("a binomial coefficient without two arguments")
+        return Apply("binomial", arguments)
+
+    def arguments(self) -> tuple[Node, ...]:
+        """The arguments of a call, in brackets."""
+        inside = self.bracket()
+        return inside.items if isinstance(inside, Bracketed) else (inside,)
 
     def braces(self) -> Node:
         """What stands in the braces of TeX."""
@@ -78,7 +90,7 @@ class Groups(Cursor):
         inside = self.sum()
         self.bars -= 1
         self.expect(closing)
-        return expanded_determinant(inside.rows) if isinstance(inside, Matrix) else Apply("abs", (inside,))
+        return determinant(inside.rows) if isinstance(inside, Matrix) else Apply("abs", (inside,))
 
     def fenced(self) -> Node:
         """A floor, a ceiling, or a vector in angle brackets."""

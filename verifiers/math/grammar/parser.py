@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from verifiers.math.grammar.arithmetic import Arithmetic
-from verifiers.math.grammar.atoms import Atoms
-from verifiers.math.grammar.calculus import Calculus
 from verifiers.math.grammar.choices import Choices
-from verifiers.math.grammar.environments import Environments
-from verifiers.math.grammar.functions import Functions
-from verifiers.math.grammar.groups import Groups
-from verifiers.math.grammar.quantities import Quantities
-from verifiers.math.grammar.relations import Relations
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Node, Symbol
 from verifiers.math.units import CURRENCY_SIGNS
@@ -23,7 +15,7 @@ _UNREAD_COMMANDS = frozenset(
 ) | frozenset(RELATIONS)
 
 
-class Parser(Choices, Relations, Quantities, Arithmetic, Atoms, Groups, Functions, Calculus, Environments):
+class Parser(Choices):
     """Reads tokens into a tree."""
 
     def answer(self) -> Node:

@@ -6,7 +6,9 @@ from fractions import Fraction
 
 from verifiers.math import tree
 from verifiers.math.assemble import compound_quantity, measured_in, sign_inside
-from verifiers.math.grammar.cursor import JOINERS, Cursor
+from verifiers.math.exact import rational_value
+from verifiers.math.grammar.arithmetic import Arithmetic
+from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
 from verifiers.math.tree import (
     Add,
@@ -24,7 +26,7 @@ from verifiers.math.tree import (
     Relation,
     Symbol,
 )
-from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, UnitWord, read_unit
+from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, TENS
 from verifiers.math.wording import QUARTERS
 
@@ -32,7 +34,7 @@ _NEARLY = ("approximately", "approx", "about", "roughly")
 _HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 
-class Quantities(Cursor):
+class Quantities(Arithmetic):
     """What may stand behind a value: units, percent, words, bases; and times of day."""
 
     def quantity(self) -> Node:
@@ -69,15 +71,11 @@ class Quantities(Cursor):
             node = self.in_feet_or_inches(node)
         elif self.at("/") and self.ahead().kind == "word":
             self.take()
-            unit = read_unit(tuple(UnitWord(word.word, word.exponent, True) for word in self.unit_words()))
-            if unit is None:
-                raise UnreadableError("words behind a number that name no unit")
-            node = measured_in(node, unit)
+            node = measured_in(
+                node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
+            )
         elif isinstance(node, Degrees) and self.ahead().text == "'":
             node = self.with_arc_minutes(node)
-        elif self.is_ohm():
-            self.take()
-            node = Quantity(node, UNITS["ohm"])
         return self.smaller_units(sign_inside(node))
 
     def smaller_units(self, node: Node) -> Node:
@@ -109,7 +107,7 @@ class Quantities(Cursor):
         """Degrees with minutes, and perhaps seconds, of arc."""
         value, size = [node.value], 60
         while self.token.kind == "number" and self.ahead().text == "'" and size <= 3600:
-            value.append(Divide(self.number(), Number(Fraction(size))))
+            value.append(Divide(self.atom(), Number(Fraction(size))))
             self.index += 1 + (self.ahead().text == "'")
             size *= 60
         return Degrees(Add(tuple(value)))
@@ -186,9 +184,7 @@ class Quantities(Cursor):
         words = self.unit_words()
         if not words:
             return node
-        unit = read_unit(tuple(words))
-        if unit is None:
-            raise UnreadableError("words behind a number that name no unit")
+        unit = unit_named(words)
         if unit.is_label and isinstance(node, Symbol) and not unit.label.startswith("unit"):
             raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
         return measured_in(node, unit)
@@ -201,18 +197,7 @@ class Quantities(Cursor):
             self.expect("{")
             words += [UnitWord(word.word, word.exponent, divides) for word in self.unit_words()]
             self.expect("}")
-        unit = read_unit(tuple(words))
-        if unit is None:
-            raise UnreadableError("words behind a number that name no unit")
-        return Quantity(node, unit)
-
-    def temperature(self, node: Degrees) -> Node:
-        """Degrees, or a temperature where the name of a scale follows."""
-        scale = self.token.text
-        if self.token.kind in ("word", "symbol") and scale.lower() in ("c", "f", "celsius", "fahrenheit"):
-            self.take()
-            return Quantity(node.value, UNITS["celsius" if scale.lower().startswith("c") else "fahrenheit"])
-        return node
+        return Quantity(node, unit_named(words))
 
     def behind_word(self) -> bool:
         """Whether the token before is a word, or joined to one by a hyphen."""
@@ -275,13 +260,19 @@ class Quantities(Cursor):
         value = self.script()
         if not (isinstance(value, Number | Negate) and tree.is_integer_literal(value)):
             raise UnreadableError("a unit's exponent that is no integer")
-        exponent = (
-            value.value
-            if isinstance(value, Number)
-            else -value.value.value
-            if isinstance(value.value, Number)
-            else None
-        )
-        if exponent is None or abs(exponent) > 9:
+        exponent = rational_value(value)
+        if abs(exponent) > 9:
             raise UnreadableError("a unit's exponent past the limit")
         return int(exponent)
+
+
+def unit_named(words: list[UnitWord]) -> Unit:
+    """The unit or counted noun of the words behind a number.
+
+    Raises:
+        UnreadableError: If they name none.
+    """
+    unit = read_unit(tuple(words))
+    if unit is None:
+        raise UnreadableError("words behind a number that name no unit")
+    return unit

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import compound_quantity, excluded_values, outside_of, united_conditions
-from verifiers.math.grammar.cursor import Cursor
+from verifiers.math.assemble import compound_quantity, excluded_values, outside_of
+from verifiers.math.grammar.quantities import Quantities
 from verifiers.math.tree import Apply, ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown, symbols
 from verifiers.math.vocabulary import GREEK
 
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 
 
-class Relations(Cursor):
+class Relations(Quantities):
     """Lists, relations, ratios and set operations."""
 
     def listing(self) -> Node:
@@ -31,19 +31,20 @@ class Relations(Cursor):
         operands, operators = [self.name_of_value() or self.remainder()], []
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
-            operands.append(self.operand() if "mod" in operators else self.remainder())
+            self.congruent = "mod" in operators
+            operands.append(self.operand() if self.congruent else self.remainder())
         bracketed = self.at("(") and self.ahead().text == "mod"
         self.index += bracketed
-        if self.at("pmod", "mod"):
+        if self.at("pmod", "mod", "bmod"):
             self.take()
             operators.append("modulo")
             operands.append(self.operand())
+        self.congruent = False
         if bracketed:
             self.expect(")")
         if not operators:
             return operands[0]
-        special = united_conditions(operators, operands) or outside_of(operators, operands)
-        return special or Relation(tuple(operators), tuple(operands))
+        return outside_of(operators, operands) or Relation(tuple(operators), tuple(operands))
 
     def remainder(self) -> Node:
         r"""An operand, or the remainder of a constant: `7 \mod 3`."""

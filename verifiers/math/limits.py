@@ -1,0 +1,170 @@
+"""Integrals, infinite series, infinite products and limits told apart from a value by what they come near to.
+
+Computer algebra may take its whole deadline over one that a wrong number is compared with, and many integrals have no
+antiderivative that it would find. So each is approximated, together with a reach outside of which its value cannot lie:
+
+* A definite integral is computed by two rules with different points, tanh-sinh and Gauss-Legendre. What they disagree by is
+  taken for their error, and the reach is far more than that.
+* Of a series, a product or a limit, three members of the sequence are computed, each much further on than the one before. If
+  the second step is smaller than the first by the factor r, a sequence that goes on like this ends within step * r / (1 - r).
+  `_MARGIN` times that is allowed, because r may still grow: 10 times covers terms as slow as 1 / (n log(n)^2), whose sums are
+  the slowest in print.
+
+A value out of reach is refused; nothing is ever accepted. So a mistake costs one right answer, and needs a smooth sequence
+that turns round behind its 400th member. Steps (`floor`, `gcd`) in sequences are left to computer algebra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from verifiers.math.exact import NotExactError, UndefinedError, integer_value, substitute
+from verifiers.math.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
+from verifiers.math.tree import Apply, Constant, Integral, Limit, Negate, Node, Series, Symbol, rewrite, symbols, walk
+
+_DIGITS, _DIGITS_OF_LIMITS = 25, 200
+_RESOLUTION = 1e-7  # beside the size of the values, or beside 1
+_RULES = ("tanh-sinh", "gauss-legendre")
+_DEGREE = 5  # of the finest rule: some hundreds of points
+_MAX_ERROR = 1e-6  # of the first rule by its own estimate, beside the size of the integral
+_MARGIN_OF_RULES = 100  # times what the rules disagree by
+_TERMS = (100, 200, 400)
+_STEPS = (5, 10, 20)  # decimal places to which a variable comes near its limit
+_MARGIN = 10
+_SLOWEST = 0.9  # the largest r of a sequence whose limit can be told
+_STEP_FUNCTIONS = frozenset(("floor", "ceil", "gcd", "lcm", "mod", "max", "min", "sgn"))
+
+
+@dataclass(slots=True)
+class _Names:
+    """Values of names: variables, indices, and what stands for an integral or a limit."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def coordinate(self, context: Any, sample: int, name: str) -> Value:
+        if name not in self.values:
+            raise NotExactError(f"the value of {name} is not known")
+        return self.values[name]
+
+    def point(self, digits: int = _DIGITS) -> Point:
+        return Point(context(digits), 0, self)
+
+
+def limits_differ(gold: Node, answer: Node) -> bool:
+    """Whether two constants, of which one holds an integral, a series or a limit, have plainly different values."""
+    if symbols(gold) or symbols(answer) or not any(map(_is_limit, (*walk(gold), *walk(answer)))):
+        return False
+    try:
+        (ours, our_reach), (theirs, their_reach) = _value(gold), _value(answer)
+    except (NotExactError, UndefinedError, *PYTHON_ERRORS):
+        return False
+    slack = _RESOLUTION * max(1, abs(ours), abs(theirs))
+    return bool(abs(ours - theirs) > our_reach + their_reach + slack)
+
+
+def _is_limit(node: Node) -> bool:
+    return isinstance(node, Integral | Limit) or (isinstance(node, Series) and node.upper == Constant("inf"))
+
+
+def _value(node: Node) -> tuple[Value, Value]:
+    """The value of an expression, and how far it may be off.
+
+    Raises:
+        NotExactError: If it does not settle, or as for `evaluate`.
+        UndefinedError: As for `evaluate`.
+    """
+    known, reaches = _Names(), _Names()
+
+    def approximated(part: Node) -> Node | None:
+        if not _is_limit(part):
+            return None
+        name = f"limit {len(reaches.values)}"
+        known.values[name], reaches.values[name] = _integral(part) if isinstance(part, Integral) else _settled(part)
+        return Symbol(name)
+
+    inside = rewrite(node, approximated)
+    point = known.point()
+    value, reach = evaluate(inside, point), 0
+    for name, distance in reaches.values.items():
+        centre, ends = known.values[name], []
+        for end in (centre - distance, centre + distance):
+            known.values[name] = end
+            ends.append(abs(evaluate(inside, point) - value))
+        known.values[name] = centre
+        reach += max(ends)
+    return value, reach
+
+
+def _integral(node: Integral) -> tuple[Value, Value]:
+    if node.lower is None or node.upper is None:
+        raise NotExactError("an indefinite integral")
+    known = _Names()
+    point = known.point()
+
+    def integrand(value: Value) -> Value:
+        known.values[node.variable] = value
+        return evaluate(node.body, point)
+
+    ends = [_bound(end, point) for end in (node.lower, node.upper)]
+    (value, error), (other, _) = (
+        point.context.quad(integrand, ends, method=rule, maxdegree=_DEGREE, error=True) for rule in _RULES
+    )
+    if not point.context.isfinite(value) or error > _MAX_ERROR * max(1, abs(value)):
+        raise NotExactError("a quadrature that does not converge")
+    return value, _MARGIN_OF_RULES * abs(value - other)
+
+
+def _bound(node: Node, point: Point) -> Value:
+    if isinstance(node, Negate):
+        return -_bound(node.value, point)
+    return point.context.inf if node == Constant("inf") else evaluate(node, point)
+
+
+def _settled(node: Node) -> tuple[Value, Value]:
+    """The last member of a sequence, and how far its limit may be from that.
+
+    Raises:
+        NotExactError: If its steps do not become smaller, or it has steps of another kind.
+    """
+    if any(isinstance(part, Apply) and part.name in _STEP_FUNCTIONS for part in walk(node)):
+        raise NotExactError("a sequence with steps")
+    first, second, third = _partial(node) if isinstance(node, Series) else _approached(node)
+    before, step = abs(second - first), abs(third - second)
+    if step > _SLOWEST * before:
+        raise NotExactError("a sequence that does not settle")
+    return third, _MARGIN * step * step / (before - step) if step else step
+
+
+def _partial(node: Series) -> list[Value]:
+    """Sums or products of the first terms."""
+    known = _Names()
+    point = known.point()
+    body = substitute(node.body, node.index, Symbol("the index"))
+    first = integer_value(node.lower)
+    total = point.context.mpf(node.kind == "product")
+    members = []
+    for count in range(_TERMS[-1]):
+        known.values["the index"] = point.context.mpf(first + count)
+        term = evaluate(body, point)
+        total = total + term if node.kind == "sum" else total * term
+        if count + 1 in _TERMS:
+            members.append(total)
+    return members
+
+
+def _approached(node: Node) -> list[Value]:
+    """Values ever nearer to the point of a limit; from the right, where it has no side: a limit is the same from both."""
+    assert isinstance(node, Limit)
+    known = _Names()
+    point = known.point(_DIGITS_OF_LIMITS)
+    end = _bound(node.point, point)
+    values: list[Value] = []
+    for step in _STEPS:
+        distance = point.context.mpf(10) ** -step
+        if point.context.isinf(end):
+            known.values[node.variable] = point.context.sign(end) / distance
+        else:
+            known.values[node.variable] = end - distance if node.side == "-" else end + distance
+        values.append(evaluate(node.body, point))
+    return values
