@@ -31,7 +31,7 @@ from agents.learner import Learner
 from agents.lora import has_adapter
 from agents.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
 from agents.passes import state_values, token_logprobs
-from agents.policies.trainable import TrainablePolicy
+from agents.policies.trainable import TrainablePolicy, check_members
 from agents.policy import TokenOutputs
 from agents.problems import episodes_of_step
 from agents.random_state import random_state, set_random_state
@@ -71,6 +71,7 @@ class Agent(abc.ABC):
     """Whether `loss` has gradient 0 where the advantage is 0, so that completions without any need no pass."""
 
     def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
+        check_members(policy)
         self.policy = policy
         self.sampler: Sampler = sampler or policy
         self._check_use(policy, config)

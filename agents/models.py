@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
-from transformers.utils import logging
 
 from agents.json_files import write_json
 from agents.policy import CausalLMPolicy
 from agents.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
-from verifiers.hub import ask_once
+from verifiers.hub import ask_once, without_loading_bars
 
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
@@ -77,22 +75,6 @@ def tiny_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Qwen2ForCausalLM(config).eval()
-
-
-@contextlib.contextmanager
-def without_loading_bars() -> Iterator[None]:
-    """While the block runs, `transformers` draws no progress bars between ours; those of downloads stay as they are."""
-    shown, downloads_hidden = logging.is_progress_bar_enabled(), are_progress_bars_disabled()
-    logging.disable_progress_bar()  # that hides the bars of downloads too
-    if not downloads_hidden:
-        enable_progress_bars()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-        if downloads_hidden:
-            disable_progress_bars()
 
 
 def load_model(name: str | Path, *, dtype: str = "auto") -> Any:

@@ -17,7 +17,7 @@ class TerminalConsole(Console):
 
     def __init__(self, **options: Any) -> None:
         """Take the options of `rich.console.Console`."""
-        super().__init__(**{"markup": False, **options})
+        super().__init__(**{"markup": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Make printable what is rendered, in the one place through which all output goes."""

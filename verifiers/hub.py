@@ -1,8 +1,10 @@
-"""The Hugging Face hub, asked once."""
+"""The Hugging Face hub and what loads from it: asked once, and quiet."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -30,3 +32,28 @@ def ask_once(name: str | os.PathLike[str], kind: Literal["model", "dataset"]) ->
         lines = [line for line in str(error).splitlines() if line]
         told = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         raise OSError(f"there is no such folder here, and it can't be had from {constants.ENDPOINT}: {told}") from error
+
+
+@contextlib.contextmanager
+def without_loading_bars() -> Iterator[None]:
+    """While the block runs, `transformers` draws no bars and no tables between our lines; bars of downloads stay as they are.
+
+    What a table says of missing weights, the caller has to look for.
+    """
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from transformers.utils import logging
+
+    shown, downloads_hidden = logging.is_progress_bar_enabled(), are_progress_bars_disabled()
+    verbosity = logging.get_verbosity()
+    logging.disable_progress_bar()  # that hides the bars of downloads too
+    logging.set_verbosity_error()
+    if not downloads_hidden:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if shown:
+            logging.enable_progress_bar()
+        if downloads_hidden:
+            disable_progress_bars()

@@ -15,12 +15,14 @@ from verifiers.errors import InvalidArgumentError
 
 REDACTED = "<redacted>"
 _SECRET_NAME = re.compile(
-    r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|passphrase|pwd|auth|authorization|credentials?"
-    r"|(api|auth|access|bearer|refresh|hf)_?token)(_|$)|^token$"
+    r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|passphrase|pwd|auth|authorization|credentials?|bearer"
+    r"|cookie|(api|auth|access|bearer|refresh|hf)_?token)(_|$)|^token$|_key$"
 )
 """Names of settings that hold secrets. Not `eos_token`, `max_new_tokens` and the like, which are about text."""
 _URL_PASSWORD = re.compile(r"(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
 """Name and password in an address, as in `http://name:password@host`."""
+_URL_SECRET = re.compile(r"(?<=[?&])([\w.-]+)=([^\s&#]+)")
+"""A setting in an address, as in `https://host/path?api_key=...`."""
 _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
 
@@ -66,7 +68,7 @@ def secret(value: Any) -> Any:
 def redacted(value: Any) -> Any:
     """Give settings as records may hold them.
 
-    Left out are the values of secret names, those of environment variables, and passwords in addresses.
+    Left out are the values of secret names, those of environment variables, and passwords and secret parameters in addresses.
     """
     if isinstance(value, Secret):
         return value.source
@@ -74,11 +76,20 @@ def redacted(value: Any) -> Any:
         return {name: _redacted_setting(name, each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(each) for each in value]
-    return _URL_PASSWORD.sub(REDACTED, value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _URL_SECRET.sub(_redacted_parameter, _URL_PASSWORD.sub(REDACTED, value)) if "://" in value else value
+
+
+def _redacted_parameter(found: re.Match[str]) -> str:
+    return f"{found[1]}={REDACTED}" if _is_secret(found[1]) else found[0]
+
+
+def _is_secret(name: object) -> bool:
+    return _SECRET_NAME.search(str(name).lower().replace("-", "_")) is not None
 
 
 def _redacted_setting(name: object, value: Any) -> Any:
-    plain = str(name).lower().replace("-", "_")
     named = isinstance(value, str) and _VARIABLE.fullmatch(value)
-    hidden = _SECRET_NAME.search(plain) and value is not None and not isinstance(value, Secret) and not named
+    hidden = _is_secret(name) and value is not None and not isinstance(value, Secret) and not named
     return REDACTED if hidden else redacted(value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from verifiers._settings import is_whole_number
 from verifiers.errors import InvalidArgumentError, missing_dependency, unknown_name
-from verifiers.hub import ask_once
+from verifiers.hub import ask_once, without_loading_bars
 from verifiers.types import Message, Outcome, Problem, Verdict
 
 if TYPE_CHECKING:
@@ -193,8 +193,12 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
     if isinstance(model, str | PathLike):
         loaded = _from_pretrained(model)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    else:
+    elif isinstance(model, torch.nn.Module):
         loaded = model
+    else:
+        raise InvalidArgumentError(
+            f"a reward model is the path of a folder, a name on the Hugging Face hub, or a model of transformers, got {model!r}"
+        )
     if "ForTokenClassification" in type(loaded).__name__:
         raise InvalidArgumentError(
             f"{_name(model)} scores each token; expected a sequence classifier, which scores a text"
@@ -218,7 +222,10 @@ def _from_pretrained(name: str | PathLike[str]) -> PreTrainedModel:
     loaded: PreTrainedModel
     try:
         ask_once(name, "model")
-        loaded, info = AutoModelForSequenceClassification.from_pretrained(name, dtype="auto", output_loading_info=True)
+        with without_loading_bars():
+            loaded, info = AutoModelForSequenceClassification.from_pretrained(
+                name, dtype="auto", output_loading_info=True
+            )
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"no sequence classifier could be loaded from {str(name)!r}: {error}") from error
     written_as = " ".join(loaded.config.architectures or ())

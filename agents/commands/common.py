@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -116,9 +117,44 @@ def make_any_vec(
     """
     found: Any = find_environment(name)
     if isinstance(found, type) and issubclass(found, TaskEnv):
-        return make_vec(name, num_envs, {**task_arguments, **arguments})
-    one: Callable[[], gymnasium.Env[Any, Any]] = functools.partial(found, **arguments)
-    return SyncVectorEnv([one] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
+        return make_vec(name, num_envs, with_options(task_arguments, arguments))
+    return SyncVectorEnv([functools.partial(_make_one, name, found, arguments)] * num_envs, autoreset_mode=DISABLED)
+
+
+DISABLED = AutoresetMode.DISABLED
+
+
+def _make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Build one environment of the user's own.
+
+    Raises:
+        InvalidArgumentError: If it does not take the arguments, or what it gives is no Gymnasium environment.
+    """
+    try:
+        inspect.signature(make).bind(**arguments)
+    except TypeError as error:
+        raise InvalidArgumentError(f"the environment {name!r} does not take these arguments: {error}") from error
+    except ValueError:  # some callables of C have no signature
+        pass
+    made = make(**arguments)
+    spaces = (getattr(made, "observation_space", None), getattr(made, "action_space", None))
+    if not isinstance(made, gymnasium.Env) or None in spaces:
+        raise InvalidArgumentError(
+            f"the environment {name!r} gave {made!r}: expected a gymnasium.Env with its observation_space and action_space"
+        )
+    return made
+
+
+def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an environment, those of `--env-args` and those that have an option of their own.
+
+    Raises:
+        InvalidArgumentError: If one is given as both: a record would hold the one, and the run be of the other.
+    """
+    twice = sorted(options.keys() & arguments.keys())
+    if twice:
+        raise InvalidArgumentError(f"the environment argument {twice[0]!r} has an option of its own: use --{twice[0]}")
+    return {**options, **arguments}
 
 
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import check_at_least, env_arguments, make_vec, shown_warnings, verifier_spec
+from agents.commands.common import check_at_least, env_arguments, make_vec, shown_warnings, verifier_spec, with_options
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.interrupts import sigterm_interrupts
@@ -83,7 +83,7 @@ class Evaluate:
             sigterm_interrupts(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
         ):
-            arguments = {"split": self.split, **judged_by, **env_arguments(self.env_args)}
+            arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
             policy, arguments["tokenizer"] = load_policy(
                 self.model, tokenizer=arguments.get("tokenizer"), temperature=self.temperature, seed=self.seed
             )

@@ -13,7 +13,14 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import check_at_least, env_arguments, redacted_pairs, shown_warnings, verifier_spec
+from agents.commands.common import (
+    check_at_least,
+    env_arguments,
+    redacted_pairs,
+    shown_warnings,
+    verifier_spec,
+    with_options,
+)
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
@@ -28,7 +35,7 @@ from agents.registry import AGENTS, agent_classes
 from agents.run import BEST_OVER, Run, read_config
 from agents.training.learning_rate import describe_choice
 from rlvr_envs import TokenVectorEnv, environment_id
-from verifiers import InvalidArgumentError
+from verifiers import CheckpointError, InvalidArgumentError
 
 _FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
 """What a resumed run may be told anew. Of these only `steps` changes a number, and only where a schedule follows it. (Another
@@ -203,7 +210,7 @@ def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[Causal
         options.model,
         name,
         num_envs=options.num_envs,
-        arguments={**judged_by, **env_arguments(options.env_args)},
+        arguments=with_options(judged_by, env_arguments(options.env_args)),
         task_arguments={"split": options.split},
         settings={each: getattr(options, each) for each in _POLICY},
     )
@@ -238,6 +245,11 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
         InvalidArgumentError: If settings differ; the message names them.
     """
     started = read_config(folder)
+    if not record.keys() <= started.keys():
+        lacks = ", ".join(repr(name) for name in sorted(record.keys() - started.keys())[:3])
+        raise CheckpointError(
+            f"the run at {folder} can't be resumed: its config.json is of no run, it lacks {lacks}, ..."
+        )
     decided = {name: value for name, value in plain(record).items() if name not in _FREE_TO_CHANGE}
     before = {name: started.get(name) for name in decided}
     changed = [f"{name} was {old!r} and is now {new!r}" for name, old, new in differences(before, decided)]

@@ -34,6 +34,8 @@ class Verify:
             verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
         except UnknownArgumentError:
             raise
+        except VerifierContractError as error:
+            raise InvalidArgumentError(str(error)) from error
         except TypeError as error:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not take these arguments: {error}"

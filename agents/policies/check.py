@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.batch import Batch, make_batch
-from agents.policies.trainable import TrainablePolicy
+from agents.policies.trainable import TrainablePolicy, check_members
 from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
@@ -59,16 +58,7 @@ def _require(holds: bool, expected: str, came: object, hint: str) -> None:
 
 
 def _check_members(policy: Any) -> None:
-    members = dict(inspect.getmembers(TrainablePolicy, lambda each: callable(each) or isinstance(each, property)))
-    named = [name for name in members if not name.startswith("_")]
-    wanted = sorted({*named, *TrainablePolicy.__annotations__})
-    missing = [name for name in wanted if not hasattr(policy, name)]
-    _require(
-        not missing,
-        "every member of agents.TrainablePolicy",
-        f"a {type(policy).__name__} without {', '.join(missing)}",
-        "For a torch module that makes logits of tokens, agents.TorchPolicy(body, head) has them all",
-    )
+    check_members(policy)
     _require(
         isinstance(policy.model, torch.nn.Module),
         "`model` is the torch.nn.Module that holds the weights",

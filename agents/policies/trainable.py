@@ -6,6 +6,7 @@ another class does, and where it does not.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from torch import Tensor
 from agents.batch import Batch
 from agents.policy import TokenOutputs
 from agents.types import Sampler
+from verifiers import InvalidArgumentError
 
 
 class TrainablePolicy(Sampler, Protocol):
@@ -84,3 +86,20 @@ class TrainablePolicy(Sampler, Protocol):
     def release_cache(self) -> None:
         """Called before learning: let go of what takes memory."""
         ...
+
+
+def check_members(policy: object) -> None:
+    """Look whether an object has every member of `TrainablePolicy`.
+
+    Raises:
+        InvalidArgumentError: If it lacks some; the message names them.
+    """
+    members = dict(inspect.getmembers(TrainablePolicy, lambda each: callable(each) or isinstance(each, property)))
+    named = [name for name in members if not name.startswith("_")]
+    missing = [name for name in sorted({*named, *TrainablePolicy.__annotations__}) if not hasattr(policy, name)]
+    if missing:
+        raise InvalidArgumentError(
+            "agents can't train this policy. Expected: every member of agents.TrainablePolicy; got a "
+            f"{type(policy).__name__} without {', '.join(missing)}. For a torch module that makes logits of tokens, "
+            "agents.TorchPolicy(body, head) has them all"
+        )

@@ -77,7 +77,7 @@ def get_prompt(spec: str | Prompt) -> Prompt:
 
     Raises:
         UnknownNameError: If no preset has that name; the message offers the nearest.
-        InvalidArgumentError: If a template has no `{problem}`, or `spec` is something else.
+        InvalidArgumentError: If a template has no `{problem}` or is no Unicode text, or `spec` is something else.
     """
     if not isinstance(spec, str):
         if _is_prompt(spec):
@@ -87,9 +87,19 @@ def get_prompt(spec: str | Prompt) -> Prompt:
         )
     if spec in PRESETS:
         return PRESETS[spec]
+    if not _is_unicode(spec):
+        raise InvalidArgumentError(f"a prompt is Unicode text, and this has half of a surrogate pair: {spec!a}")
     if re.fullmatch(r"[\w.-]+", spec):
         raise unknown_name("prompt", spec, PRESETS)
     return TextPrompt(spec)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_prompt(value: object) -> bool:

@@ -142,6 +142,8 @@ def test_the_check_finds_each_mistake(kind: Any, body: Any, message: str) -> Non
 def test_what_is_no_policy_is_told_what_it_lacks() -> None:
     with pytest.raises(InvalidArgumentError, match=r"a Linear without .*act, .*TorchPolicy\(body, head\)"):
         check_policy(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"a Linear without .*act, .*TorchPolicy\(body, head\)"):
+        GRPO(torch.nn.Linear(2, 2), GRPOConfig())  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="a temperature above 0; got 0"):
         check_policy(gru_policy(temperature=0.0))
 

@@ -81,7 +81,7 @@ def test_the_names_of_secrets_and_those_that_only_look_like_them() -> None:
     hidden = re.findall(
         r"\S+",
         "api_key apikey API-KEY openai_api_key token hf_token auth_token password db_password secret client_secret "
-        "pwd auth db_pwd Authorization credentials access_key",
+        "pwd auth db_pwd Authorization credentials access_key openai_key bearer Cookie",
     )
     shown = re.findall(r"\S+", "eos_token stop_token max_new_tokens tokenizer key keys author secretary tokens")
     settings = dict.fromkeys(hidden, SECRET) | dict.fromkeys(shown, "text")
@@ -97,6 +97,8 @@ def test_pairs_of_the_command_line() -> None:
 
 
 def test_the_password_of_an_address_is_left_out_and_the_rest_stays() -> None:
+    (address,) = redacted_pairs(["url=https://host/x?n=3&api_key=sk-1&token=t#top"])
+    assert address == "url=https://host/x?n=3&api_key=<redacted>&token=<redacted>#top"
     given = ("server=http://me:pw-1@host:80/v1", "server=http://host:80/a@b", "stop=a:b@c")
     assert redacted_pairs(given) == ["server=http://<redacted>@host:80/v1", *given[1:]]
     assert redacted({"urls": ["postgres://u:pw@h/db?x=1"]}) == {"urls": ["postgres://<redacted>@h/db?x=1"]}

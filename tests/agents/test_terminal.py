@@ -37,6 +37,10 @@ def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> No
     assert "owned" in output
 
 
+def test_names_of_pictures_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "mod:boom:" in run(capsys, "verify", "1", "1", "--verifier", "mod:boom:")
+
+
 def test_an_unknown_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "owned" in run(capsys, "envs", HOSTILE)
     assert "owned" in run(capsys, HOSTILE)
