@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from agents import (
+    GRPO,
     CausalLMPolicy,
     Episode,
+    GRPOConfig,
     LearnerConfig,
     TorchPolicy,
     agent_classes,

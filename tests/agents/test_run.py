@@ -287,14 +287,7 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
 ) -> None:
     folder = tmp_path / "run"
     settings = ["--run-folder", str(folder), "--checkpoint-every", "1", "--keep", "1"]
-    mistaken = [
-        "--problems-per-step",
-        "8",
-        "--env-args",
-        "tokenizer=char",
-        "max_new_tokens=6",
-        f"verifier={__name__}:breaks",
-    ]
+    mistaken = ["--problems-per-step", "8", "--verifier", f"{__name__}:breaks"]
     assert rlvr(*settings, "--steps", "2", "--max-error-share", "0", *mistaken) == 1
     assert rlvr(*settings, "--steps", "4") == 0
     output = capsys.readouterr().out.replace("\n", "")
