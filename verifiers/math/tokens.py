@@ -454,6 +454,12 @@ def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(prefix))
 
 
+def _degrees(match: re.Match[str]) -> str:
+    """Degrees with minutes and seconds of arc as degrees."""
+    return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
+
+
+_UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
 # What a text has to hold, what in it only changes how it looks or is a rare spelling, and what is written instead.
 _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}", " "),
@@ -469,6 +475,11 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"(?:\\(?:text|mathrm|rm)\s?\{\s{0,3}(?P<upright>m|s|g|[lL]|F|C|A|V|W|Pa|mol)\s{0,3}\}|(?P<plain>[msgF]))(?=\s{0,3}$)",
         _micro_unit,
     ),
+    ("\\frac", rf"\\frac\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}", r"\1/\2"),
+    ("base", r"\b([0-9][0-9A-Z]*)\s*(?:\\text\s?\{\s*base\s*\}|\(?base)\s*([0-9]{1,2})\b\)?", r"\1_{\2}"),
+    ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
+    ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),
+    ("'", r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*'(?:\s*([0-9]+)\s*'')?", _degrees),
     ("\\right", r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", ""),
     ("\\\\", r"\\\\(?=[A-Za-z]{2})", r"\\"),
     ("{", r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}", r"\1"),

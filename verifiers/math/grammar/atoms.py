@@ -40,7 +40,7 @@ class Atoms(Environments):
         assert token.value is not None
         if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
             return token.value
-        if self.at("frac", "unicodefrac") and not self.is_unit_fraction():
+        if self.at("frac", "unicodefrac"):
             part = self.atom()
             proper = proper_fraction(part)
             return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)

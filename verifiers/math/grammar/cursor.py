@@ -101,10 +101,6 @@ class Cursor(ABC):
         before, after = self.tokens[self.index - 1].text, self.ahead().text
         return self.token.text == "U" and before in (")", "]", "\\}") and after in ("(", "[", "\\{")
 
-    def is_unit_fraction(self) -> bool:
-        """Whether a fraction of units in words starts here, behind its number."""
-        return self.token.text == "frac" and self.ahead().text == "{" and self.ahead(2).kind == "word"
-
     def subscript(self) -> str:
         """Pass over a subscript, which becomes part of a name."""
         if not self.accept("_"):

@@ -9,10 +9,9 @@ from verifiers.math.assemble import compound_quantity, measured_in, sign_inside
 from verifiers.math.exact import rational_value
 from verifiers.math.grammar.arithmetic import Arithmetic
 from verifiers.math.grammar.cursor import JOINERS
-from verifiers.math.tokens import UnreadableError, is_numeral, significant_digits
+from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import (
     Add,
-    BasedNumber,
     Clock,
     Degrees,
     Divide,
@@ -31,7 +30,6 @@ from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, T
 from verifiers.math.wording import QUARTERS
 
 _NEARLY = ("approximately", "approx", "about", "roughly")
-_HALVES = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 
 class Quantities(Arithmetic):
@@ -51,12 +49,6 @@ class Quantities(Arithmetic):
             node = Add((node, self.listing()))
         elif self.token.kind == "word":
             node = self.with_words(node)
-        elif self.at("(") and self.ahead().text == "base":
-            self.take()
-            node = self.in_base(node)
-            self.expect(")")
-        elif self.is_unit_fraction():
-            node = self.with_unit_fraction(node)
         elif self.at("{") and self.ahead().kind == "word":
             self.take()
             node = self.with_words(node)
@@ -67,15 +59,11 @@ class Quantities(Arithmetic):
             and self.ahead().text != "mod"
         ):
             node = self.with_remark(node)
-        elif isinstance(node, Number) and self.ends_in_feet_or_inches():
-            node = self.in_feet_or_inches(node)
         elif self.at("/") and self.ahead().kind == "word":
             self.take()
             node = measured_in(
                 node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
             )
-        elif isinstance(node, Degrees) and self.ahead().text == "'":
-            node = self.with_arc_minutes(node)
         return self.smaller_units(sign_inside(node))
 
     def smaller_units(self, node: Node) -> Node:
@@ -90,27 +78,9 @@ class Quantities(Arithmetic):
             self.index = start
         return compound or node
 
-    def ends_in_feet_or_inches(self) -> bool:
-        """Whether marks of inches stand here, or one of feet with inches behind it; alone it may be a derivative's."""
-        return self.at('"') or (self.at("'") and (self.ahead().text == "'" or self.ahead().kind == "number"))
-
-    def in_feet_or_inches(self, node: Node) -> Node:
-        """A length by the marks for feet and inches."""
-        inches = self.take().text == '"' or self.accept("'")
-        return Quantity(node, UNITS["inch" if inches else "foot"])
-
     def is_and_part(self) -> bool:
         """Whether a part in words is added: `2 and a half`."""
         return self.at("and") and self.ahead().text == "a" and self.ahead(2).text in ("half", "third", "quarter")
-
-    def with_arc_minutes(self, node: Degrees) -> Node:
-        """Degrees with minutes, and perhaps seconds, of arc."""
-        value, size = [node.value], 60
-        while self.token.kind == "number" and self.ahead().text == "'" and size <= 3600:
-            value.append(Divide(self.atom(), Number(Fraction(size))))
-            self.index += 1 + (self.ahead().text == "'")
-            size *= 60
-        return Degrees(Add(tuple(value)))
 
     def with_remark(self, node: Node) -> Node:
         """A value with its unit, its name, or another form of it in brackets: `12 (cm)`, `12 (twelve)`, `3/4 (or 0.75)`."""
@@ -133,35 +103,17 @@ class Quantities(Arithmetic):
         hour, colon, minute = self.token, self.ahead(), self.ahead(2)
         if not (hour.kind == "number" and hour.text.isdigit() and len(hour.text) <= 2 and int(hour.text) <= 24):
             return None
-        if colon.text == ":" and minute.kind == "number" and minute.text.isdigit() and len(minute.text) == 2:
-            if colon.spaced or minute.spaced:
-                return None
-            if int(hour.text) > 23 or int(minute.text) > 59 or self.ahead(3).text == ":":
-                return None
-            self.index += 3
-            return Clock(int(hour.text), int(minute.text), self.half())
-        before = self.index
-        self.take()
-        half = self.half()
-        if not half:
-            self.index = before
+        start = self.index
+        named = colon.text == ":" and minute.kind == "number" and minute.text.isdigit() and len(minute.text) == 2
+        if named and (colon.spaced or minute.spaced or int(hour.text) > 23 or int(minute.text) > 59):
             return None
-        return Clock(int(hour.text), 0, half)
-
-    def half(self) -> str:
-        """Pass over a.m. or p.m.; empty if neither stands here."""
-        word = self.token
-        if word.kind not in ("word", "symbol") or word.text.lower() not in _HALVES:
-            return ""
-        if len(word.text) == 2:
-            self.take()
-            self.accept(".")
-            return _HALVES[word.text.lower()]
-        if self.ahead().text == "." and self.ahead(2).text.lower() == "m":
-            self.index += 3
-            self.accept(".")
-            return _HALVES[word.text.lower()]
-        return ""
+        self.index += 3 if named else 1
+        half = self.take().text.lower() if self.token.kind == "word" and self.token.text.lower() in ("am", "pm") else ""
+        if self.at(":") or not (named or half):
+            self.index = start
+            return None
+        self.accept(".")
+        return Clock(int(hour.text), int(minute.text) if named else 0, half)
 
     def with_words(self, node: Node) -> Node:
         """A value with the words behind it: a part, a multiple, percent, a base, a unit."""
@@ -176,8 +128,6 @@ class Quantities(Arithmetic):
         elif word in ("percent", "pct") or (word == "per" and self.ahead().text.lower() == "cent"):
             self.index += 1 + (word == "per")
             node = Percent(node)
-        elif word == "base":
-            return self.in_base(node)
         elif word in ("degree", "degrees"):
             self.take()
             return self.temperature(Degrees(node))
@@ -189,29 +139,10 @@ class Quantities(Arithmetic):
             raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
         return measured_in(node, unit)
 
-    def with_unit_fraction(self, node: Node) -> Node:
-        r"""A value and its unit as a fraction: `5 \frac{\text{m}}{\text{s}}`."""
-        self.take()
-        words: list[UnitWord] = []
-        for divides in (False, True):
-            self.expect("{")
-            words += [UnitWord(word.word, word.exponent, divides) for word in self.unit_words()]
-            self.expect("}")
-        return Quantity(node, unit_named(words))
-
     def behind_word(self) -> bool:
         """Whether the token before is a word, or joined to one by a hyphen."""
         before = self.tokens[self.index - 1]
         return (self.tokens[self.index - 2] if before.text == "-" else before).kind == "word"
-
-    def in_base(self, node: Node) -> Node:
-        """A numeral with the words for its base behind it."""
-        digits = self.tokens[self.index - 1 - (self.tokens[self.index - 1].text == "(")].text
-        self.take()
-        base = self.take()
-        if not (isinstance(node, Number) and is_numeral(digits, base.text)):
-            raise UnreadableError("no numeral in a base from 2 to 36")
-        return BasedNumber(significant_digits(digits), int(base.text))
 
     def unit_words(self) -> list[UnitWord]:
         """Pass over the words of a unit with their exponents."""
