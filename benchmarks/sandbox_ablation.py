@@ -41,6 +41,7 @@ PATCHES = {
     "rebuilt_attributes": "from runtime import remote; remote._REBUILT.clear()",
     "builtins_in_with": "from runtime import remote; remote._names_builtins_alone = lambda code, place: False",
     "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
+    "hotpages": f"from runtime import server; server.pin_written_in = {NOTHING}",
     "placement": f"from runtime import placement; placement.Placement.begin = {NOTHING}",
     "idleness": f"from runtime import idleness; idleness.Idleness.add = {NOTHING}",
     "own_fixtures": "from runtime import functions; functions.OWN_FIXTURES = {}",

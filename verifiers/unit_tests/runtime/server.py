@@ -25,11 +25,13 @@ from typing import Any
 
 from . import candidate, devices, packages, syscalls, tester, unpatched, whole_library
 from .children import TESTER_LIFE_S, Child, TesterProcess, kill_strays
+from .hotpages import pin_written_in
 from .idleness import Idleness
 from .jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from .limits import Limits
 from .placement import YOUNG_S, Placement
 from .report import MAX_REPORT
+from .trial import trial
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -303,7 +305,15 @@ def _warm_up(wanted: Mapping[str, Any]) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()
+    jail = Jail(frozenset())
+    with trial(functools.partial(_begin_trial, jail, os.getpid())) as watched:
+        pin_written_in(watched)
     return taken_mib
+
+
+def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
+    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
+    candidate.answer_calls()
 
 
 def _load_library() -> int:
