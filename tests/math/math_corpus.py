@@ -1438,15 +1438,15 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ("(6,6,6)", ("x=y=z=6", "(6,6,6)"), ("x=y=6", "6")),
     ],
     "sets, systems and choices in other spellings": [
-        (r"(-\infty,4]", (r"(-\infty,4]", r"x\le4"), ("]-\\infty,4[", "[4,\\infty)")),
-        (r"(1,\infty)", ("x>1", "1<x"), ("[1,\\infty[", "]-1,\\infty[")),
+        (r"(-\infty,4]", ("]-\\infty,4]", r"(-\infty,4]", r"x\le4"), ("]-\\infty,4[", "[4,\\infty)")),
+        (r"(1,\infty)", ("]1,\\infty[", "1<x"), ("[1,\\infty[", "]-1,\\infty[")),
         (
             r"(-\infty,2)\cup(2,5)\cup(5,\infty)",
-            (r"x\ne2,5", r"x\neq 2, x\neq5", r"\mathbb{R}-\{2,5\}"),
+            (r"x\ne2,5", r"x\neq 2, x\neq5", r"\text{all real numbers except 2 and 5}", r"\mathbb{R}-\{2,5\}"),
             (r"x\ne2", r"\text{all real numbers except 2}", r"x=2,5"),
         ),
         (r"(0,8)\cup(8,10)", (r"(0,10)-\{8\}", r"(0,10)\setminus\{8\}"), ("(0,10)", r"(0,10)-\{7\}")),
-        (r"(-\infty,-3)\cup(3,\infty)", (r"x<-3\text{ or }x>3",), (r"-3<x<3", r"x<3\cup x>-3")),
+        (r"(-\infty,-3)\cup(3,\infty)", (r"x<-3 \cup x>3", r"x<-3\text{ or }x>3"), (r"-3<x<3", r"x<3\cup x>-3")),
         ("[2,6]", (r"2\le f(x)\le6", r"2\le y\le 6"), ("2<f(x)<6", r"2\le f(x)\le5")),
         (r"\{1,4\}", ("1,4", r"x\in\{1,4\}"), (r"\{1,\{4\}\}", r"\{\{1,4\}\}", r"\{1\}")),
         (r"\emptyset", (r"\{\}", "No solution exists", "there is no solution"), (r"\{\emptyset\}", "0", r"\{0\}")),
@@ -1492,7 +1492,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             (r"_{10}P_4", r"_{10}C_5", "_4C_{10}"),
         ),
         ("5040", (r"_{10}P_4", "7!"), (r"_{10}C_4",)),
-        ("7", (r"\log_2 128", r"\log_{2}128"), (r"\log_2 127", r"\log_{21}28")),
+        ("7", (r"\log_2 128", r"\log_2128", r"\log_{2}128"), (r"\log_2 127", r"\log_{21}28")),
         ("72", ("2^3 3^2", r"2^3\cdot3^2", r"2^3 \times 3^2"), ("2^{33^2}", "2^2 3^3")),
         (
             r"\frac12+\frac{\sqrt3}{2}i",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.assemble import proper_fraction, times
+from verifiers.math.assemble import proper_fraction, times, values_of
 from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.grammar.environments import Environments
 from verifiers.math.text import folded_words
@@ -15,18 +15,22 @@ from verifiers.math.tree import (
     Constant,
     Divide,
     Mixed,
+    NamedSet,
     Node,
     Number,
     Quantity,
+    SetOf,
+    SetOperation,
     Symbol,
     Unknown,
 )
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
-from verifiers.math.wording import QUARTERS, SCALES, value_of_words
+from verifiers.math.wording import QUARTERS, REALS_EXCEPT, SCALES, value_of_words
 
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
+_AXES = frozenset("ijk")
 _STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
 _CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
 
@@ -63,6 +67,8 @@ class Atoms(Environments):
         """A constant, a symbol with its subscript and primes, or a call of a function without a meaning."""
         token = self.take()
         name = token.text
+        if token.bold and self.is_unit_vector(name):
+            return Symbol(f"hat {name}")
         if name in ("e", "i") and not self.at("_", "'"):
             return Constant(name)
         name += self.subscript() + self.primes()
@@ -76,6 +82,10 @@ class Atoms(Environments):
             self.index += 5
             return Unknown(name + "^-1", self.arguments())
         return Symbol(name)
+
+    def is_unit_vector(self, name: str) -> bool:
+        """Whether a letter in bold is a unit vector: i, j or k beside another of them."""
+        return name in _AXES and any(token.bold and token.text in _AXES - {"i"} for token in self.tokens)
 
     def is_call(self) -> bool:
         """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
@@ -95,6 +105,11 @@ class Atoms(Environments):
             return number
         while self.token.kind == "word" and self.token.text not in ("is", "equals"):
             words.append(self.take().text)
+            if words[-1].lower() in ("except", "excluding") and folded_words(" ".join(words)) in REALS_EXCEPT:
+                if self.token.text.lower() == "for":
+                    self.take()
+                excluded = self.listing()
+                return SetOperation("difference", NamedSet("R"), SetOf(values_of(excluded)))
         if not self.at("=", "approx", "is", "equals"):
             raise UnreadableError(f"the word {words[0]!r} where a value should stand")
         return Symbol("text:" + folded_words(" ".join(words)))

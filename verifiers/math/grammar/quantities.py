@@ -64,6 +64,9 @@ class Quantities(Arithmetic):
             node = measured_in(
                 node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
             )
+        elif self.is_ohm():
+            self.take()
+            node = Quantity(node, UNITS["ohm"])
         return self.smaller_units(sign_inside(node))
 
     def smaller_units(self, node: Node) -> Node:
