@@ -139,12 +139,12 @@ def imported_roots(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
 
 
-def verifier_without(mechanism: str | None) -> UnitTestVerifier:
+def verifier_without(mechanism: str | None, *, counts_cases: bool = False) -> UnitTestVerifier:
     """A verifier of one worker that has already started, with everything or without one mechanism."""
     patch = "".join(f"    {line}\n" for line in PATCHES[mechanism].strip().splitlines()) if mechanism else ""
     pool._BOOT = BOOT.replace(BEFORE_MAIN, patch + BEFORE_MAIN)
     try:
-        verifier = UnitTestVerifier(workers=1, timeout_s=TIMEOUT_S, partial_credit=True)
+        verifier = UnitTestVerifier(workers=1, timeout_s=TIMEOUT_S, partial_credit=counts_cases)
         tests = CheckTests("one", "def check(candidate):\n    assert candidate() == 1\n")
         verdict = verifier("def one():\n    return 1\n", Problem("start", "", tests))
         assert verdict.score == 1, f"without {mechanism}: {verdict}"
@@ -160,7 +160,7 @@ def judge(verifier: UnitTestVerifier, task: Task) -> Result:
 
 
 def results_without(mechanism: str | None, tasks: list[Task]) -> list[Result]:
-    verifier = verifier_without(mechanism)
+    verifier = verifier_without(mechanism, counts_cases=True)
     try:
         return [judge(verifier, task) for task in tasks]
     finally:
