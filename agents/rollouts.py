@@ -99,7 +99,7 @@ def play(
 def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
     """Refuse a policy of other tokens than the environment's, as far as their number tells."""
     tokens, known = int(env.single_action_space.n), getattr(policy, "vocab_size", None)  # type: ignore[attr-defined] # Discrete
-    if known is not None and known != tokens:
+    if known is not None and known > tokens:
         raise InvalidArgumentError(
             f"the policy chooses among {known} tokens, and the environment has {tokens}: give both the same tokenizer, and the "
             "policy its vocab_size"

@@ -27,9 +27,9 @@ def send(message):
 LOADED
 while True:
     request = recv()
-    if request[0] == "resolve": send([[RESOLVED for _ in request[2]], []]); continue
-    nothing = None if request[4] is None else []
-    tail = json.dumps(nothing).encode() + b"]"
+    if request[0] == "resolve": send(["resolved", [RESOLVED for _ in request[2]], []]); continue
+    nothing = []
+    tail = b"[]]"
     ANSWER
 """
 HANDLE = "['value', ['h', 0, 'function', 'call hash', 'function', '']]"

@@ -38,7 +38,7 @@ sys.path.remove(folder)
 site.setquit()
 sys.argv = ["solution.py"]
 for name, value in told["limits"].items():
-    try: resource.setrlimit(getattr(resource, name), (value, value))
+    try: resource.setrlimit(getattr(resource, name), (value, value + (name == "RLIMIT_CPU")))  # a signal that says why, first
     except (AttributeError, OSError, ValueError): pass
 {"calls": candidate.answer_calls, "script": candidate.run_script, "tests": tester.run_alone}[role]()
 """
@@ -114,7 +114,8 @@ class PortableWorker:
             finally:
                 for descriptor in (*requests, *replies, null):
                     os.close(descriptor)
-            stopped = tester.wait(deadline)
+            # The tester ends with its candidate, whatever ended that.
+            stopped = tester.wait(deadline) or candidate.passed_limit()
         return {"stopped": stopped, "candidate": candidate.summary(), "tester_exit": tester.exit_code}
 
     @contextlib.contextmanager
@@ -154,7 +155,11 @@ class _Process:
             if time.monotonic() > deadline:
                 return "wall"
             time.sleep(_POLL_S)
-        return "cpu" if self.exit_code == -signal.SIGXCPU else None
+        return self.passed_limit()
+
+    def passed_limit(self) -> str | None:
+        """Which limit the system ended the process for, None for none so far."""
+        return "cpu" if self._has_ended(os.WNOHANG) and self.exit_code == -signal.SIGXCPU else None
 
     def _has_ended(self, options: int) -> bool:
         if self.exit_code is not None:
