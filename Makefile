@@ -122,7 +122,7 @@ $(PYTHONS:%=.cache/%/.installed): .cache/%/.installed: pyproject.toml constraint
 		-e '.[hub]' build hypothesis jinja2 pytest pytest-xdist transformers
 	touch $@
 
-# The lowest versions that pyproject.toml allows, but for torch, of which one build is at hand, and vLLM; and what calls them.
+# The lowest versions that pyproject.toml allows, and what calls them; those of torch and vLLM are what all other targets have.
 LOWEST := .cache/lowest
 
 test-lowest: $(LOWEST)/.installed
