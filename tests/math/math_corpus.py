@@ -1914,6 +1914,10 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ),
         ),
         ("x=5", ("x is 5",), ("it is false that x=5", "false: x=5", "never x=5")),
+        ("never x=5", ("never $x=5$",), ("x=5", "5")),
+        (r"No, since $\det A=0$.", (r"no, since $\det A = 0$",), (r"\det A=0", "No", r"Yes, since $\det A=0$")),
+        (r"Yes; $f(2)=3$", (r"yes: $f(2)=3$",), ("f(2)=3", "3", r"No; $f(2)=3$")),
+        ("(C) or D", ("D or C",), ("(C)", "D", "(D)")),
         (
             "increasing on $(0,1)$ and on $(4,5)$, decreasing on $(2,3)$",
             ("increasing on $(0,1)$, on $(4,5)$ and decreasing on $(2,3)$",),

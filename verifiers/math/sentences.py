@@ -106,8 +106,7 @@ def _text(tokens: list[Token]) -> str:
 
 
 def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
-    """What stands between two words, without punctuation around it, hyphens to them, and brackets that hold words too."""
-    run = _balanced(run)
+    """What stands between two words, without punctuation around it and hyphens to them."""
     while run and (run[0].text in _PUNCTUATION or (run[0].text == "-" and behind_word and not run[0].spaced)):
         run = run[1:]
     return _without_punctuation(run)
@@ -118,20 +117,6 @@ def _without_punctuation(run: list[Token]) -> list[Token]:
     while run and ((run[-1].text == "-" and len(run) > 1) or run[-1].text in _PUNCTUATION - {"!", "'"}):
         run = run[:-1]
     return run
-
-
-def _balanced(run: list[Token]) -> list[Token]:
-    """Tokens without the brackets that are closed or opened outside of them."""
-    opened: list[int] = []
-    dropped: set[int] = set()
-    for place, token in enumerate(run):
-        if token.text in OPENING_BRACKETS:
-            opened.append(place)
-        elif token.text in CLOSING_BRACKETS and opened:
-            opened.pop()
-        elif token.text in CLOSING_BRACKETS:
-            dropped.add(place)
-    return [token for place, token in enumerate(run) if place not in dropped.union(opened)]
 
 
 def _read_or_quoted(run: list[Token], read: Read) -> Node:

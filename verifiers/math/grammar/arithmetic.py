@@ -100,7 +100,7 @@ class Arithmetic(Cursor):
             before = self.tokens[self.index - 1]
             return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "sqrt"))
         if token.kind == "command":
-            return token.text in FACTOR_STARTS and not self.is_ohm()
+            return token.text in FACTOR_STARTS
         if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):
             return False  # a unit in braces, a remark in brackets
         return token.kind == "sign" and (token.text in ("(", "[", "{") or (token.text == "|" and not self.bars))

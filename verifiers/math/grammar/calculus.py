@@ -52,7 +52,6 @@ class Calculus(Functions):
         while self.at("_", "^"):
             sign = self.take().text
             bounds[sign] = self.script(signed=sign == "^")
-        self.move_differential()
         place = self.differential()
         body = self.tokens[self.index : place]
         variable = self.tokens[place + 1].text
@@ -61,28 +60,6 @@ class Calculus(Functions):
         if len(bounds) == 1:
             raise UnreadableError("an integral with one bound")
         return Integral(integrand, variable, bounds.get("_"), bounds.get("^"))
-
-    def move_differential(self) -> None:
-        r"""Put a differential behind the fraction in whose numerator it stands: `\int\frac{dx}{x}`."""
-        if not (self.at("frac") and self.ahead().text == "{"):
-            return
-        middle = self.closing_brace(self.index + 1)
-        end = self.closing_brace(middle + 1) if self.tokens[middle + 1].text == "{" else middle
-        differential = self.tokens[middle - 2 : middle]
-        if end == middle or differential[0].text != "d" or differential[1].kind != "symbol":
-            return
-        above = self.tokens[self.index + 2 : middle - 2] or [Token("number", "1", value=Number(Fraction(1)))]
-        below = self.tokens[middle : end + 1]
-        self.tokens[self.index + 2 : end + 1] = [*above, *below, *differential]
-
-    def closing_brace(self, start: int) -> int:
-        """Where the group in braces that opens at a token is closed; the token itself if nowhere."""
-        depth = 0
-        for place in range(start, len(self.tokens)):
-            depth += (self.tokens[place].text == "{") - (self.tokens[place].text == "}")
-            if depth == 0:
-                return place
-        return start
 
     def differential(self) -> int:
         """Where the differential of the integral stands whose integrand starts here.

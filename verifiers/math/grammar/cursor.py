@@ -101,13 +101,6 @@ class Cursor(ABC):
         before, after = self.tokens[self.index - 1].text, self.ahead().text
         return self.token.text == "U" and before in (")", "]", "\\}") and after in ("(", "[", "\\{")
 
-    def is_ohm(self) -> bool:
-        """Whether a capital omega that ends the answer stands behind a number."""
-        before = self.tokens[self.index - 1]
-        return (
-            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
-        )
-
     def subscript(self) -> str:
         """Pass over a subscript, which becomes part of a name."""
         if not self.accept("_"):
