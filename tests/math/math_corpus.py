@@ -1768,8 +1768,8 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\text{True}, x<3", (r"\text{true}, x<3",), (r"\text{True}, x>3", r"\text{True}, x\le3")),
         (
             r"\text{Maximum: }3, \text{Minimum: }1",
-            (r"\text{maximum: }3, \text{minimum: }1",),
-            (r"\text{Maximum: }1, \text{Minimum: }3",),
+            (r"\text{maximum: }3, \text{minimum: }1", r"\text{Minimum: }1, \text{Maximum: }3", "minimum 1, maximum 3"),
+            (r"\text{Maximum: }1, \text{Minimum: }3", "minimum: 3, maximum: 1", "3, 1"),
         ),
         ("x=-1,3", ("x=3,-1", "-1,3", "x=-1 or x=3"), ("y=-1,3", "y=-1 or y=3", "x=-1,4")),
         (r"\text{the plane }x+y=5", ("x+y=5", "2x+2y=10"), ("5", "x-y=5", "y=5")),
@@ -1891,8 +1891,8 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
         (
             "Anna 3, Ben 5",
-            ("Anna 3 and Ben 5", "Anna: 3, Ben: 5"),
-            ("Anna 5, Ben 3", "3, 5", "Anna 3", "Ben: 5, Anna: 3"),
+            ("Anna 3 and Ben 5", "Anna: 3, Ben: 5", "Ben: 5, Anna: 3"),
+            ("Anna 5, Ben 3", "3, 5", "Anna 3", "Ben: 3, Anna: 5"),
         ),
         (
             "max at $x=3$, min at $x=1$",

@@ -257,6 +257,8 @@ class Comparer:
         ours, theirs = forms.assignments(gold), forms.assignments(answer)
         if ours is not None or theirs is not None:
             ours, theirs = ours or forms.named_members(gold), theirs or forms.named_members(answer)
+        if ours is None and any(isinstance(item, Relation) and ":" in item.operators for item in forms.items(answer)):
+            return False  # a sentence says of what these are the values
         if ours is not None and isinstance(answer, ListOf) and theirs is None:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
                 tuple(ours.values()), forms.items(answer)

@@ -228,7 +228,7 @@ def _is_capital(node: Node) -> bool:
 
 def solved(node: Relation) -> tuple[str | None, Node]:
     """The name and the value of an equation that is solved for a name; (None, the left side) of any other."""
-    if set(node.operators) == {"="} or node.operators == ("~",):
+    if set(node.operators) == {"="} or node.operators in (("~",), (":",)):
         first, last = node.operands[0], node.operands[-1]
         for named, value in ((first, last), (last, first)):
             name = label(named)

@@ -40,7 +40,8 @@ def sentence(tokens: list[Token], read: Read) -> Node:
     words = words_alone(tokens)
     pieces = _pieces(tokens[:-1])
     if len(pieces) > 1 and (words or all(map(says_something, pieces))):
-        items = [words_alone([*piece, _END]) or _one_sentence([*piece, _END], read) for piece in pieces]
+        ended = [[*piece, _END] for piece in pieces]
+        items = [_named_value(piece, read) or words_alone(piece) or _one_sentence(piece, read) for piece in ended]
         if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
             return ListOf(tuple(items))
     return words or _one_sentence(tokens, read)
@@ -66,6 +67,19 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
         else:
             pieces[-1].append(token)
     return [piece for piece in pieces if piece]
+
+
+def _named_value(tokens: list[Token], read: Read) -> Relation | None:
+    """A value with words and a colon in front of it; None for anything else."""
+    colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
+    if not colon or words_alone([*tokens[:colon], _END]) is None:
+        return None
+    try:
+        value = read(tokens[colon + 1 :])
+    except UnreadableError:
+        return None
+    name = Symbol(f"text:{folded_words(_text(tokens[:colon]))}")
+    return None if isinstance(value, Relation) else Relation((":",), (name, value))
 
 
 def _word_count(node: Node) -> int:
