@@ -470,6 +470,7 @@ def _degrees(match: re.Match[str]) -> str:
     return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
 
 
+_ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
 # What a text has to hold, what in it only changes how it looks or is a rare spelling, and what is written instead.
 _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
@@ -505,6 +506,21 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
     ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
     ("[", r".*\[[^][()]*$", _with_round_brackets),
+    ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),
+    ("(", r"\(\s*(?:\\approx(?![A-Za-z])|(?:approximately|approx\.?|about|roughly)\s)([^()]*)\)$", r"\\approx \1"),
+    ("circ", r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "),
+    ("^", rf"(?<=[0-9])\s*\^\s*(?:\{{\s*{_ORDINAL}\s*\}}|{_ORDINAL})", ""),
+    (
+        "prime",
+        r"\^\s*(?:\{\s*((?:\\prime\s*)+)\}|\\prime(?![A-Za-z]))",
+        lambda match: "'" * (match[1] or " \\").count("\\"),
+    ),
+    # A name, in which nothing cancels.
+    (
+        "\\frac",
+        r"\\frac\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}",
+        r"D_{\1\2}",
+    ),
     ("base", r"\b([0-9][0-9A-Z]*)\s*(?:\\text\s?\{\s*base\s*\}|\(?base)\s*([0-9]{1,2})\b\)?", r"\1_{\2}"),
     ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
     ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),

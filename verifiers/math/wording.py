@@ -41,11 +41,14 @@ _NUMERAL = re.compile(
     re.IGNORECASE,
 )
 _AND_PART = re.compile(r"(?<=[\w}])\s+and\s+a\s+(half|third|quarter)\b")
+_ANY_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3}")
 _REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
 
 
 def in_digits(text: str) -> str:
     """Numbers in words as digits; one in brackets may say again what stands before it."""
+    if _ANY_WORD.search(text) is None:
+        return text
     text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
     return _NUMERAL.sub(_digits, _AND_PART.sub(lambda part: rf"+\frac{{1}}{{{_PARTS[part[1]]}}}", text))
 

@@ -8,12 +8,11 @@ from fractions import Fraction
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.grammar.functions import Functions
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series, Symbol
+from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series
 from verifiers.math.vocabulary import GREEK
 
 _ORDER = r"(?:\^ (?:\{ )?([1-9]) (?:\} )?)?"
 _DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A-Za-z]+) {_ORDER}\}}(?= [^=\s])")
-_DIFFERENTIALS = re.compile(r"frac \{ (?:d|partial) ([A-Za-z]+) \} \{ (?:d|partial) ([A-Za-z]+) \}$")
 
 
 class Calculus(Functions):
@@ -23,8 +22,6 @@ class Calculus(Functions):
         """A fraction, or the derivative that is written as one."""
         if (derivative := self.derivative()) is not None:
             return derivative
-        if (name := self.quotient_of_differentials()) is not None:
-            return name
         self.take()
         numerator = self.argument()
         return Divide(numerator, self.argument())
@@ -36,14 +33,6 @@ class Calculus(Functions):
             return None
         self.index += len(found[0].split())
         return Derivative(self.product(), found[4], int(found[2] or 1))
-
-    def quotient_of_differentials(self) -> Symbol | None:
-        r"""The name `\frac{dy}{dx}`, in which nothing cancels."""
-        found = _DIFFERENTIALS.match(" ".join(token.text for token in self.tokens[self.index : self.index + 9]))
-        if found is None:
-            return None
-        self.index += 9
-        return Symbol(f"d{found[1]}/d{found[2]}")
 
     def integral(self) -> Node:
         r"""An integral with its differential behind the integrand: `\int_0^1 x^2\,dx`."""

@@ -121,9 +121,6 @@ class Cursor(ABC):
         name = ""
         while self.at("'"):
             name += self.take().text
-        while self.at("^") and self.ahead(1 + (self.ahead().text == "{")).text == "prime":
-            while self.at("^", "{", "}", "prime"):
-                name += "'" if self.take().text == "prime" else ""
         return name
 
     # What the parts of an expression hold again: the rules that the first classes of the parser call and later ones have.

@@ -14,20 +14,16 @@ from verifiers.math.tree import (
     Clock,
     Degrees,
     Divide,
-    ListOf,
     Multiply,
     Negate,
     Node,
     Number,
     Percent,
     Quantity,
-    Relation,
     Symbol,
 )
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
 from verifiers.math.vocabulary import FRACTION_WORDS, RELATIONS
-
-_NEARLY = ("approximately", "approx", "about", "roughly")
 
 
 class Quantities(Arithmetic):
@@ -44,16 +40,11 @@ class Quantities(Arithmetic):
             node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
         if self.token.kind == "word":
             node = self.with_words(node)
-        elif self.at("{") and self.ahead().kind == "word":
-            self.take()
+        elif self.at("{", "(") and self.ahead().kind == "word" and self.ahead().text != "mod":
+            closing = "}" if self.take().text == "{" else ")"
+            self.accept("in")  # dollars
             node = self.with_words(node)
-            self.expect("}")
-        elif (
-            self.at("(")
-            and (self.ahead().kind == "word" or self.ahead().text in _NEARLY)
-            and self.ahead().text != "mod"
-        ):
-            node = self.with_remark(node)
+            self.expect(closing)
         elif self.at("/") and self.ahead().kind == "word":
             self.take()
             node = measured_in(
@@ -72,19 +63,6 @@ class Quantities(Arithmetic):
         if compound is None:
             self.index = start
         return compound or node
-
-    def with_remark(self, node: Node) -> Node:
-        """A value with its unit, its name, or another form of it in brackets: `12 (cm)`, `3/4 (or 0.75)`."""
-        self.expect("(")
-        if self.accept("or"):
-            node = ListOf((node, self.relation()), "or")
-        elif self.accept(*_NEARLY):
-            node = Relation(("~",), (node, self.sum()))
-        else:
-            self.accept("in")  # dollars
-            node = self.with_words(node)
-        self.expect(")")
-        return node
 
     def clock(self) -> Clock | None:
         """A time of day; None if none stands here."""
