@@ -1768,8 +1768,8 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\text{True}, x<3", (r"\text{true}, x<3",), (r"\text{True}, x>3", r"\text{True}, x\le3")),
         (
             r"\text{Maximum: }3, \text{Minimum: }1",
-            (r"\text{maximum: }3, \text{minimum: }1",),
-            (r"\text{Maximum: }1, \text{Minimum: }3",),
+            (r"\text{maximum: }3, \text{minimum: }1", r"\text{Minimum: }1, \text{Maximum: }3", "minimum 1, maximum 3"),
+            (r"\text{Maximum: }1, \text{Minimum: }3", "minimum: 3, maximum: 1", "3, 1"),
         ),
         ("x=-1,3", ("x=3,-1", "-1,3", "x=-1 or x=3"), ("y=-1,3", "y=-1 or y=3", "x=-1,4")),
         (r"\text{the plane }x+y=5", ("x+y=5", "2x+2y=10"), ("5", "x-y=5", "y=5")),
@@ -1891,8 +1891,8 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
         (
             "Anna 3, Ben 5",
-            ("Anna 3 and Ben 5", "Anna: 3, Ben: 5"),
-            ("Anna 5, Ben 3", "3, 5", "Anna 3", "Ben: 5, Anna: 3"),
+            ("Anna 3 and Ben 5", "Anna: 3, Ben: 5", "Ben: 5, Anna: 3"),
+            ("Anna 5, Ben 3", "3, 5", "Anna 3", "Ben: 3, Anna: 5"),
         ),
         (
             "max at $x=3$, min at $x=1$",
@@ -1914,6 +1914,10 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ),
         ),
         ("x=5", ("x is 5",), ("it is false that x=5", "false: x=5", "never x=5")),
+        ("never x=5", ("never $x=5$",), ("x=5", "5")),
+        (r"No, since $\det A=0$.", (r"no, since $\det A = 0$",), (r"\det A=0", "No", r"Yes, since $\det A=0$")),
+        (r"Yes; $f(2)=3$", (r"yes: $f(2)=3$",), ("f(2)=3", "3", r"No; $f(2)=3$")),
+        ("(C) or D", ("D or C",), ("(C)", "D", "(D)")),
         (
             "increasing on $(0,1)$ and on $(4,5)$, decreasing on $(2,3)$",
             ("increasing on $(0,1)$, on $(4,5)$ and decreasing on $(2,3)$",),

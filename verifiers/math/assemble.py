@@ -93,18 +93,6 @@ def mixed_number(node: Node) -> Mixed | None:
     return Mixed(int(whole.value), *proper)
 
 
-def united_conditions(operators: list[str], operands: list[Node]) -> Node | None:
-    r"""Two inequalities with a set operation between them, as in `x<1 \\cup x>2`, as conditions joined by a word."""
-    if len(operands) != 3 or not isinstance(operands[1], SetOperation):
-        return None
-    middle = operands[1]
-    if middle.kind == "difference" or isinstance(middle.right, Bracketed | SetOf | NamedSet):
-        return None
-    first = Relation((operators[0],), (operands[0], middle.left))
-    second = Relation((operators[1],), (middle.right, operands[2]))
-    return ListOf((first, second), "or" if middle.kind == "union" else "and")
-
-
 def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
     r"""`x \\notin S` as `x \\in R` without `S`."""
     if operators != ["notin"]:
@@ -188,12 +176,6 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
         return tuple(items)
     name = first.operands[0]
     return tuple(item if isinstance(item, Relation) else Relation(("!=",), (name, item)) for item in items)
-
-
-def values_of(node: Node) -> tuple[Node, ...]:
-    """The values in a list, which may say of what: `x = 1, 2`."""
-    items = node.items if isinstance(node, ListOf) else (node,)
-    return tuple(item.operands[-1] if isinstance(item, Relation) else item for item in items)
 
 
 def is_complex(node: Node) -> bool:

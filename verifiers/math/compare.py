@@ -40,6 +40,7 @@ from verifiers.math.tree import (
 )
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
+from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
 _MIN_POINTS = 2
@@ -76,10 +77,6 @@ class Comparer:
         """Whether the answer is the gold, under the rules."""
         if gold == answer:
             return True
-        if (forms.holds_point(gold) and forms.is_set_like(answer)) or (
-            forms.holds_point(answer) and forms.is_set_like(gold)
-        ):
-            return False
         ratios = forms.named_ratio(gold), forms.named_ratio(answer)
         if ratios[0] is not None and ratios[1] is not None:
             return self._named_ratios(ratios[0], ratios[1])
@@ -143,8 +140,6 @@ class Comparer:
 
     def _choices(self, gold: Node, answer: Node) -> bool:
         """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""
-        if isinstance(gold, Constant) and isinstance(answer, Choice) and answer.content is None:
-            return gold.name.upper() == answer.letter  # brackets around e or i
         ours, theirs = forms.choice_letter(gold), forms.choice_letter(answer)
         if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
             theirs = answer.name.upper()
@@ -232,15 +227,13 @@ class Comparer:
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool:
         readings = [(answer.operators, answer.operands)]
-        if (gold.operators, answer.operators) == (("modulo",), ("mod", "modulo")) and forms.label(answer.operands[0]):
-            answer = Relation(answer.operators[1:], answer.operands[1:])
         if gold.operators == answer.operators and gold.operators[-1] == "modulo":
             return self._congruences(gold, answer)
         if not {"mod", "modulo"} & set(answer.operators):
             readings.append(forms.reversed_chain(answer))
         for operators, operands in readings:
             if gold.operators == operators:
-                if all(self._scalars_or_same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
+                if all(self.same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
                     return True
                 if (
                     len(operators) == 1
@@ -258,15 +251,14 @@ class Comparer:
         same_residue = modulus == other > 0 and (one - two) % modulus == 0
         return same_residue and self._in_order(gold.operands[:-2], answer.operands[:-2])
 
-    def _scalars_or_same(self, gold: Node, answer: Node) -> bool:
-        return gold == answer or self.same(gold, answer)
-
     # Lists, sets, assignments.
 
     def _collections(self, gold: Node, answer: Node) -> bool:
         ours, theirs = forms.assignments(gold), forms.assignments(answer)
         if ours is not None or theirs is not None:
             ours, theirs = ours or forms.named_members(gold), theirs or forms.named_members(answer)
+        if ours is None and any(isinstance(item, Relation) and ":" in item.operators for item in forms.items(answer)):
+            return False  # a sentence says of what these are the values
         if ours is not None and isinstance(answer, ListOf) and theirs is None:
             return len({name.partition("_")[0] for name in ours}) == 1 and self._unordered(
                 tuple(ours.values()), forms.items(answer)
@@ -279,8 +271,6 @@ class Comparer:
             return self._answer_assignments(gold, theirs)
         if self.rules.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
             return self._in_order(forms.items_in_brackets(gold), forms.items_in_brackets(answer))
-        if isinstance(gold, Matrix) and self.rules.vectors == "lenient" and isinstance(answer, ListOf):
-            return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
             return all(self.same(gold, item) for item in answer.items)  # several forms of one answer
         if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
@@ -428,8 +418,6 @@ class Comparer:
                 return False
             if ours.factor != theirs.factor:
                 one = Multiply((Number(ours.factor / theirs.factor), one))
-        if isinstance(one, Bracketed | ListOf | SetOf | Matrix) or isinstance(two, Bracketed | ListOf | SetOf | Matrix):
-            return self.same(one, two)
         return self.values.identical(one, two)
 
     def _consistent(self, exact: Node, approximate: Node) -> bool:
@@ -446,8 +434,6 @@ class Comparer:
                 return forms.names_agree(name, answer_name) and any(
                     self.same(value, forms.renamed(stated, names)) for stated in self._stated(answer)
                 )
-        if name is not None and not symbols(value) and symbols(gold) != symbols(answer):
-            return False
         if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
             if set(gold.operators) == set(answer.operators) == {"="}:
                 return self._unordered(gold.operands, answer.operands)
@@ -620,5 +606,7 @@ def _joiner(node: Node) -> str:
 def _bare_equation(gold: Node) -> Relation | None:
     r"""The equation of a gold with words in front that say what it is of: `\text{the plane }x+y=5`."""
     words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
-    named = isinstance(words, Words) and len(rest) == 1 and isinstance(rest[0], Relation)
-    return rest[0] if named and isinstance(rest[0], Relation) else None
+    equation = rest[0] if len(rest) == 1 else None
+    if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
+        return None
+    return None if NO_NOUNS.intersection(words.text.split()) else equation

@@ -109,8 +109,6 @@ def _hold(progressions: list[_Progression], others: list[_Progression], values: 
 def _holds(one: _Progression, other: _Progression, times: int, values: Values) -> bool:
     """Whether a progression holds the number of another with this index."""
     index = (other.near_start + times * other.near_period - one.near_start) / one.near_period
-    if abs(index - round(index)) > 1e-9:
-        return False
     ours, theirs = (
         Add((each.start, Multiply((signed_number(number), each.period))))
         for each, number in ((one, round(index)), (other, times))

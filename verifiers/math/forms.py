@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -100,7 +100,7 @@ def _with_sign(node: Node, sign: int) -> Node:
 def plain(node: Node) -> Node:
     """A set of one item as that item, and a matrix times a number multiplied out."""
     single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
-    if isinstance(node, SetOf) and single and not isinstance(node.items[0], SetOf | NamedSet):
+    if isinstance(node, SetOf) and single and not isinstance(node.items[0], SetOf | NamedSet | Bracketed):
         return plain(node.items[0])
     if isinstance(node, Relation) and _is_tuple_in_set(node):
         return node.operands[1]
@@ -108,7 +108,7 @@ def plain(node: Node) -> Node:
         return Ratio(tuple(named.values()))
     if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
         return point
-    if isinstance(node, Add) and (total := _added_matrices(node)) is not None:
+    if isinstance(node, Add) and (total := _entrywise(list(map(plain, node.terms)), Add)) is not None:
         return total
     if isinstance(node, Multiply | Divide | Negate) and (scaled := _scaled_matrix(node)) is not None:
         return scaled
@@ -135,11 +135,6 @@ def named_ratio(node: Node) -> dict[str, Node] | None:
     return dict(zip(names, parts, strict=True)) if parts is not None and named else None
 
 
-def holds_point(node: Node) -> bool:
-    """Whether a node is a set of one tuple, which is no interval."""
-    return isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Bracketed)
-
-
 def _named_point(node: Multiply) -> Bracketed | None:
     """The coordinates of a point with its letter in front: `P(1,2)`."""
     name, *rest = node.factors
@@ -154,38 +149,33 @@ def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | Non
     """A matrix, or a tuple, times a number."""
     one = Number(Fraction(1))
     if isinstance(node, Negate):
-        return _scale(plain(node.value), Negate(one))
+        return _entrywise((plain(node.value),), lambda entries: Negate(*entries))
     if isinstance(node, Divide):
-        return _scale(plain(node.numerator), Divide(one, node.denominator))
+        return _entrywise((plain(node.numerator),), lambda entries: Multiply((Divide(one, node.denominator), *entries)))
     factors = [plain(factor) for factor in node.factors]
     matrices = [factor for factor in factors if isinstance(factor, Matrix | Bracketed)]
-    if len(matrices) != 1:
+    rest = tuple(factor for factor in factors if not isinstance(factor, Matrix | Bracketed))
+    return _entrywise(matrices, lambda entries: Multiply((*rest, *entries))) if len(matrices) == 1 else None
+
+
+def _entrywise(terms: Sequence[Node], entry: Callable[[tuple[Node, ...]], Node]) -> Matrix | Bracketed | None:
+    """Matrices of one shape, or tuples of one length, put together entry by entry; None for anything else."""
+    first, rows = terms[0], [_rows(term) for term in terms]
+    if (
+        len({type(term) for term in terms}) > 1
+        or any(not row for row in rows)
+        or len({tuple(map(len, row)) for row in rows}) > 1
+    ):
         return None
-    rest = tuple(factor for factor in factors if factor is not matrices[0])
-    return _scale(matrices[0], rest[0] if len(rest) == 1 else Multiply(rest))
+    combined = tuple(tuple(map(entry, zip(*row, strict=True))) for row in zip(*rows, strict=True))
+    return Matrix(combined, first.kind) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
 
 
-def _added_matrices(node: Add) -> Matrix | Bracketed | None:
-    """A sum of matrices of one shape, or of tuples of one length, entry by entry."""
-    terms = [plain(term) for term in node.terms]
-    tuples = [term for term in terms if isinstance(term, Bracketed) and bracket_kind(term) == "()"]
-    if len(tuples) == len(terms) and len({len(term.items) for term in tuples}) == 1:
-        columns = zip(*(term.items for term in tuples), strict=True)
-        return Bracketed("(", tuple(Add(entries) for entries in columns), ")")
-    matrices = [term for term in terms if isinstance(term, Matrix) and term.kind != "v"]
-    shapes = {tuple(map(len, matrix.rows)) for matrix in matrices}
-    if len(matrices) != len(terms) or len(shapes) != 1:
-        return None
-    rows = zip(*(matrix.rows for matrix in matrices), strict=True)
-    return Matrix(tuple(tuple(Add(entries) for entries in zip(*row, strict=True)) for row in rows), matrices[0].kind)
-
-
-def _scale(matrix: Node, factor: Node) -> Matrix | Bracketed | None:
-    if isinstance(matrix, Bracketed) and bracket_kind(matrix) == "()":
-        return Bracketed(matrix.opening, tuple(Multiply((factor, item)) for item in matrix.items), matrix.closing)
-    if not isinstance(matrix, Matrix) or matrix.kind == "v":
-        return None
-    return Matrix(tuple(tuple(Multiply((factor, entry)) for entry in row) for row in matrix.rows), matrix.kind)
+def _rows(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The entries of a matrix, or of a tuple as one row; empty for a determinant and anything else."""
+    if isinstance(node, Bracketed) and bracket_kind(node) == "()":
+        return (node.items,)
+    return node.rows if isinstance(node, Matrix) and node.kind != "v" else ()
 
 
 # Names in front of an equals sign.
@@ -238,7 +228,7 @@ def _is_capital(node: Node) -> bool:
 
 def solved(node: Relation) -> tuple[str | None, Node]:
     """The name and the value of an equation that is solved for a name; (None, the left side) of any other."""
-    if set(node.operators) == {"="} or node.operators == ("~",):
+    if set(node.operators) == {"="} or node.operators in (("~",), (":",)):
         first, last = node.operands[0], node.operands[-1]
         for named, value in ((first, last), (last, first)):
             name = label(named)
@@ -655,8 +645,6 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 def _nouns_differ(one: str, two: str) -> bool:
     """Whether two nouns name different things, because neither is left out or the other with more words."""
-    if not (one and two):
-        return False
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
         for noun in (one, two)
@@ -683,8 +671,6 @@ def prices(one: Unit, two: Unit) -> bool:
 
 def without_unit(node: Node) -> Node:
     """A value without its units, but with degrees."""
-    if not any(isinstance(part, Quantity) for part in walk(node)):
-        return node
     return rewrite(node, lambda part: without_unit(part.value) if isinstance(part, Quantity) else None)
 
 

@@ -15,7 +15,7 @@ from verifiers.math.sentences import numbered_parts, says_something, sentence, w
 from verifiers.math.text import unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize
 from verifiers.math.tree import Node, Words
-from verifiers.math.wording import WORD_ANSWERS, essence, with_round_brackets
+from verifiers.math.wording import WORD_ANSWERS, essence
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 
@@ -39,14 +39,14 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
         raise UnreadableError("an empty answer")
     if _DATE.fullmatch(text):
         return Words(text)
-    text = with_round_brackets(text)
     tokens = tokenize(text, thousands=thousands, decimal_comma=decimal_comma)
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
     if (implication := _implication(tokens)) is not None:
         return implication
-    if (words := words_alone(tokens)) is not None and words.text in WORD_ANSWERS:
-        return WORD_ANSWERS[words.text]
+    words = words_alone(tokens)
+    if words is not None and (known := WORD_ANSWERS.get(words.text.removeprefix("all "))) is not None:
+        return known
     node = _read_tokens(tokens)
     if not _depth_within(node, MAX_DEPTH + 20):
         raise UnreadableError(f"nested more than {MAX_DEPTH} deep")

@@ -9,6 +9,7 @@ from verifiers.math.parse import parse
 from verifiers.math.text import folded_words, normal_text
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Node, Relation, Words, unordered, walk
+from verifiers.math.wording import in_digits
 
 MAX_PROMPT = 20_000
 """Longest prompt searched, in characters."""
@@ -33,7 +34,7 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
     """
     prompt = prompt[:MAX_PROMPT]
     if isinstance(node, Words):
-        return node.text in folded_words(prompt)
+        return node.text in folded_words(in_digits(prompt))
     if unordered(node) in _expressions(prompt):
         return True
     return text is not None and _in_text(text, prompt)

@@ -40,7 +40,8 @@ def sentence(tokens: list[Token], read: Read) -> Node:
     words = words_alone(tokens)
     pieces = _pieces(tokens[:-1])
     if len(pieces) > 1 and (words or all(map(says_something, pieces))):
-        items = [words_alone([*piece, _END]) or _one_sentence([*piece, _END], read) for piece in pieces]
+        ended = [[*piece, _END] for piece in pieces]
+        items = [_named_value(piece, read) or words_alone(piece) or _one_sentence(piece, read) for piece in ended]
         if all(_word_count(item) <= _MAX_WORDS_OF_ITEM for item in items):
             return ListOf(tuple(items))
     return words or _one_sentence(tokens, read)
@@ -66,6 +67,19 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
         else:
             pieces[-1].append(token)
     return [piece for piece in pieces if piece]
+
+
+def _named_value(tokens: list[Token], read: Read) -> Relation | None:
+    """A value with words and a colon in front of it; None for anything else."""
+    colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
+    if not colon or words_alone([*tokens[:colon], _END]) is None:
+        return None
+    try:
+        value = read(tokens[colon + 1 :])
+    except UnreadableError:
+        return None
+    name = Symbol(f"text:{folded_words(_text(tokens[:colon]))}")
+    return None if isinstance(value, Relation) else Relation((":",), (name, value))
 
 
 def _word_count(node: Node) -> int:
@@ -106,8 +120,7 @@ def _text(tokens: list[Token]) -> str:
 
 
 def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
-    """What stands between two words, without punctuation around it, hyphens to them, and brackets that hold words too."""
-    run = _balanced(run)
+    """What stands between two words, without punctuation around it and hyphens to them."""
     while run and (run[0].text in _PUNCTUATION or (run[0].text == "-" and behind_word and not run[0].spaced)):
         run = run[1:]
     return _without_punctuation(run)
@@ -118,20 +131,6 @@ def _without_punctuation(run: list[Token]) -> list[Token]:
     while run and ((run[-1].text == "-" and len(run) > 1) or run[-1].text in _PUNCTUATION - {"!", "'"}):
         run = run[:-1]
     return run
-
-
-def _balanced(run: list[Token]) -> list[Token]:
-    """Tokens without the brackets that are closed or opened outside of them."""
-    opened: list[int] = []
-    dropped: set[int] = set()
-    for place, token in enumerate(run):
-        if token.text in OPENING_BRACKETS:
-            opened.append(place)
-        elif token.text in CLOSING_BRACKETS and opened:
-            opened.pop()
-        elif token.text in CLOSING_BRACKETS:
-            dropped.add(place)
-    return [token for place, token in enumerate(run) if place not in dropped.union(opened)]
 
 
 def _read_or_quoted(run: list[Token], read: Read) -> Node:

@@ -222,8 +222,6 @@ def _solutions(node: Relation) -> RealSet:
 def _absolute(node: Relation) -> RealSet | None:
     """The solutions of an inequality between the absolute value of a variable and a constant."""
     operators, operands = node.operators, node.operands
-    if len(operands) == 2 and isinstance(operands[1], Apply) and operands[1].name == "abs" and operators[0] in _FLIPPED:
-        operators, operands = (_FLIPPED[operators[0]],), operands[::-1]
     inside = operands[0].arguments[0] if isinstance(operands[0], Apply) and operands[0].name == "abs" else None
     if len(operands) != 2 or not isinstance(inside, Symbol) or operators[0] not in ("<", "<=", ">", ">="):
         return None

@@ -128,13 +128,8 @@ _ORDINAL = re.compile(r"(?<=[0-9])(?:\s?\^\s?\{?\s?)?(?:st|nd|rd|th)\b")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 
 
-def without_text_commands(text: str) -> str:
-    """TeX's text commands as their content."""
-    return _TEXT.sub(r" \1 ", text)
-
-
 def folded_words(text: str) -> str:
     """Prose without case, articles, punctuation and TeX text commands."""
-    text = _ORDINAL.sub("", without_text_commands(unicodedata.normalize("NFKC", text)))
+    text = _ORDINAL.sub("", _TEXT.sub(r" \1 ", unicodedata.normalize("NFKC", text)))
     words = _WORD.findall(_ARTICLE.sub(" ", text.casefold()))
     return " ".join(word if _DIGIT.search(word) else word.replace(".", "") for word in words)

@@ -18,12 +18,12 @@ from verifiers.math.vocabulary import (
     FUNCTIONS,
     GRAMMAR_WORDS,
     NAMES,
-    NUMBER_WORDS,
     ROMAN_COMMANDS,
     SILENT_COMMANDS,
     SYNONYMS,
     TEXT_COMMANDS,
 )
+from verifiers.math.wording import in_digits
 
 MAX_LENGTH = 4000
 """Longest answer read, in characters; also below Python's limit on the digits of an integer."""
@@ -217,8 +217,7 @@ class _Reader:
 
     def _base(self, match: re.Match[str]) -> int | None:
         text = next(filter(None, (match.groupdict().get(name) for name in ("bare", "braced", "text"))))
-        base = text if text.isdigit() else str(NUMBER_WORDS.get(text, ""))
-        return int(base) if is_numeral(match["digits"], base) else None
+        return int(text) if is_numeral(match["digits"], text) else None
 
     def _based(self, match: re.Match[str]) -> None:
         base = self._base(match) if "braced" in match.groupdict() else None
@@ -254,8 +253,6 @@ class _Reader:
         before = self.tokens[-1] if self.tokens else None
         if before is None or run not in SINGLE_LETTER_UNITS:
             return False
-        if before.kind == "word" and before.text in UNITS and self.spaced:
-            return True
         if before.text in ("/", "cdot", "*"):
             return len(self.tokens) > 1 and self.tokens[-2].kind == "word"
         if run == "h" and before.kind == "number" and _THEN_MINUTES.match(self.text, self.position):
@@ -454,11 +451,26 @@ def repeating_decimal(whole: str, prefix: str, block: str) -> Fraction:
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(prefix))
 
 
+def _all_but(match: re.Match[str]) -> str:
+    """All real numbers but some, of which words are set as text."""
+    return _plain_tex(match[1].strip() + " " + match[2].strip(" $"))
+
+
+def _with_round_brackets(match: re.Match[str]) -> str:
+    """Intervals whose open ends are brackets that look away."""
+    return re.sub(
+        r"([][])\s*([^][,;]+[,;][^][,;]+?)\s*([][])",
+        lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}",
+        match[0],
+    )
+
+
 def _degrees(match: re.Match[str]) -> str:
     """Degrees with minutes and seconds of arc as degrees."""
     return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
 
 
+_ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
 # What a text has to hold, what in it only changes how it looks or is a rare spelling, and what is written instead.
 _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
@@ -476,6 +488,39 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         _micro_unit,
     ),
     ("\\frac", rf"\\frac\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}", r"\1/\2"),
+    # An integral whose differential stands in the numerator behind its sign.
+    (
+        "\\int",
+        r"(\\int\s*(?:[_^]\s*(?:\{[^{}]*\}|\\?\w+)\s*){0,2})\\frac\s*\{([^{}]*?)d\s?([a-z])\s*\}\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
+        lambda match: rf"{match[1]}\frac{{{match[2].strip() or 1}}}{{{match[4]}}}\,d {match[3]}",
+    ),
+    (
+        "real",
+        r"^all real (?:numbers|values|x)(?: of x)?,? ex(?:cept|cluding)(?: for)? (.+)$",
+        r"\\mathbb{R}\\setminus\\{\1\\}",
+    ),
+    ("real", r"^\\text\s?\{\s?(all real [^{}]*)\}(.*)$", _all_but),
+    ("Omega", r"(?<=[0-9}])(?:\s|\\[,;: ])*\\Omega\s*$", r"\\text{ ohm}"),
+    ("cup", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ or }"),
+    ("cap", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ and }"),
+    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
+    ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
+    ("[", r".*\[[^][()]*$", _with_round_brackets),
+    ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),
+    ("(", r"\(\s*(?:\\approx(?![A-Za-z])|(?:approximately|approx\.?|about|roughly)\s)([^()]*)\)$", r"\\approx \1"),
+    ("circ", r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "),
+    ("^", rf"(?<=[0-9])\s*\^\s*(?:\{{\s*{_ORDINAL}\s*\}}|{_ORDINAL})", ""),
+    (
+        "prime",
+        r"\^\s*(?:\{\s*((?:\\prime\s*)+)\}|\\prime(?![A-Za-z]))",
+        lambda match: "'" * (match[1] or " \\").count("\\"),
+    ),
+    # A name, in which nothing cancels.
+    (
+        "\\frac",
+        r"\\frac\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}",
+        r"D_{\1\2}",
+    ),
     ("base", r"\b([0-9][0-9A-Z]*)\s*(?:\\text\s?\{\s*base\s*\}|\(?base)\s*([0-9]{1,2})\b\)?", r"\1_{\2}"),
     ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
     ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),
@@ -518,8 +563,8 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
     text = to_ascii(text.replace("\\pounds", "£"))
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    if not text.isalnum():  # most answers are integers
-        text = _plain_tex(text)
+    if not text.isdecimal():  # as most answers are
+        text = _plain_tex(in_digits(text))
     tokens = _Reader(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))
     return _subscripts_first(tokens) if "_" in text and "^" in text else tokens

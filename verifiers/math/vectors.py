@@ -6,7 +6,6 @@ An answer may leave out what marks a letter as a vector (`\vec a`, bold). So mar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
 from verifiers.math.tree import (
@@ -94,8 +93,6 @@ def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
         gold, answer = _commuting(gold), _commuting(answer)
     if _is_figure(gold) != _is_figure(answer):
         gold, answer = _letters(gold), _letters(answer)
-    if _axes(gold) & {1, 2} and _axes(answer) & {1, 2} and _has_hat(gold) != _has_hat(answer):
-        gold, answer = (_with_axes(node, lambda axis: Symbol(f"hat {_AXES[axis]}")) for node in (gold, answer))
     return _as_coordinates(gold, _dimension(answer)), _as_coordinates(answer, _dimension(gold))
 
 
@@ -135,25 +132,19 @@ def _as_coordinates(node: Node, dimension: int) -> Node:
     axes = _axes(node)
     if _dimension(node) or not axes & {1, 2} or max(axes) >= dimension or dimension > len(_AXES):
         return node
-    return _with_axes(
-        node, lambda axis: Bracketed("<", tuple(_ONE if place == axis else _ZERO for place in range(dimension)), ">")
-    )
+
+    def coordinates(part: Node) -> Node | None:
+        units = tuple(_ONE if place == _axis(part) else _ZERO for place in range(dimension))
+        return Bracketed("<", units, ">") if _axis(part) >= 0 else None
+
+    return rewrite(node, coordinates)
 
 
 def _axis(node: Node) -> int:
     """Which unit vector a name is; -1 for none."""
-    name = node.name.removeprefix("hat ") if isinstance(node, Symbol | Constant) else ""
+    name = node.name if isinstance(node, Symbol | Constant) else ""
     return _AXES.index(name) if len(name) == 1 and name in _AXES else -1
 
 
 def _axes(node: Node) -> set[int]:
     return {_axis(part) for part in walk(node)} - {-1}
-
-
-def _has_hat(node: Node) -> bool:
-    return any(isinstance(part, Symbol) and part.name.startswith("hat ") for part in walk(node))
-
-
-def _with_axes(node: Node, vector: Callable[[int], Node]) -> Node:
-    """An expression with something else in place of its unit vectors."""
-    return rewrite(node, lambda part: vector(_axis(part)) if _axis(part) >= 0 else None)

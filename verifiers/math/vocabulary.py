@@ -123,7 +123,7 @@ FRACTION_WORDS = {
 }  # fmt: skip
 """Parts in words; quarters are coins as well, so that they are only read behind a number in words."""
 NO_NOUNS = _words(
-    "not no nor never isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
+    "yes not no nor never isn't is are was were be wrong incorrect false or and if but maybe perhaps unless cannot can't "
     "except plus minus times than less more least most fewer greater under over without else either neither both "
     "between while when where with that which because since so then hence therefore given approximately about "
     "minimum maximum matrix "
@@ -132,4 +132,4 @@ NO_NOUNS = _words(
     "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "
     "roughly almost i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
-"""Words that change what a number means, so that they never name what is counted."""
+"""Words that change what a number or an equation says, so that they neither name what is counted nor what is equal."""

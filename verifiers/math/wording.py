@@ -7,20 +7,20 @@ from fractions import Fraction
 
 from verifiers.math.text import unwrap
 from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
-from verifiers.math.vocabulary import NUMBER_WORDS, TENS
+from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
 
-QUARTERS = frozenset(("quarter", "quarters"))
-SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+_PARTS = FRACTION_WORDS | {"quarter": 4, "quarters": 4}  # which are coins behind a number in digits
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 
 
 def value_of_words(words: list[str]) -> int | None:
     """The value of a number in words; None for words that do not make one."""
     total, group, last = 0, 0, 10**12
     for word in words:
-        if word in SCALES and word != "hundred":
-            if not group or SCALES[word] >= last:
+        if word in _SCALES and word != "hundred":
+            if not group or _SCALES[word] >= last:
                 return None
-            total, group, last = total + group * SCALES[word], 0, SCALES[word]
+            total, group, last = total + group * _SCALES[word], 0, _SCALES[word]
         elif word == "hundred":
             if not 0 < group < 100:
                 return None
@@ -34,64 +34,50 @@ def value_of_words(words: list[str]) -> int | None:
     return total + group
 
 
-REALS_EXCEPT = frozenset(
-    f"{words} {preposition}"
-    for words in (
-        "all real numbers",
-        "all reals",
-        "all real x",
-        "all real values",
-        "real numbers",
-        "all real values of x",
-    )
-    for preposition in ("except", "excluding")
+_WORD = "|".join((*NUMBER_WORDS, *TENS, *_SCALES))
+_NUMERAL = re.compile(
+    rf"(?<![\w(\\])(?:((?:{_WORD})(?:(?:[\s-]+|(?<=hundred) and |(?<=thousand) and )(?:{_WORD}))*)"
+    rf"(?:[\s-]+({'|'.join(_PARTS)}))?(?![\w'-])|half(?=\s*(?:$|[,;)}}])))",
+    re.IGNORECASE,
 )
+_AND_PART = re.compile(r"(?<=[\w}])\s+and\s+a\s+(half|third|quarter)\b")
+_ANY_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3}")
+_REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
+
+
+def in_digits(text: str) -> str:
+    """Numbers in words as digits; one in brackets may say again what stands before it."""
+    if _ANY_WORD.search(text) is None:
+        return text
+    text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
+    return _NUMERAL.sub(_digits, _AND_PART.sub(lambda part: rf"+\frac{{1}}{{{_PARTS[part[1]]}}}", text))
+
+
+def _digits(match: re.Match[str]) -> str:
+    value = value_of_words(re.sub(r"-|\band\b", " ", match[1].lower()).split()) if match[1] else 1
+    part = match[2] if match[1] else "half"
+    return match[0] if value is None else rf"\frac{{{value}}}{{{_PARTS[part.lower()]}}}" if part else str(value)
 
 
 _ZERO, _INFINITY = Number(Fraction(0)), Constant("inf")
-WORD_ANSWERS: dict[str, Node] = {
-    "no solution": NamedSet("empty"),
-    "no solutions": NamedSet("empty"),
-    "no solution exists": NamedSet("empty"),
-    "no solutions exist": NamedSet("empty"),
-    "there is no solution": NamedSet("empty"),
-    "there are no solutions": NamedSet("empty"),
-    "no real solution": NamedSet("empty"),
-    "no real solutions": NamedSet("empty"),
-    "empty set": NamedSet("empty"),
-    "all real numbers": NamedSet("R"),
-    "all reals": NamedSet("R"),
-    "real numbers": NamedSet("R"),
-    "all integers": NamedSet("Z"),
-    **{
-        f"{every}{words}": half
-        for every in ("", "all ")
-        for words, half in {
-            "positive real numbers": Bracketed("(", (_ZERO, _INFINITY), ")"),
-            "positive reals": Bracketed("(", (_ZERO, _INFINITY), ")"),
-            "nonnegative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
-            "non-negative real numbers": Bracketed("[", (_ZERO, _INFINITY), ")"),
-            "negative real numbers": Bracketed("(", (Negate(_INFINITY), _ZERO), ")"),
-            "positive integers": NamedSet("Z>0"),
-            "nonnegative integers": NamedSet("Z>=0"),
-        }.items()
-    },
-    "all rational numbers": NamedSet("Q"),
-    "undefined": Words("does not exist"),
-    "dne": Words("does not exist"),
-    "does not exist": Words("does not exist"),
-    "infinity": Constant("inf"),
-    **dict.fromkeys(
-        (
-            "infinite",
-            "infinite solutions",
-            "infinitely many",
-            "infinitely many solutions",
-            "infinite number of solutions",
-        ),
-        Words("infinitely many"),
-    ),
+_PHRASES: dict[Node, str] = {
+    NamedSet("empty"): "no solution, no solutions, no solution exists, no solutions exist, there is no solution, "
+    "there are no solutions, no real solution, no real solutions, empty set",
+    NamedSet("R"): "real numbers, reals",
+    NamedSet("Z"): "integers",
+    NamedSet("Q"): "rational numbers",
+    NamedSet("Z>0"): "positive integers",
+    NamedSet("Z>=0"): "nonnegative integers, non-negative integers",
+    Bracketed("(", (_ZERO, _INFINITY), ")"): "positive real numbers, positive reals",
+    Bracketed("[", (_ZERO, _INFINITY), ")"): "nonnegative real numbers, non-negative real numbers",
+    Bracketed("(", (Negate(_INFINITY), _ZERO), ")"): "negative real numbers",
+    _INFINITY: "infinity",
+    Words("does not exist"): "undefined, dne, does not exist",
+    Words("infinitely many"): "infinite, infinite solutions, infinitely many, infinitely many solutions, "
+    "infinite number of solutions",
 }
+WORD_ANSWERS = {phrase: node for node, phrases in _PHRASES.items() for phrase in phrases.split(", ")}
+"""Words that stand for a set, or that others say as well, without "all" in front of them."""
 
 
 _LEADING = re.compile(
@@ -150,16 +136,3 @@ def essence(text: str) -> str:
         text = only[1]
     shorter = _LEADING.sub("", text, count=1) if _LEADING.match(text) else text
     return text if shorter == text else unwrap(shorter)
-
-
-_FRENCH_PIECE = re.compile(r"([\[\]])\s*([^\[\],;]+[,;][^\[\],;]+?)\s*([\[\]])")
-
-
-def with_round_brackets(text: str) -> str:
-    """Intervals with open ends written as `]0,1[` in round brackets, where the first or last bracket shows the style."""
-    if "]" not in text and "[" not in text:
-        return text
-    brackets = [sign for sign in text if sign in "[]()"]
-    if not brackets or (brackets[0] != "]" and brackets[-1] != "["):
-        return text
-    return _FRENCH_PIECE.sub(lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}", text)

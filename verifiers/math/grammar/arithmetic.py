@@ -29,8 +29,6 @@ from verifiers.math.units import UNITS
 from verifiers.math.vectors import ordered_product
 from verifiers.math.vocabulary import FACTOR_STARTS
 
-_ORDINALS = frozenset(("st", "nd", "rd", "th"))
-
 
 class Arithmetic(Cursor):
     """Sums, products, powers, and the arguments of TeX."""
@@ -100,7 +98,7 @@ class Arithmetic(Cursor):
             before = self.tokens[self.index - 1]
             return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "sqrt"))
         if token.kind == "command":
-            return token.text in FACTOR_STARTS and not self.is_ohm()
+            return token.text in FACTOR_STARTS
         if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):
             return False  # a unit in braces, a remark in brackets
         return token.kind == "sign" and (token.text in ("(", "[", "{") or (token.text == "|" and not self.bars))
@@ -134,18 +132,9 @@ class Arithmetic(Cursor):
         return None
 
     def raised(self, node: Node) -> Node:
-        """An expression with what stands raised behind it: degrees, an ordinal ending, a transpose, an exponent."""
+        """An expression with what stands raised behind it: degrees, a transpose, an exponent."""
         if self.accept("circ"):
             return self.temperature(Degrees(node))
-        if self.at("{") and self.ahead().text == "circ" and self.ahead(2).text == "}":
-            self.index += 3
-            return self.temperature(Degrees(node))
-        if self.at("{") and self.ahead().text in _ORDINALS and self.ahead(2).text == "}":
-            self.index += 3
-            return node
-        if self.token.kind == "word" and self.token.text in _ORDINALS:
-            self.take()
-            return node
         exponent = self.script(signed=True)
         transposed = exponent in (Symbol("T"), Symbol("top"), Symbol("intercal"))
         if isinstance(node, Bracketed) and transposed:

@@ -8,12 +8,11 @@ from fractions import Fraction
 from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.grammar.functions import Functions
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series, Symbol
+from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series
 from verifiers.math.vocabulary import GREEK
 
 _ORDER = r"(?:\^ (?:\{ )?([1-9]) (?:\} )?)?"
 _DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A-Za-z]+) {_ORDER}\}}(?= [^=\s])")
-_DIFFERENTIALS = re.compile(r"frac \{ (?:d|partial) ([A-Za-z]+) \} \{ (?:d|partial) ([A-Za-z]+) \}$")
 
 
 class Calculus(Functions):
@@ -23,8 +22,6 @@ class Calculus(Functions):
         """A fraction, or the derivative that is written as one."""
         if (derivative := self.derivative()) is not None:
             return derivative
-        if (name := self.quotient_of_differentials()) is not None:
-            return name
         self.take()
         numerator = self.argument()
         return Divide(numerator, self.argument())
@@ -37,14 +34,6 @@ class Calculus(Functions):
         self.index += len(found[0].split())
         return Derivative(self.product(), found[4], int(found[2] or 1))
 
-    def quotient_of_differentials(self) -> Symbol | None:
-        r"""The name `\frac{dy}{dx}`, in which nothing cancels."""
-        found = _DIFFERENTIALS.match(" ".join(token.text for token in self.tokens[self.index : self.index + 9]))
-        if found is None:
-            return None
-        self.index += 9
-        return Symbol(f"d{found[1]}/d{found[2]}")
-
     def integral(self) -> Node:
         r"""An integral with its differential behind the integrand: `\int_0^1 x^2\,dx`."""
         self.take()
@@ -52,7 +41,6 @@ class Calculus(Functions):
         while self.at("_", "^"):
             sign = self.take().text
             bounds[sign] = self.script(signed=sign == "^")
-        self.move_differential()
         place = self.differential()
         body = self.tokens[self.index : place]
         variable = self.tokens[place + 1].text
@@ -61,28 +49,6 @@ class Calculus(Functions):
         if len(bounds) == 1:
             raise UnreadableError("an integral with one bound")
         return Integral(integrand, variable, bounds.get("_"), bounds.get("^"))
-
-    def move_differential(self) -> None:
-        r"""Put a differential behind the fraction in whose numerator it stands: `\int\frac{dx}{x}`."""
-        if not (self.at("frac") and self.ahead().text == "{"):
-            return
-        middle = self.closing_brace(self.index + 1)
-        end = self.closing_brace(middle + 1) if self.tokens[middle + 1].text == "{" else middle
-        differential = self.tokens[middle - 2 : middle]
-        if end == middle or differential[0].text != "d" or differential[1].kind != "symbol":
-            return
-        above = self.tokens[self.index + 2 : middle - 2] or [Token("number", "1", value=Number(Fraction(1)))]
-        below = self.tokens[middle : end + 1]
-        self.tokens[self.index + 2 : end + 1] = [*above, *below, *differential]
-
-    def closing_brace(self, start: int) -> int:
-        """Where the group in braces that opens at a token is closed; the token itself if nowhere."""
-        depth = 0
-        for place in range(start, len(self.tokens)):
-            depth += (self.tokens[place].text == "{") - (self.tokens[place].text == "}")
-            if depth == 0:
-                return place
-        return start
 
     def differential(self) -> int:
         """Where the differential of the integral stands whose integrand starts here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verifiers.math.grammar.atoms import Atoms
+from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import Choice, Node, Words
@@ -42,7 +43,7 @@ class Choices(Atoms):
         self.accept(":", ".")
         if self.token.kind == "end":
             return Choice(letter)
-        if self.names_other_choice():
+        if self.names_other_choice() or self.token.text.lower() in JOINERS:
             return None
         if self.token.kind == "sign" and self.token.text not in ("(", "[", "-", "\\$", "\\{"):
             return None

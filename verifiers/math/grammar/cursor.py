@@ -101,13 +101,6 @@ class Cursor(ABC):
         before, after = self.tokens[self.index - 1].text, self.ahead().text
         return self.token.text == "U" and before in (")", "]", "\\}") and after in ("(", "[", "\\{")
 
-    def is_ohm(self) -> bool:
-        """Whether a capital omega that ends the answer stands behind a number."""
-        before = self.tokens[self.index - 1]
-        return (
-            self.at("Omega") and self.ahead().kind == "end" and (before.kind == "number" or before.text in ("}", ")"))
-        )
-
     def subscript(self) -> str:
         """Pass over a subscript, which becomes part of a name."""
         if not self.accept("_"):
@@ -128,9 +121,6 @@ class Cursor(ABC):
         name = ""
         while self.at("'"):
             name += self.take().text
-        while self.at("^") and self.ahead(1 + (self.ahead().text == "{")).text == "prime":
-            while self.at("^", "{", "}", "prime"):
-                name += "'" if self.take().text == "prime" else ""
         return name
 
     # What the parts of an expression hold again: the rules that the first classes of the parser call and later ones have.

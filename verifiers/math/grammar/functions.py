@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from verifiers.math.assemble import determinant, half_of_set, is_complex, times
 from verifiers.math.grammar.groups import Groups
-from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import (
     Apply,
     Constant,
@@ -24,7 +24,7 @@ from verifiers.math.tree import (
     symbols,
 )
 from verifiers.math.vectors import FIGURES, figure
-from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, RELATIONS
+from verifiers.math.vocabulary import FUNCTIONS, RELATIONS
 
 _NUMBER_SETS = frozenset("RZNQC")
 _FUNCTION_ALIASES = {"lg": "log", "binom": "binomial"} | {
@@ -32,7 +32,6 @@ _FUNCTION_ALIASES = {"lg": "log", "binom": "binomial"} | {
 }
 _INVERSES = {name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
 _VARIADIC = frozenset(("max", "min", "gcd", "lcm"))
-_DOTLESS = {"imath": "i", "jmath": "j"}
 _HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
 _GREEK_FUNCTIONS = {"Gamma": "gamma", "zeta": "zeta"}
 
@@ -67,9 +66,9 @@ class Functions(Groups):
         exponent, base = None, None
         while self.at("^", "_"):
             if self.take().text == "^":
-                exponent = self.first_digit() or self.script(signed=True)
+                exponent = self.script(signed=True)
             else:
-                base = self.first_digit() or self.script()
+                base = self.script()
         if exponent == Negate(Number(Fraction(1))) and name in _INVERSES:
             name, exponent = _INVERSES[name], None
         arguments = self.function_arguments()
@@ -82,19 +81,6 @@ class Functions(Groups):
         determined = name == "det" and isinstance(matrix, Matrix)
         node: Node = determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
         return node if exponent is None else Power(node, exponent)
-
-    def first_digit(self) -> Node | None:
-        r"""The first digit of a function's index where the others are the argument, as TeX reads `\log_28`."""
-        token, after = self.token, self.ahead()
-        if token.kind != "number" or len(token.text) < 2 or not token.text.isdigit():
-            return None
-        if after.kind in ("number", "symbol") or (after.kind == "command" and after.text in FACTOR_STARTS):
-            return None
-        if after.text in ("(", "{", "["):
-            return None
-        rest = token.text[1:]
-        self.tokens[self.index] = Token("number", rest, True, Number(Fraction(int(rest))))
-        return Number(Fraction(int(token.text[0])))
 
     def function_arguments(self) -> tuple[Node, ...]:
         """The arguments of a function, in brackets or as a product behind it."""
@@ -141,8 +127,8 @@ class Functions(Groups):
         inside = self.argument()
         if isinstance(inside, Symbol) and self.at("_"):
             inside = Symbol(inside.name + self.subscript())
-        if name == "hat" and isinstance(inside, Constant | Symbol):
-            return Symbol(f"hat {_DOTLESS.get(inside.name, inside.name)}")
+        if name == "hat" and isinstance(inside, Constant | Symbol) and (axis := inside.name[0]) in "ijk":
+            return Constant("i") if axis == "i" else Symbol(axis)  # a unit vector
         if isinstance(inside, Symbol) and name in ("vec", "overrightarrow"):
             self.vectors.add(inside.name)
         if isinstance(inside, Multiply) and name in ("vec", "overrightarrow"):  # from one point to another

@@ -11,25 +11,19 @@ from verifiers.math.grammar.arithmetic import Arithmetic
 from verifiers.math.grammar.cursor import JOINERS
 from verifiers.math.tokens import UnreadableError
 from verifiers.math.tree import (
-    Add,
     Clock,
     Degrees,
     Divide,
-    ListOf,
     Multiply,
     Negate,
     Node,
     Number,
     Percent,
     Quantity,
-    Relation,
     Symbol,
 )
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
-from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, RELATIONS, TENS
-from verifiers.math.wording import QUARTERS
-
-_NEARLY = ("approximately", "approx", "about", "roughly")
+from verifiers.math.vocabulary import FRACTION_WORDS, RELATIONS
 
 
 class Quantities(Arithmetic):
@@ -44,29 +38,18 @@ class Quantities(Arithmetic):
             return sign_inside(node)
         if self.token.text in ("\\$", *CURRENCY_SIGNS):
             node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
-        if self.is_and_part():
-            self.index += 2
-            node = Add((node, self.listing()))
-        elif self.token.kind == "word":
+        if self.token.kind == "word":
             node = self.with_words(node)
-        elif self.at("{") and self.ahead().kind == "word":
-            self.take()
+        elif self.at("{", "(") and self.ahead().kind == "word" and self.ahead().text != "mod":
+            closing = "}" if self.take().text == "{" else ")"
+            self.accept("in")  # dollars
             node = self.with_words(node)
-            self.expect("}")
-        elif (
-            self.at("(")
-            and (self.ahead().kind == "word" or self.ahead().text in _NEARLY)
-            and self.ahead().text != "mod"
-        ):
-            node = self.with_remark(node)
+            self.expect(closing)
         elif self.at("/") and self.ahead().kind == "word":
             self.take()
             node = measured_in(
                 node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
             )
-        elif self.is_ohm():
-            self.take()
-            node = Quantity(node, UNITS["ohm"])
         return self.smaller_units(sign_inside(node))
 
     def smaller_units(self, node: Node) -> Node:
@@ -80,26 +63,6 @@ class Quantities(Arithmetic):
         if compound is None:
             self.index = start
         return compound or node
-
-    def is_and_part(self) -> bool:
-        """Whether a part in words is added: `2 and a half`."""
-        return self.at("and") and self.ahead().text == "a" and self.ahead(2).text in ("half", "third", "quarter")
-
-    def with_remark(self, node: Node) -> Node:
-        """A value with its unit, its name, or another form of it in brackets: `12 (cm)`, `12 (twelve)`, `3/4 (or 0.75)`."""
-        self.expect("(")
-        if self.accept("or"):
-            node = ListOf((node, self.relation()), "or")
-        elif self.accept(*_NEARLY):
-            node = Relation(("~",), (node, self.sum()))
-        elif self.token.text.lower() in NUMBER_WORDS or self.token.text.lower() in TENS:
-            if self.sum() != node:
-                raise UnreadableError("a number with the name of another")
-        else:
-            self.accept("in")  # dollars
-            node = self.with_words(node)
-        self.expect(")")
-        return node
 
     def clock(self) -> Clock | None:
         """A time of day; None if none stands here."""
@@ -121,10 +84,9 @@ class Quantities(Arithmetic):
     def with_words(self, node: Node) -> Node:
         """A value with the words behind it: a part, a multiple, percent, a base, a unit."""
         word = self.token.text.lower()
-        counted = FRACTION_WORDS.get(word) or (4 if word in QUARTERS and self.behind_word() else None)
-        if counted is not None:
+        if word in FRACTION_WORDS:
             self.take()
-            node = Divide(node, Number(Fraction(counted)))
+            node = Divide(node, Number(Fraction(FRACTION_WORDS[word])))
         elif word in MULTIPLES:
             self.take()
             node = Multiply((node, Number(Fraction(MULTIPLES[word]))))
@@ -142,11 +104,6 @@ class Quantities(Arithmetic):
             raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
         return measured_in(node, unit)
 
-    def behind_word(self) -> bool:
-        """Whether the token before is a word, or joined to one by a hyphen."""
-        before = self.tokens[self.index - 1]
-        return (self.tokens[self.index - 2] if before.text == "-" else before).kind == "word"
-
     def unit_words(self) -> list[UnitWord]:
         """Pass over the words of a unit with their exponents."""
         words: list[UnitWord] = []
@@ -161,10 +118,6 @@ class Quantities(Arithmetic):
             if self.at("/") and self.ahead().kind == "word":
                 self.take()
                 divides = True
-            elif self.at("/") and self.ahead().text == "(" and self.ahead(2).kind == "word":
-                self.index += 2
-                words += [UnitWord(below.word, below.exponent, True) for below in self.unit_words()]
-                self.expect(")")
             elif self.at("cdot", "*", ".", "-") and self.ahead().kind == "word":
                 self.take()
         return words

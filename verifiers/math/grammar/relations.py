@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.math.assemble import compound_quantity, excluded_values, outside_of, united_conditions
+from verifiers.math.assemble import compound_quantity, excluded_values, outside_of
 from verifiers.math.grammar.quantities import Quantities
 from verifiers.math.tree import Apply, ListOf, Node, Ratio, Relation, SetOperation, Symbol, Unknown, symbols
 from verifiers.math.vocabulary import GREEK
@@ -44,8 +44,7 @@ class Relations(Quantities):
             self.expect(")")
         if not operators:
             return operands[0]
-        special = united_conditions(operators, operands) or outside_of(operators, operands)
-        return special or Relation(tuple(operators), tuple(operands))
+        return outside_of(operators, operands) or Relation(tuple(operators), tuple(operands))
 
     def remainder(self) -> Node:
         r"""An operand, or the remainder of a constant: `7 \mod 3`."""
