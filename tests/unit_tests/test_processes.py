@@ -420,8 +420,11 @@ def test_a_program_that_sleeps_lets_others_run() -> None:
         ended.append(name)
 
     with contextlib.closing(UnitTestVerifier(workers=1, timeout_s=5)) as verifier:
+        verifier(RIGHT, SQUARE)
         sleeper = threading.Thread(target=run, args=("sleeper", "import time\ndef f(x): time.sleep(1000)"))
         sleeper.start()
+        while verifier.idle_servers:  # until the sleeper has the one there is
+            time.sleep(0.01)
         others = [threading.Thread(target=run, args=(f"other {n}", RIGHT)) for n in range(2)]
         for each in others:
             each.start()
