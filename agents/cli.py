@@ -6,7 +6,7 @@ Every error is one line on standard error. The exit code is
 |---|---|
 | 0 | done |
 | 1 | the command could not be carried out, or found something wrong (`verify`, `check-dataset` and `audit-verifier`) |
-| 2 | the command line was refused: an option, a name or a value that can't be, or a missing one; `verify`: the verifier broke |
+| 2 | the command line was refused: an option, name or value that can't be, a missing one; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; ended by SIGTERM, in a command that saves its work then |
 
@@ -42,6 +42,7 @@ from verifiers import (
     InvalidArgumentError,
     RLVRError,
     UnknownNameError,
+    VerifierContractError,
     __version__,
     missing_dependency,
     unknown_name,
@@ -108,7 +109,7 @@ def _exit_code(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()  # here, where an error can still be told
         return code
-    except (_RefusedError, InvalidArgumentError, UnknownNameError) as error:
+    except (_RefusedError, InvalidArgumentError, UnknownNameError, VerifierContractError) as error:
         return _report(error, str(error), REFUSED)
     except RLVRError as error:
         return _report(error, str(error), CANNOT)

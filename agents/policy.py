@@ -21,7 +21,7 @@ from agents.batch import Batch
 from agents.kv_cache import CacheKind, Grouping, RowCache, cache_kind, can_group, read_without_cache
 from agents.memory import Checkpointing, cacheable_tokens, checkpointed, checkpoints, require_checkpointable
 from agents.model_parts import LogitTransform, body_of, can_share, costs_of, logit_transform, takes_positions
-from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
+from agents.sampling import kept_tokens, mix, require_temperature, sample, scaled_logprobs, uniforms
 from agents.shared_prefix import (
     Costs,
     Layout,
@@ -110,8 +110,7 @@ class CausalLMPolicy:
         max_cached_tokens: int | None = None,
         fast: bool = True,
     ) -> None:
-        if not 0 <= temperature < float("inf"):
-            raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
+        require_temperature(temperature)
         _check_count("top_k", top_k, "None leaves no token out")
         if not (0 < top_p <= 1 and 0 <= min_p <= 1):
             raise InvalidArgumentError(f"top_p is in (0, 1] and min_p in [0, 1], got {top_p} and {min_p}")

@@ -15,7 +15,23 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from verifiers import InvalidArgumentError
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOWEST_TEMPERATURE = 1e-6
+"""Below it logits may overflow when they are divided by it."""
+
+
+def require_temperature(temperature: float) -> None:
+    """Check that logits can be divided by a temperature, or that it is 0, the likeliest token.
+
+    Raises:
+        InvalidArgumentError: If they can't.
+    """
+    if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
+        raise InvalidArgumentError(
+            f"a temperature is 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"
+        )
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

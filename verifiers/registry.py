@@ -145,6 +145,10 @@ def _adapted(verifier: object, said: str) -> Verifier:
             "such a function, an object that can be called so, a class of such objects, or a function that returns one, "
             "marked with @verifiers.factory"
         )
+    if inspect.iscoroutinefunction(verifier) or inspect.iscoroutinefunction(type(verifier).__call__):
+        raise VerifierContractError(
+            f"{said} {verifier!r}, whose answer would have to be awaited: name a plain function that calls asyncio.run"
+        )
     if type(verifier).__module__.partition(".")[0] == __package__:
         return verifier
     return BatchFunctionVerifier(verifier) if isinstance(verifier, BatchVerifier) else FunctionVerifier(verifier)

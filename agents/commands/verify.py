@@ -32,18 +32,13 @@ class Verify:
         """Print the verdict; 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
         try:
             verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
-        except UnknownArgumentError:
+        except (UnknownArgumentError, VerifierContractError):
             raise
-        except VerifierContractError as error:
-            raise InvalidArgumentError(str(error)) from error
         except TypeError as error:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not take these arguments: {error}"
             ) from error
-        try:
-            (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
-        except VerifierContractError as error:
-            raise InvalidArgumentError(str(error)) from error
+        (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
         console.print(printable(to_json(verdict.detail, indent=2)), markup=False)

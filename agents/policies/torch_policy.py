@@ -18,7 +18,7 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.policy import TokenOutputs
-from agents.sampling import mix, sample, scaled_logprobs, uniforms
+from agents.sampling import mix, require_temperature, sample, scaled_logprobs, uniforms
 from agents.token_logprobs import token_logprobs_and_entropy
 from agents.types import Action
 from rlvr_envs import Observation
@@ -45,8 +45,7 @@ class TorchPolicy:
     def __init__(
         self, body: torch.nn.Module, head: torch.nn.Module, *, temperature: float = 1.0, seed: int = 0
     ) -> None:
-        if not 0 <= temperature < float("inf"):
-            raise InvalidArgumentError(f"a temperature is at least 0, got {temperature}")
+        require_temperature(temperature)
         self.model = torch.nn.ModuleDict({"body": body, "head": head}).eval()
         self.temperature = temperature
         self.seed = seed

@@ -100,17 +100,23 @@ def _from_problems(problems: Dataset, split: str) -> Dataset:
 
 
 def _checked(problem: object, index: int) -> Problem:
-    if isinstance(problem, Problem):
-        return problem
-    raise InvalidArgumentError(
-        f"expected a sequence of Problem, got {type(problem).__name__} at {index} (counted from 0)"
-    )
+    if not isinstance(problem, Problem):
+        raise InvalidArgumentError(
+            f"expected a sequence of Problem, got {type(problem).__name__} at {index} (counted from 0)"
+        )
+    if not isinstance(problem.prompt, str | tuple):
+        raise InvalidArgumentError(
+            f"a prompt is a string or a tuple of messages; that of problem {problem.id!r} is {problem.prompt!r}"
+        )
+    return problem
 
 
 def _named_rows(
     dataset: str | os.PathLike[str] | None, split: str, config: str | None, data_dir: str | os.PathLike[str] | None
 ) -> tuple[str, Sequence[Row]]:
     if dataset is None:
+        if data_dir is not None or config is not None:
+            raise InvalidArgumentError("data_dir= and config= are of a data set: name it with dataset=")
         return "arithmetic", _built_in_rows(split)
     path = Path(dataset).expanduser()
     if path.is_file() or path.suffix in local.SUFFIXES:

@@ -387,3 +387,9 @@ def test_bad_sampling_settings_are_named() -> None:
     for options, message in bad:
         with pytest.raises(InvalidArgumentError, match=message):
             CausalLMPolicy(tiny_policy().model, **options)
+
+
+@pytest.mark.parametrize("temperature", [-1.0, -1e-300, 1e-300, math.inf, math.nan])
+def test_a_temperature_that_nothing_can_be_divided_by_is_refused(temperature: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="a temperature is 0, for the likeliest token, or at least 1e-06"):
+        tiny_policy().at_temperature(temperature)

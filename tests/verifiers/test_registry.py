@@ -96,6 +96,21 @@ def test_make_refuses_what_cannot_be_called():
         verifiers.make(3)
 
 
+async def awaited(completion, problem):
+    return True
+
+
+class Awaited:
+    async def __call__(self, completion, problem):
+        return True
+
+
+@pytest.mark.parametrize("verifier", [awaited, Awaited, Awaited()])
+def test_make_refuses_what_would_have_to_be_awaited(verifier):
+    with pytest.raises(VerifierContractError, match=r"name a plain function that calls asyncio\.run"):
+        verifiers.make(verifier)
+
+
 def test_factory_must_build_something_callable(clean_registry):
     verifiers.register("nothing")(verifiers.factory(lambda: 3))
     with pytest.raises(VerifierContractError, match="'nothing' built 3, a int that cannot be called"):
