@@ -24,7 +24,8 @@ Parts = Mapping[str, PartSpec] | Sequence[PartSpec]
 
 class _Composition(abc.ABC):
     def __init__(self, parts: Parts) -> None:
-        if isinstance(parts, str) or not isinstance(parts, Mapping | Sequence) or not parts:
+        given: object = parts  # the command line passes whatever it reads
+        if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or not given:
             raise InvalidArgumentError(f"parts is a list of verifiers or a mapping of names to them, got {parts!r}")
         named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
         self._parts = {name: _made(part) for name, part in named.items()}
