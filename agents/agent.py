@@ -17,29 +17,29 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.algorithms.config_checks import require_equal_groups
 from agents.batch import Batch, make_batch
-from agents.checkpoint import load_checkpoint, save_checkpoint
-from agents.checks import require_equal_groups
 from agents.config import AgentConfig
-from agents.critic import make_critic
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import EvaluationRecord
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
-from agents.learner import Learner
-from agents.lora import has_adapter
-from agents.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
-from agents.passes import state_values, token_logprobs
 from agents.policies.trainable import TrainablePolicy, check_members
-from agents.policy import TokenOutputs
-from agents.problems import episodes_of_step
-from agents.random_state import random_state, set_random_state
-from agents.reference import ReferencePolicy
-from agents.rollouts import Episode, rollout
-from agents.run import Run
-from agents.sampling import mix
+from agents.policies.transformers.lora import has_adapter
+from agents.policies.transformers.policy import TokenOutputs
+from agents.rollouts.loop import Episode, rollout
+from agents.rollouts.problem_order import episodes_of_step
+from agents.seeding import mix
+from agents.training.batch_passes import state_values, token_logprobs
+from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.training.critic import make_critic
 from agents.training.health import Health
+from agents.training.learner import Learner
+from agents.training.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
+from agents.training.random_state import random_state, set_random_state
+from agents.training.reference import ReferencePolicy
+from agents.training.run import Run
 from agents.training.verifier_errors import VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
@@ -277,7 +277,7 @@ class Agent(abc.ABC):
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from trajectories and give the metrics; see `agents.metrics`. This is one training step.
+        """Learn from trajectories and give the metrics; see `agents.training.metrics`. This is one training step.
 
         A batch in which every verifier broke changes no weight.
 

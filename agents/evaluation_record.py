@@ -24,7 +24,7 @@ A sample's line holds
 | `unsupported` | whether it scored 0 as its tests ask of the program's objects what the sandbox does not do |
 
 Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
-place of an earlier one. How values that JSON does not have are written is told by `agents.json_files`.
+place of an earlier one. How values that JSON does not have are written is told by `agents.files.json_files`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agents.json_files import JsonLines, differences, plain, read_json, to_json, write_json
-from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
-from agents.run import package_versions
+from agents.files.json_files import JsonLines, differences, plain, read_json, to_json, write_json
+from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
+from agents.training.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Problem

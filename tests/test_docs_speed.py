@@ -30,20 +30,22 @@ def test_every_switch_is_one() -> None:
 
 
 def test_the_sizes_are_those_of_the_code() -> None:
-    from agents import passes, policy, sampling
+    from agents.policies.transformers import policy, sampling
+    from agents.training import batch_passes
 
     assert policy._LOGITS_AT_ONCE == 2**24
     assert policy._PROMPT_TOKENS_AT_ONCE == 2**16
-    assert passes.TOKENS_AT_ONCE == 2**17
+    assert batch_passes.TOKENS_AT_ONCE == 2**17
     assert 8 * sampling._BLOCK == 2048
     for size in ("2^24", "2^16", "2^17", "2048"):
         assert size in DOCS
 
 
 def test_loggers_and_metrics_have_the_names_it_gives() -> None:
-    from agents import metrics, model_parts, policy
+    from agents.policies.transformers import model_capabilities, policy
+    from agents.training import metrics
 
-    assert policy._LOGGER.name == "agents.policy"
-    assert model_parts.__name__ == "agents.model_parts"
+    assert policy._LOGGER.name == "agents.policies.transformers.policy"
+    assert model_capabilities.__name__ == "agents.policies.transformers.model_capabilities"
     assert metrics.__doc__ is not None
     assert "| `shared_prefix` |" in metrics.__doc__

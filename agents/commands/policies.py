@@ -10,10 +10,10 @@ from typing import Any, Literal
 import torch
 from gymnasium.vector import VectorEnv
 
-from agents.adapter import with_token_info
 from agents.commands.common import make_any_vec, named_arguments
-from agents.models import load_policy, tiny_model
-from agents.policy import CausalLMPolicy
+from agents.policies.transformers.loading import load_policy, tiny_model
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
@@ -69,7 +69,7 @@ def sampler_for(
         if pairs:
             raise InvalidArgumentError(f"engine 'torch' has no arguments, got {list(pairs)}: set engine to 'vllm'")
         return contextlib.nullcontext(policy)
-    from agents.policies.vllm import VLLMConfig, VLLMPolicy
+    from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
 
     if not isinstance(env, TokenVectorEnv):
         raise InvalidArgumentError(

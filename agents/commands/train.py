@@ -24,16 +24,16 @@ from agents.commands.common import (
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
+from agents.console.progress import progress
+from agents.files.json_files import differences, plain
+from agents.files.outputs import check_folder
 from agents.interrupts import sigterm_interrupts
-from agents.json_files import differences, plain
-from agents.lora import add_lora
-from agents.memory import Checkpointing
-from agents.outputs import check_folder
-from agents.policy import CausalLMPolicy
-from agents.progress import progress
+from agents.policies.transformers.lora import add_lora
+from agents.policies.transformers.memory import Checkpointing
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import AGENTS, agent_classes
-from agents.run import BEST_OVER, Run, read_config
 from agents.training.learning_rate import describe_choice
+from agents.training.run import BEST_OVER, Run, read_config
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
 

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.policy import TokenOutputs
+from agents.policies.transformers.policy import TokenOutputs
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 

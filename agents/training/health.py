@@ -67,7 +67,7 @@ class Health:
 
         Args:
             step: Its number.
-            metrics: By the names of `agents.metrics`; one that is missing, None or not finite says nothing.
+            metrics: By the names of `agents.training.metrics`; one that is missing, None or not finite says nothing.
         """
         self.steps += 1
         for name in _WATCHED:

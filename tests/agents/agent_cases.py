@@ -23,8 +23,8 @@ from agents import (
     Trajectory,
     tiny_model,
 )
-from agents.fisher import flat_gradient
 from agents.registry import agent_classes
+from agents.training.natural_gradient import flat_gradient
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
 

@@ -25,7 +25,7 @@ from agents import (
     evaluate,
     rollout,
 )
-from agents.rollouts import Episode
+from agents.rollouts.loop import Episode
 from tests.agents.agent_cases import playing_policy
 from tests.agents.trajectories import tiny_policy
 from verifiers import InvalidArgumentError

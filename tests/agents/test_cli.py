@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from agents import AGENTS, Learner, load_policy, save_model, tiny_model
-from agents.cli import main
+from agents.commands.main import main
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer
 
 COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")

@@ -36,17 +36,16 @@ from agents import (
     GRPOConfig,
     LearnerConfig,
     make_batch,
-    model_parts,
     rollout,
 )
-from agents import policy as policy_module
-from agents.fisher import flat_gradient
-from agents.learner import Learner
 from agents.losses import Aggregation
-from agents.memory import cache_bytes_per_token
-from agents.model_parts import costs_of, logit_transform
-from agents.passes import state_values
-from agents.sampling import sample
+from agents.policies.transformers import model_capabilities, policy as policy_module
+from agents.policies.transformers.memory import cache_bytes_per_token
+from agents.policies.transformers.model_capabilities import costs_of, logit_transform
+from agents.policies.transformers.sampling import sample
+from agents.training.batch_passes import state_values
+from agents.training.learner import Learner
+from agents.training.natural_gradient import flat_gradient
 from rlvr_envs import TokenVectorEnv
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
@@ -84,7 +83,7 @@ PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in 
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet() -> None:
-    model_parts._say.cache_clear()
+    model_capabilities._say.cache_clear()
     policy_module._say_beyond.cache_clear()
 
 
@@ -195,7 +194,7 @@ def short_and_long() -> tuple[Any, Any]:
 def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     shared, plain = short_and_long()
     policy = tiny_policy()
-    with caplog.at_level(logging.INFO, logger="agents.policy"):
+    with caplog.at_level(logging.INFO, logger="agents.policies.transformers.policy"):
         outputs = [policy.read(batch).shared for batch in (shared, shared, plain, plain, shared)]
     assert outputs == [True, True, False, False, True]
     said = [record.getMessage() for record in caplog.records]
@@ -318,7 +317,7 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
     monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
     made = model(name, VOCAB)
     policy = CausalLMPolicy(made)
-    assert logit_transform(made) not in (None, model_parts.LogitTransform())
+    assert logit_transform(made) not in (None, model_capabilities.LogitTransform())
     policy.read(batch)  # tries what there is to try
     sizes = []
     made.get_output_embeddings().register_forward_hook(lambda _, __, logits: sizes.append(logits.numel()))
@@ -331,9 +330,9 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
 
 def test_a_transform_by_hand() -> None:
     logits = torch.tensor([0.0, 2.0, -8.0])
-    assert model_parts.LogitTransform()(logits) is logits
+    assert model_capabilities.LogitTransform()(logits) is logits
     torch.testing.assert_close(
-        model_parts.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
+        model_capabilities.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
     )
 
 
@@ -412,7 +411,7 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
         found.append(observation["tokens"].tolist())
         assert max(seen) <= 3 * 49 or most is None
     assert found[0] == found[1]
-    said = [record.getMessage() for record in caplog.records if record.name == "agents.policy"]
+    said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.policy"]
     assert [message.partition(";")[0] for message in said] == ["the cache has room for 3 rows of up to 49 tokens"]
 
 

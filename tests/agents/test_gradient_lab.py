@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from agents import AgentConfig, CausalLMPolicy, Reinforce
-from agents.cli import main
 from agents.commands.common import make_vec
 from agents.commands.gradient_lab import (
     ESTIMATORS,
@@ -25,7 +24,8 @@ from agents.commands.gradient_lab import (
     small_lab,
     target,
 )
-from agents.gradient_lab import Finding, GradientLab, all_completions, examine
+from agents.commands.main import main
+from agents.experiments.gradient_lab import Finding, GradientLab, all_completions, examine
 from agents.losses import Aggregation
 from verifiers import InvalidArgumentError
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from agents import CausalLMPolicy, Episode, Trajectory, group_cache, tiny_model
-from agents.group_cache import GroupLayer, GroupLayout, attend_by_groups
-from agents.growing_layer import GrowingLayer
-from agents.kv_cache import CacheKind, RowCache, can_group
+from agents import CausalLMPolicy, Episode, Trajectory, tiny_model
+from agents.policies.transformers import shared_prompt_cache
+from agents.policies.transformers.kv_cache import CacheKind, RowCache, can_group
+from agents.policies.transformers.preallocated_layer import GrowingLayer
+from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLayout, attend_by_groups
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
 
@@ -94,7 +95,7 @@ def test_groups_become_rows_when_that_is_less_work(
     columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
-    monkeypatch.setattr(group_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
+    monkeypatch.setattr(shared_prompt_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
     expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))
     found = play_grouped(new_policy(llama), passes, len(EPISODES))
     assert min(passes.values()) > 0

@@ -28,8 +28,8 @@ from agents import (
     Trajectory,
     make_batch,
 )
-from agents.learner import TokenLoss
 from agents.losses import Aggregation, clipped_surrogate, policy_gradient
+from agents.training.learner import TokenLoss
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import (
     VOCAB,

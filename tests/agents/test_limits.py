@@ -13,7 +13,7 @@ from torch import Tensor
 
 from agents import CausalLMPolicy, CriticConfig, make_batch
 from agents.advantages import group_centered
-from agents.fisher import flat_gradient
+from agents.training.natural_gradient import flat_gradient
 from tests.agents.agent_cases import GROUP, MAX_TOKENS, gradient, make_agent, prepared, some_batch
 from tests.agents.rounding import assert_equal, assert_equal_stored
 from tests.agents.trajectories import tiny_policy, trajectory

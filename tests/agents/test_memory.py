@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from transformers import CTRLConfig, CTRLLMHeadModel, OPTConfig, OPTForCausalLM
 
-from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, memory, tiny_model
-from agents import policy as policy_module
-from agents.memory import activation_bytes, checkpointed, checkpoints
-from agents.shared_prefix import mask_entries, plan
+from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, tiny_model
+from agents.policies.transformers import memory, policy as policy_module
+from agents.policies.transformers.memory import activation_bytes, checkpointed, checkpoints
+from agents.policies.transformers.prefix_sharing import mask_entries, plan
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, random_trajectory

@@ -26,9 +26,9 @@ from transformers import (
 
 from agents import CausalLMPolicy, Episode, Trajectory, rollout, tiny_model
 from agents.batch import make_batch
-from agents.kv_cache import CacheKind
-from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation
+from agents.policies.transformers.kv_cache import CacheKind
+from agents.training.learner import Learner, LearnerConfig
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
@@ -442,20 +442,20 @@ def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> N
 @FLOAT64
 def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts and micro-batches that are too large for one pass are read in several."""
-    from agents import passes
-    from agents import policy as policy_module
+    from agents.policies.transformers import policy as policy_module
+    from agents.training import batch_passes
 
     episodes = [Episode(index % 5, index, seed=index) for index in range(12)]
     whole = play(policy(), 12, episodes)
-    expected = [part.tolist() for part in passes.micro_batches(make_batch(whole), 64)]
+    expected = [part.tolist() for part in batch_passes.micro_batches(make_batch(whole), 64)]
     monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 5)
-    monkeypatch.setattr(passes, "TOKENS_AT_ONCE", 20)
+    monkeypatch.setattr(batch_passes, "TOKENS_AT_ONCE", 20)
     split = play(policy(), 12, episodes)
     for one, other in zip(split, whole, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert_equal_stored(one.logprobs, other.logprobs)
     batch = make_batch(whole)
-    parts = list(passes.micro_batches(batch, 64))
+    parts = list(batch_passes.micro_batches(batch, 64))
     assert [row for part in parts for row in part.tolist()] == expected[0]
     assert len(parts) > 3
     assert all(len(part) == 1 or len(part) * int(batch.lengths[part].max()) <= 20 for part in parts)

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from agents import Agent, Run
-from agents.cli import main
+from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
-from agents.run import latest_checkpoint, step_checkpoints
+from agents.training.run import latest_checkpoint, step_checkpoints
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.test_resume import OPTIONS, command, metrics, wait_for_lines
 from verifiers import CheckpointError, InvalidArgumentError, Problem
@@ -213,7 +213,7 @@ def test_a_folder_with_a_config_of_something_else_is_refused(tmp_path: Path) -> 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from agents.run import Run
+from agents.training.run import Run
 run = Run(Path(sys.argv[1]), {}, tensorboard=False)
 print("ready", flush=True)
 time.sleep(600)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 from beartype.roar import BeartypeException
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from agents import CausalLMPolicy, Episode, make_batch, rollout
-from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
+from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
+from agents.seeding import mix, uniforms
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import foreign
 from tests.agents.trajectories import tiny_policy

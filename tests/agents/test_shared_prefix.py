@@ -25,22 +25,12 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from agents import (
-    GRPO,
-    Batch,
-    CausalLMPolicy,
-    GRPOConfig,
-    LearnerConfig,
-    Trajectory,
-    make_batch,
-    model_parts,
-    shared_prefix,
-)
-from agents import policy as policy_module
-from agents.kv_cache import CacheKind, can_group
-from agents.model_parts import agree, can_share, costs_of
-from agents.shared_prefix import is_cheaper, plan
-from agents.token_logprobs import token_logprobs_and_entropy
+from agents import GRPO, Batch, CausalLMPolicy, GRPOConfig, LearnerConfig, Trajectory, make_batch
+from agents.policies.transformers import model_capabilities, policy as policy_module, prefix_sharing
+from agents.policies.transformers.kv_cache import CacheKind, can_group
+from agents.policies.transformers.logprobs import token_logprobs_and_entropy
+from agents.policies.transformers.model_capabilities import agree, can_share, costs_of
+from agents.policies.transformers.prefix_sharing import is_cheaper, plan
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.trajectories import VOCAB, trajectory
 
@@ -170,7 +160,7 @@ def test_a_layout_by_hand() -> None:
 
 def test_blocks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four completions of 2, 1, 1 and 1 tokens after one of prompt, in two blocks."""
-    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: 2)
+    monkeypatch.setattr(prefix_sharing, "_num_blocks", lambda *_: 2)
     tokens = torch.tensor([[5, 6, 1], [5, 3, 0], [5, 4, 0], [5, 2, 0]])
     layout = plan(tokens, torch.tensor([3, 2, 2, 2]), torch.tensor([1, 1, 1, 1]))
     (group,) = layout.groups
@@ -192,10 +182,10 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
     batch = make_batch(groups(members=6) if ragged else even_groups(members=6, own=4))
     plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), shared_prefix=False), batch)
     sharing = CausalLMPolicy(model("qwen2"))
-    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: blocks)
+    monkeypatch.setattr(prefix_sharing, "_num_blocks", lambda *_: blocks)
     monkeypatch.setattr(policy_module, "is_cheaper", lambda *_: True)
     with monkeypatch.context() as trial:  # whose groups have two members
-        trial.setattr(shared_prefix, "_num_blocks", lambda *_: min(blocks, 2))
+        trial.setattr(prefix_sharing, "_num_blocks", lambda *_: min(blocks, 2))
         assert sharing._shares_prefixes()
     packed = outputs_and_gradient(sharing, batch)
     for expected, found in zip(plain, packed, strict=True):
@@ -207,7 +197,7 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
     [(64, 8, 8, 1), (128, 32, 8, 4), (16, 32, 8, 8), (1024, 256, 8, 8), (5, 0, 2, 1), (16, 4, 1, 1)],
 )
 def test_short_completions_attend_together(prefix: int, length: int, members: int, blocks: int) -> None:
-    assert shared_prefix._num_blocks(prefix, length, members) == blocks
+    assert prefix_sharing._num_blocks(prefix, length, members) == blocks
 
 
 def test_long_completions_after_short_prompts_are_read_plainly() -> None:
@@ -228,7 +218,7 @@ def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixt
     made = MistralForCausalLM(MistralConfig(**SIZES, sliding_window=8))
     policy = CausalLMPolicy(made)
     batch = make_batch(groups())
-    model_parts._say.cache_clear()  # another test may have made it say so
+    model_capabilities._say.cache_clear()  # another test may have made it say so
     with caplog.at_level(logging.WARNING):
         expected = policy.forward(batch.tokens, batch.first).logprobs
         for _ in range(2):
@@ -275,7 +265,7 @@ def test_what_a_layout_has_no_room_for_is_refused(name: str) -> None:
     arguments: dict[str, Any] = {"attention_mask": None, "position_ids": torch.zeros(1, 3), name: torch.zeros(2)}
     mask = arguments.pop("attention_mask")
     with pytest.raises(ValueError, match=f"given {name} by the model itself.*shared_prefix=False"):
-        shared_prefix._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
+        prefix_sharing._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
 
 
 @pytest.mark.parametrize(("dtype", "seed"), [(torch.float16, 3), (torch.bfloat16, 3), (torch.float32, 3)])
@@ -293,7 +283,7 @@ def test_rounding_in_half_precision_is_no_reason_to_read_plainly(dtype: torch.dt
     assert can_group(made, CacheKind.MERGED)
     # A mask that shows the completions to one another is still found out.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_prefix.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
+        patch.setattr(prefix_sharing.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
         assert not can_share(made)
 
 

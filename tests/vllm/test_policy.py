@@ -23,7 +23,7 @@ from agents import (
 )
 from agents.commands.policies import sampler_for
 from agents.importance import Correction
-from agents.policies.weights import checkpoint_weights, fitted
+from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from rlvr_envs import FixedActions
 from tests.vllm.doubles import TorchEngine
 from tests.vllm.worlds import CONTEXT, PROMPTS, TOKENIZER, learner, world
