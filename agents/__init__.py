@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from agents.losses import Aggregation as Aggregation
     from agents.policies.check import check_policy as check_policy
     from agents.policies.torch_policy import TorchPolicy as TorchPolicy
-    from agents.policies.trainable import TrainablePolicy as TrainablePolicy
+    from agents.policies.trainable import TokenOutputs as TokenOutputs, TrainablePolicy as TrainablePolicy
+    from agents.policies.transformers.config import PolicyConfig as PolicyConfig
     from agents.policies.transformers.loading import (
         load_model as load_model,
         load_policy as load_policy,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
         tiny_model as tiny_model,
     )
     from agents.policies.transformers.lora import add_lora as add_lora
-    from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy, TokenOutputs as TokenOutputs
+    from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
     from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
     from agents.training.critic import Critic as Critic, CriticConfig as CriticConfig
@@ -80,10 +81,11 @@ _HOMES = {
     "losses": ("Aggregation",),
     "policies.check": ("check_policy",),
     "policies.torch_policy": ("TorchPolicy",),
-    "policies.trainable": ("TrainablePolicy",),
+    "policies.trainable": ("TokenOutputs", "TrainablePolicy"),
     "policies.transformers.loading": ("load_model", "load_policy", "save_model", "tiny_model"),
     "policies.transformers.lora": ("add_lora",),
-    "policies.transformers.policy": ("CausalLMPolicy", "TokenOutputs"),
+    "policies.transformers.config": ("PolicyConfig",),
+    "policies.transformers.policy": ("CausalLMPolicy",),
     "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
     "rollouts.loop": ("Episode", "rollout"),
     "training.critic": ("Critic", "CriticConfig"),

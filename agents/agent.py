@@ -25,9 +25,8 @@ from agents.evaluation_record import EvaluationRecord
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
-from agents.policies.trainable import TrainablePolicy, check_members
+from agents.policies.trainable import TokenOutputs, TrainablePolicy, check_members
 from agents.policies.transformers.lora import has_adapter
-from agents.policies.transformers.policy import TokenOutputs
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.seeding import mix

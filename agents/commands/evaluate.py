@@ -16,6 +16,7 @@ from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
+from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import load_policy
 from agents.training.run import package_versions
 from rlvr_envs import TokenVectorEnv, environment_id
@@ -85,7 +86,9 @@ class Evaluate:
         ):
             arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
             policy, arguments["tokenizer"] = load_policy(
-                self.model, tokenizer=arguments.get("tokenizer"), temperature=self.temperature, seed=self.seed
+                self.model,
+                PolicyConfig(temperature=self.temperature, seed=self.seed),
+                tokenizer=arguments.get("tokenizer"),
             )
             env = make_vec(name, self.num_envs, arguments)
             try:

@@ -28,7 +28,8 @@ from torch import Tensor
 from agents.agent import Agent
 from agents.batch import Batch, make_batch
 from agents.losses import token_weights
-from agents.policies.transformers.policy import CausalLMPolicy, TokenOutputs
+from agents.policies.trainable import TokenOutputs
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.types import Action, Trajectory
 from rlvr_envs import Observation

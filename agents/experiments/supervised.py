@@ -21,7 +21,8 @@ from agents.batch import Batch, make_batch
 from agents.config import MAX_COMPLETIONS
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, policy_gradient
-from agents.policies.transformers.policy import CausalLMPolicy, TokenOutputs
+from agents.policies.trainable import TokenOutputs
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import Learner, LearnerConfig
 from agents.types import Trajectory

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch
+from agents.policies.trainable import TokenOutputs, require_temperature
 from agents.policies.transformers.logprobs import token_logprobs_and_entropy
-from agents.policies.transformers.policy import TokenOutputs
-from agents.policies.transformers.sampling import require_temperature, sample, scaled_logprobs
+from agents.policies.transformers.sampling import sample, scaled_logprobs
 from agents.seeding import mix, uniforms
 from agents.types import Action
 from rlvr_envs import Observation

@@ -15,8 +15,7 @@ from torch import Tensor
 from agents.batch import Batch
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
-from agents.policies.trainable import TrainablePolicy
-from agents.policies.transformers.policy import TokenOutputs
+from agents.policies.trainable import TokenOutputs, TrainablePolicy
 from agents.training.batch_passes import micro_batches
 from agents.training.critic import Critic, CriticConfig
 from agents.training.learning_rate import learning_rate_for

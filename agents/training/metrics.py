@@ -45,7 +45,7 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.importance import effective_sample_size
-from agents.policies.transformers.policy import TokenOutputs
+from agents.policies.trainable import TokenOutputs
 from agents.training.verifier_errors import is_unsupported
 from agents.types import Trajectory
 from verifiers import Outcome

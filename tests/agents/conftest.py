@@ -20,6 +20,7 @@ CHECKED = (
     "agents.kl",
     "agents.losses",
     "agents.policies.transformers.sampling",
+    "agents.seeding",
 )
 
 KERNEL_SETTINGS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS", "RLVR_ROUNDING")

@@ -18,6 +18,7 @@ from agents import (
     CausalLMPolicy,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     Reinforce,
     ReinforceConfig,
     ReMax,
@@ -87,7 +88,7 @@ def test_a_foreign_environment_is_played_whole(rows: int) -> None:
         assert one.truncated != one.terminated
         assert one.verdict is None
         assert (one.logprobs[1:] < 0).all()
-    few = CausalLMPolicy(tiny_policy().model, max_cached_tokens=2 * WIDTH)  # fewer rows than there are
+    few = CausalLMPolicy(tiny_policy().model, PolicyConfig(max_cached_tokens=2 * WIDTH))  # fewer rows than there are
     for again in (rollout(foreign(2), tiny_policy(), episodes), rollout(foreign(rows), few, episodes)):
         assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
 

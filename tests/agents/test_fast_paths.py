@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -35,11 +36,12 @@ from agents import (
     Episode,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     make_batch,
     rollout,
 )
 from agents.losses import Aggregation
-from agents.policies.transformers import model_capabilities, policy as policy_module
+from agents.policies.transformers import acting, language_model, model_capabilities, scoring
 from agents.policies.transformers.memory import cache_bytes_per_token
 from agents.policies.transformers.model_capabilities import costs_of, logit_transform
 from agents.policies.transformers.sampling import sample
@@ -84,7 +86,7 @@ PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in 
 @pytest.fixture(autouse=True)
 def nothing_said_yet() -> None:
     model_capabilities._say.cache_clear()
-    policy_module._say_beyond.cache_clear()
+    acting._say_beyond.cache_clear()
 
 
 def model(name: str, vocab: int = BYTES) -> Any:
@@ -119,7 +121,7 @@ def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
 
 def agent_on(name: str, kind: str, fast: bool) -> Any:
     learner = LearnerConfig(learning_rate=1e-6, max_grad_norm=1e9, micro_batch_size=16)
-    policy = CausalLMPolicy(model(name), fast=fast, temperature=0.8, top_p=0.95)
+    policy = CausalLMPolicy(model(name), PolicyConfig(fast=fast, temperature=0.8, top_p=0.95))
     if kind == "grpo":
         settings = {"kl_coefficient": 0.1, "entropy_coefficient": 0.01}
         return GRPO(policy, GRPOConfig(problems_per_step=4, group_size=4, learner=learner, **settings))
@@ -134,7 +136,8 @@ def agent_on(name: str, kind: str, fast: bool) -> Any:
 @pytest.mark.parametrize("name", ["qwen2", "llama", "gpt2", "windows", "capped"])
 def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are identical; losses and gradients equal up to rounding."""
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 10 * BYTES)
+    for module in (acting, scoring):
+        monkeypatch.setattr(module, "LOGITS_AT_ONCE", 10 * BYTES)
     found = []
     for fast in (False, True):
         agent = agent_on(name, kind, fast)
@@ -164,8 +167,10 @@ def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: p
         used.append(kwargs["blocks"])
         return sample(*args, **kwargs)
 
-    monkeypatch.setattr(policy_module, "sample", spy)
-    quick, slow = (CausalLMPolicy(model("qwen2", 3000), fast=fast).act(observation) for fast in (True, False))
+    monkeypatch.setattr(acting, "sample", spy)
+    quick, slow = (
+        CausalLMPolicy(model("qwen2", 3000), PolicyConfig(fast=fast)).act(observation) for fast in (True, False)
+    )
     assert used == [True, False]
     assert quick.tokens.tolist() == slow.tokens.tolist()
     assert_equal_stored(quick.logprobs, slow.logprobs)
@@ -173,14 +178,14 @@ def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: p
 
 def test_the_flag_goes_to_greedy_policies_and_references() -> None:
     policy = CausalLMPolicy(
-        model("qwen2"), fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1
+        model("qwen2"),
+        PolicyConfig(fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1),
     )
     reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).reference
     assert reference is not None
-    for other in (policy.at_temperature(0.0), reference.policy):
-        for name in ("fast", "checkpointing", "shared_prefix", "max_cached_tokens", "seed", "min_p", "vocab_size"):
-            assert getattr(other, name) == getattr(policy, name)
-    assert reference.policy.temperature == 1
+    assert reference.policy.config == policy.config
+    assert policy.at_temperature(0.0).config == dataclasses.replace(policy.config, temperature=0.0)
+    assert policy.at_temperature(0.0).vocab_size == policy.vocab_size
 
 
 # The choice between shared and plain
@@ -194,7 +199,7 @@ def short_and_long() -> tuple[Any, Any]:
 def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     shared, plain = short_and_long()
     policy = tiny_policy()
-    with caplog.at_level(logging.INFO, logger="agents.policies.transformers.policy"):
+    with caplog.at_level(logging.INFO, logger="agents.policies.transformers.scoring"):
         outputs = [policy.read(batch).shared for batch in (shared, shared, plain, plain, shared)]
     assert outputs == [True, True, False, False, True]
     said = [record.getMessage() for record in caplog.records]
@@ -258,7 +263,7 @@ def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None
     batch = make_batch(groups())
     first, mask = batch.first, batch.loss_mask
     shared = CausalLMPolicy(model(name, VOCAB))
-    plain = CausalLMPolicy(model(name, VOCAB), shared_prefix=False)
+    plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
     expected = plain.read(batch, with_states=True)
     found = shared.read(batch, with_states=True)
     assert found.shared
@@ -280,7 +285,7 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
     """The head's input is caught where a trial says that the body's states are not all there is to logits."""
     batch = make_batch(groups())
     known = CausalLMPolicy(model("qwen2", VOCAB)).read_states(batch)
-    monkeypatch.setattr(policy_module, "logit_transform", lambda _: None)
+    monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
     policy = CausalLMPolicy(model("qwen2", VOCAB))
     outputs = policy.read(batch, with_states=True)
     assert outputs.shared
@@ -293,7 +298,7 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
     batch = make_batch(groups())
     found = []
     for shared in (False, True):
-        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), shared_prefix=shared), A2CConfig())
+        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), PolicyConfig(shared_prefix=shared)), A2CConfig())
         assert agent.critic is not None
         with torch.no_grad():
             agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
@@ -313,8 +318,8 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
 @pytest.mark.parametrize("name", ["capped", "multiplied", "divided"])
 def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = make_batch(groups())
-    expected = CausalLMPolicy(model(name, VOCAB), fast=False).read(batch)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    expected = CausalLMPolicy(model(name, VOCAB), PolicyConfig(fast=False)).read(batch)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     made = model(name, VOCAB)
     policy = CausalLMPolicy(made)
     assert logit_transform(made) not in (None, model_capabilities.LogitTransform())
@@ -345,16 +350,16 @@ def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
     temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: dict[str, Any] = {"temperature": temperature, "top_p": 0.9}
-    whole = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 3 * BYTES)
+    whole = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
+    monkeypatch.setattr(acting, "LOGITS_AT_ONCE", 3 * BYTES)
     sizes = []
 
     def spy(logits: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         sizes.append(len(logits))
         return sample(logits, *args, **kwargs)
 
-    monkeypatch.setattr(policy_module, "sample", spy)
-    parts = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
+    monkeypatch.setattr(acting, "sample", spy)
+    parts = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
     assert [each.tokens.tolist() for each in parts] == [each.tokens.tolist() for each in whole]
     np.testing.assert_array_equal(parts[0].logprobs, whole[0].logprobs)
     if temperature > 0:
@@ -371,7 +376,7 @@ def most_cached(policy: CausalLMPolicy) -> list[int]:
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         action = act(*args, **kwargs)
-        lengths = policy._cache.lengths
+        lengths = policy._actor._cache.lengths
         seen.append(len(lengths) * max(lengths, default=0))
         return action
 
@@ -384,7 +389,7 @@ def most_cached(policy: CausalLMPolicy) -> list[int]:
 @pytest.mark.parametrize("verification", ["sync", "deferred"])
 def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, verification: str) -> None:
     expected = rollout(world(), CausalLMPolicy(model(name)), EPISODES)
-    capped = CausalLMPolicy(model(name), max_cached_tokens=3 * 49)
+    capped = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=3 * 49))
     seen = most_cached(capped)
     found = rollout(world(verification=verification), capped, EPISODES)
     assert 2 * 20 < max(seen) <= 3 * 49
@@ -401,7 +406,7 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
 ) -> None:
     found = []
     for most in (None, 3 * 49):
-        policy = CausalLMPolicy(model(name), max_cached_tokens=most)
+        policy = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=most))
         seen = most_cached(policy)
         env = world(6)
         with caplog.at_level(logging.WARNING):
@@ -411,13 +416,13 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
         found.append(observation["tokens"].tolist())
         assert max(seen) <= 3 * 49 or most is None
     assert found[0] == found[1]
-    said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.policy"]
+    said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.acting"]
     assert [message.partition(";")[0] for message in said] == ["the cache has room for 3 rows of up to 49 tokens"]
 
 
 def test_rows_that_left_make_room_for_others() -> None:
     """Two rows fill the cache; two others that come in their place are cached, not read anew at every token."""
-    policy = CausalLMPolicy(model("qwen2"), max_cached_tokens=2 * 10)
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=2 * 10))
     widths = forward_widths(policy)
     tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
     for length in (4, 5):
@@ -438,15 +443,15 @@ def test_a_gpus_free_memory_is_the_limit_there(monkeypatch: pytest.MonkeyPatch) 
         asked.append(value_bytes)
         return 35
 
-    monkeypatch.setattr(policy_module, "cacheable_tokens", room)
+    monkeypatch.setattr(acting, "cacheable_tokens", room)
     policy.release_cache()
     assert (policy.rows_at_once(10), policy.rows_at_once(100)) == (3, 1)
     assert asked == [4]
 
 
 def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 20)
-    policy = CausalLMPolicy(model("qwen2"), fast=False, max_cached_tokens=1)
+    monkeypatch.setattr(acting, "_PROMPT_TOKENS_AT_ONCE", 20)
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False, max_cached_tokens=1))
     assert policy.rows_at_once(10) is None
     widths = forward_widths(policy)
     tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
@@ -457,8 +462,8 @@ def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytes
 
 def test_settings_that_do_not_exist_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown precision 'bfloat'\\. Did you mean 'bfloat16'"):
-        CausalLMPolicy(model("qwen2"), precision="bfloat")  # type: ignore[arg-type]
+        CausalLMPolicy(model("qwen2"), PolicyConfig(precision="bfloat"))  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
-        CausalLMPolicy(model("qwen2"), checkpointing="of")  # type: ignore[arg-type]
+        CausalLMPolicy(model("qwen2"), PolicyConfig(checkpointing="of"))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="at least 1 or None, got 0; fast=False does without a cache"):
-        CausalLMPolicy(model("qwen2"), max_cached_tokens=0)
+        CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=0))

@@ -22,6 +22,7 @@ from agents import (
     GRPOConfig,
     Learner,
     LearnerConfig,
+    PolicyConfig,
     Reinforce,
     ReinforceConfig,
     TokenOutputs,
@@ -544,7 +545,9 @@ def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
 def test_the_fused_optimiser_is_off_with_the_flag_and_gives_the_same_weights() -> None:
     """AdamW with decay on the same gradients, in one kernel and operation by operation."""
     config = LearnerConfig(learning_rate=1e-2, weight_decay=0.1)
-    fused, plainly = (Learner(CausalLMPolicy(tiny_policy().model, fast=fast), config) for fast in (True, False))
+    fused, plainly = (
+        Learner(CausalLMPolicy(tiny_policy().model, PolicyConfig(fast=fast)), config) for fast in (True, False)
+    )
     assert [learner.optimizer.defaults["fused"] for learner in (fused, plainly)] == [True, None]
     start = weights(fused.policy)
 

@@ -20,6 +20,7 @@ from agents import (
     CausalLMPolicy,
     CriticConfig,
     NPGConfig,
+    PolicyConfig,
     TRPOConfig,
     make_batch,
     tiny_model,
@@ -64,7 +65,7 @@ def some_policy(kind: str = "qwen2", temperature: float = 1.0) -> CausalLMPolicy
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
-    return CausalLMPolicy(model, temperature=temperature)
+    return CausalLMPolicy(model, PolicyConfig(temperature=temperature))
 
 
 def some_rows(policy: CausalLMPolicy, *, limited: bool = False, seed: int = 0) -> Batch:

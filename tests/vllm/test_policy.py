@@ -14,6 +14,7 @@ from agents import (
     Episode,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     ReMax,
     ReMaxConfig,
     VLLMConfig,
@@ -407,7 +408,7 @@ def test_an_adapter_is_merged_before_it_is_sent() -> None:
 
     plain = learner()
     names = list(checkpoint_weights(plain.model))
-    policy = CausalLMPolicy(add_lora(plain.model, rank=2), temperature=0.7, vocab_size=plain.vocab_size)
+    policy = CausalLMPolicy(add_lora(plain.model, rank=2), PolicyConfig(temperature=0.7, vocab_size=plain.vocab_size))
     env = world(4)
     sampler = VLLMPolicy.for_env(policy, env, engine=TorchEngine(learner().model))
     shift(policy, 0.3)

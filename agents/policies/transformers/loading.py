@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import hashlib
 import json
@@ -17,6 +18,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agents.files.json_files import write_json
+from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
@@ -240,23 +242,15 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
 
 
 def load_policy(
-    name: str | Path,
-    *,
-    tokenizer: object = None,
-    temperature: float = 1.0,
-    seed: int = 0,
-    dtype: str = "auto",
-    **settings: Any,
+    name: str | Path, config: PolicyConfig | None = None, *, tokenizer: object = None, dtype: str = "auto"
 ) -> tuple[CausalLMPolicy, Tokenizer]:
     """Load a model and its tokenizer as a policy, on the GPU where there is one.
 
     Args:
         name: A folder with a model, a run's folder, a checkpoint's, or a hub name.
+        config: Of the policy; its `vocab_size` is the tokenizer's.
         tokenizer: The tokenizer of a model that has none beside it, as for `get_tokenizer`.
-        temperature: Of the policy.
-        seed: Of the policy.
         dtype: As for `load_model`; for training `"float32"`, since small updates vanish in half precision.
-        settings: Further arguments of `CausalLMPolicy`.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, or the two don't fit.
@@ -269,8 +263,8 @@ def load_policy(
     _check_sizes(str(name), model, chosen)
     if torch.cuda.is_available():
         model = model.to("cuda")
-    policy = CausalLMPolicy(model, temperature=temperature, vocab_size=chosen.vocab_size, seed=seed, **settings)
-    return policy, chosen
+    config = dataclasses.replace(config or PolicyConfig(), vocab_size=chosen.vocab_size)
+    return CausalLMPolicy(model, config), chosen
 
 
 def _is_name(name: object) -> bool:

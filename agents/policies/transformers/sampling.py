@@ -13,23 +13,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from verifiers import InvalidArgumentError
-
-_LOWEST_TEMPERATURE = 1e-6
-"""Below it logits may overflow when they are divided by it."""
-
-
-def require_temperature(temperature: float) -> None:
-    """Check that logits can be divided by a temperature, or that it is 0, the likeliest token.
-
-    Raises:
-        InvalidArgumentError: If they can't.
-    """
-    if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
-        raise InvalidArgumentError(
-            f"a temperature is 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"
-        )
-
 
 def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"], *, blocks: bool = True) -> Int[Tensor, " b"]:
     """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.

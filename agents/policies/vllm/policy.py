@@ -275,8 +275,8 @@ class VLLMPolicy:
         return _first_row(action) if single else action
 
     def _sampling(self) -> Sampling:
-        policy = self.learner
-        return Sampling(self.temperature, self.stop_tokens, policy.top_k, policy.top_p, policy.min_p, **self._limits)
+        config = self.learner.config
+        return Sampling(self.temperature, self.stop_tokens, config.top_k, config.top_p, config.min_p, **self._limits)
 
     def _token_limits(self) -> dict[str, Any]:
         """Which of the model's tokens the engine may choose, said by naming those or the others, whichever are fewer.
@@ -339,7 +339,7 @@ class VLLMPolicy:
         rows = asked[(length[asked] < last) | differs.any(axis=1)]
         if len(rows):
             self._served.readings += 1
-            origin = np.array([self.learner.seed % 2**64, self._served.readings], dtype=np.uint64)
+            origin = np.array([self.learner.config.seed % 2**64, self._served.readings], dtype=np.uint64)
             base = mix(mix(origin[:1]) ^ origin[1:])
             self._seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
 
