@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents.config import AgentConfig
@@ -43,26 +42,6 @@ def require_groups(group_size: int) -> None:
     """
     if group_size < 2:
         raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
-
-
-def require_equal_groups(groups: Iterable[int]) -> None:
-    """Check that every completion of a batch has others to be compared with, and all as many.
-
-    Args:
-        groups: Of each completion that was generated, those included whose verifier broke.
-
-    Raises:
-        InvalidArgumentError: If a group has one member, or groups differ in size.
-    """
-    sizes = Counter(groups)
-    smallest, largest = min(sizes.values(), default=2), max(sizes.values(), default=2)
-    if smallest < 2 or smallest != largest:
-        short = min(sizes, key=lambda group: sizes[group])
-        raise InvalidArgumentError(
-            f"scores are compared in groups of one size, at least 2, and the {sum(sizes.values())} trajectories fall into "
-            f"{len(sizes)} groups of {smallest} to {largest}: group {short} has {sizes[short]}. Give the trajectories of one "
-            "problem the same `group`, those of a broken verifier too"
-        )
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:

@@ -29,6 +29,7 @@ from agents.algorithms.value_based import critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.training.critic import CriticConfig
+from agents.training.learner import Loss
 from agents.training.metrics import pass_metrics
 from agents.training.natural_gradient import (
     conjugate_gradient,
@@ -158,8 +159,6 @@ class NPG(Agent):
         sums = self.learner.backward(
             dataclasses.replace(batch, value_targets=None),
             advantages,
-            self.terms,
-            aggregation=self.config.aggregation,
-            max_tokens=self.config.max_tokens,
+            Loss(self.terms, self.config.aggregation, self.config.max_tokens),
         )
         return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums)}

@@ -24,7 +24,7 @@ from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.problem_order import problems_of_step
-from agents.training.learner import Learner, LearnerConfig
+from agents.training.learner import Learner, LearnerConfig, Loss
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
 from verifiers import DataError, InvalidArgumentError, check_types
@@ -157,7 +157,7 @@ def train_supervised(
 def _fit(learner: Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
     batch = make_batch(demonstrations)
     ones = torch.ones(batch.tokens.shape, dtype=torch.float64)
-    return learner.step(batch, ones, _likelihood, aggregation=Aggregation.TOKEN_MEAN)
+    return learner.step(batch, ones, Loss(_likelihood, aggregation=Aggregation.TOKEN_MEAN))
 
 
 def _likelihood(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:

@@ -31,6 +31,22 @@ ClippedTokens = Callable[[Batch, Tensor, Tensor], tuple[Tensor, Tensor] | None]
 
 
 @dataclass(frozen=True)
+class Loss:
+    """What an optimiser step minimises: the losses of tokens, and how they are put together."""
+
+    terms: TokenLoss
+    """The loss of each token."""
+    aggregation: Aggregation
+    """What is averaged over what."""
+    max_tokens: int | None = None
+    """The constant length of some aggregations; see `agents.losses.token_weights`."""
+    clipped: ClippedTokens | None = None
+    """Where the loss is clipped, for the metrics."""
+    vanishes_without_advantage: bool = False
+    """Whether a token's loss has gradient 0 where its advantage is 0."""
+
+
+@dataclass(frozen=True)
 class LearnerConfig:
     """How weights are updated.
 
@@ -149,17 +165,7 @@ class Learner:
             fused=True if policy.fast and policy.device.type == "cpu" else None,
         )
 
-    def step(
-        self,
-        batch: Batch,
-        advantages: Tensor,
-        loss: TokenLoss,
-        *,
-        aggregation: Aggregation,
-        max_tokens: int | None = None,
-        clipped: ClippedTokens | None = None,
-        keep: Tensor | None = None,
-    ) -> dict[str, float]:
+    def step(self, batch: Batch, advantages: Tensor, loss: Loss) -> dict[str, float]:
         """Make one optimiser step.
 
         The weights of tokens come from the whole batch, so the gradient does not depend on micro-batches. A completion
@@ -169,11 +175,7 @@ class Learner:
         Args:
             batch: b completions.
             advantages: f64[b l].
-            loss: The loss of each token.
-            aggregation: What is averaged over what.
-            max_tokens: See `token_weights`.
-            clipped: Where the loss is clipped, for the metrics.
-            keep: bool[b], the completions whose loss may have a gradient; None for all.
+            loss: What is minimised.
 
         An error on the way leaves no gradient behind and everything else as it was; SIGINT and SIGTERM wait while weights
         change. Only an error inside the optimiser itself, such as a GPU without room for its temporaries, may leave weights
@@ -185,9 +187,7 @@ class Learner:
         """
         if not batch.loss_mask.any():
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
-        sums = self.backward(
-            batch, advantages, loss, aggregation=aggregation, max_tokens=max_tokens, clipped=clipped, keep=keep
-        )
+        sums = self.backward(batch, advantages, loss)
         with self._no_gradient_after_errors(), interrupts_deferred():
             return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
 
@@ -199,41 +199,29 @@ class Learner:
             self.optimizer.zero_grad(set_to_none=True)
             raise
 
-    def backward(
-        self,
-        batch: Batch,
-        advantages: Tensor,
-        loss: TokenLoss,
-        *,
-        aggregation: Aggregation,
-        max_tokens: int | None = None,
-        clipped: ClippedTokens | None = None,
-        keep: Tensor | None = None,
-    ) -> list[dict[str, float]]:
+    def backward(self, batch: Batch, advantages: Tensor, loss: Loss) -> list[dict[str, float]]:
         """Leave the gradient of a whole batch's loss in the weights; see `step`, which goes on from it."""
+        completions = int(batch.valid.sum())
         weights = token_weights(
-            batch.loss_mask, aggregation, num_completions=int(batch.valid.sum()), max_tokens=max_tokens
+            batch.loss_mask, loss.aggregation, num_completions=completions, max_tokens=loss.max_tokens
         )
         num_tokens = int(batch.loss_mask.sum())
         self.optimizer.zero_grad(set_to_none=True)
         sums: list[dict[str, float]] = []
         with self._no_gradient_after_errors():
-            for rows in micro_batches(batch, self.config.micro_batch_size, keep):
+            for rows in micro_batches(batch, self.config.micro_batch_size, self._rows_with_gradient(advantages, loss)):
                 part = batch.rows(rows)
                 width = part.tokens.shape[1]
-                sums.append(
-                    self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss, clipped)
-                )
+                sums.append(self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss))
         return sums
 
+    def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
+        """The completions bool[b] whose loss may have a gradient; None for all."""
+        skips = self.config.skip_zero_advantages and loss.vanishes_without_advantage and self.critic is None
+        return (advantages != 0).any(dim=1) if skips else None
+
     def _backward(
-        self,
-        part: Batch,
-        advantages: Tensor,
-        weights: Tensor,
-        num_tokens: int,
-        loss: TokenLoss,
-        clipped: ClippedTokens | None,
+        self, part: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
     ) -> dict[str, float]:
         part = part.to(self.policy.device)
         first = part.first
@@ -251,7 +239,7 @@ class Learner:
         scale = weights[:, first:].to(mask.device)
         terms = {
             name: (torch.where(mask, term, 0.0).double() * scale).sum()
-            for name, term in loss(tail, outputs, advantages).items()
+            for name, term in loss.terms(tail, outputs, advantages).items()
         }
         total = torch.stack(list(terms.values())).sum()
         fits = self.critic is not None and tail.value_targets is not None
@@ -264,7 +252,7 @@ class Learner:
         if total.requires_grad:
             total.backward()
         with torch.no_grad():
-            where = None if clipped is None else clipped(tail, outputs.logprobs, advantages)
+            where = None if loss.clipped is None else loss.clipped(tail, outputs.logprobs, advantages)
             return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
 
     def _value_error(self, tail: Batch, values: Tensor) -> Tensor:

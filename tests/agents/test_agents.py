@@ -48,6 +48,7 @@ from agents import (
     tiny_model,
 )
 from agents.losses import policy_gradient
+from agents.training.learner import Loss
 from agents.training.metrics import summarize
 from tests.agents import corridor
 from tests.agents.agent_cases import (
@@ -156,11 +157,10 @@ def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(
             agent.learner.backward(
                 alone,
                 advantages[row : row + 1, : alone.tokens.shape[1]],
-                agent.terms,
-                aggregation="sequence-mean-token-sum",  # type: ignore[arg-type] # a name will do
+                Loss(agent.terms, aggregation="sequence-mean-token-sum"),
             )
             together += _gradients_so_far(agent) / weights
-    agent.learner.backward(batch, advantages, agent.terms, aggregation="sequence-mean-token-sum")  # type: ignore[arg-type]
+    agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
     found = _gradients_so_far(agent)
     policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
     if agent.critic is None or not agent.critic.reads_policy:  # the critic's error is a mean over tokens

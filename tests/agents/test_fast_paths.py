@@ -46,7 +46,7 @@ from agents.policies.transformers.memory import cache_bytes_per_token
 from agents.policies.transformers.model_capabilities import costs_of, logit_transform
 from agents.policies.transformers.sampling import sample
 from agents.training.batch_passes import state_values
-from agents.training.learner import Learner
+from agents.training.learner import Learner, Loss
 from agents.training.natural_gradient import flat_gradient
 from rlvr_envs import TokenVectorEnv
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
@@ -220,8 +220,10 @@ def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
     metrics = learner.step(
         batch,
         weights,
-        lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
-        aggregation=Aggregation.TOKEN_MEAN,
+        Loss(
+            lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
+            aggregation=Aggregation.TOKEN_MEAN,
+        ),
     )
     assert metrics["shared_prefix"] == pytest.approx(2 / 3)
 

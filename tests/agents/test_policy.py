@@ -28,7 +28,7 @@ from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout, t
 from agents.batch import make_batch
 from agents.losses import Aggregation
 from agents.policies.transformers.kv_cache import CacheKind
-from agents.training.learner import Learner, LearnerConfig
+from agents.training.learner import Learner, LearnerConfig, Loss
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
@@ -286,7 +286,7 @@ def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatc
 def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="the model has 20 tokens and the environment 257"):
         CausalLMPolicy(tiny_model(20, **SMALL), PolicyConfig(vocab_size=257))
-    with pytest.raises(InvalidArgumentError, match="a temperature is 0, .* got -1"):
+    with pytest.raises(InvalidArgumentError, match=r"a temperature is 0, .* got -1"):
         policy(temperature=-1)
 
 
@@ -390,7 +390,9 @@ def learned(acting: CausalLMPolicy) -> None:
     advantages = torch.ones(batch.tokens.shape, dtype=torch.float64)
     aggregation = Aggregation.TOKEN_MEAN
     learner.step(
-        batch, advantages, lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation
+        batch,
+        advantages,
+        Loss(lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation),
     )
 
 

@@ -25,6 +25,7 @@ from agents import (
     make_batch,
     tiny_model,
 )
+from agents.training.learner import Loss
 from agents.training.natural_gradient import (
     conjugate_gradient,
     fisher_vector_product,
@@ -376,7 +377,7 @@ def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages()
     gradient(trpo, batch)
     found = flat_gradient(trpo.policy)
     a2c.learner.backward(
-        dataclasses.replace(ready, value_targets=None), advantages, a2c.terms, aggregation=a2c.config.aggregation
+        dataclasses.replace(ready, value_targets=None), advantages, Loss(a2c.terms, aggregation=a2c.config.aggregation)
     )
     expected = flat_gradient(a2c.policy)
     assert float(expected.abs().max()) > 1e-3
