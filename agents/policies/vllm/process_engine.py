@@ -33,7 +33,7 @@ _CLOSE_S = 30.0
 _LOG_LINES = 10
 """How much of the engine's log an error quotes, of errors and of the end."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
-RESUME = "a run that had begun to learn resumes from its last checkpoint"
+RESUME = "resume the run from its last checkpoint, if it has one"
 
 
 class ProcessEngine:
