@@ -307,6 +307,7 @@ class Agent(abc.ABC):
             require_equal_groups(trajectory.group for trajectory in trajectories)
         batch = self.prepare(make_batch(trajectories))
         advantages = self.advantages(batch)
+        self._check_tensor("advantages", advantages, batch.tokens)
         return dataclasses.replace(batch, value_targets=self.value_targets(batch)), advantages
 
     def prepare(self, batch: Batch) -> Batch:
@@ -403,6 +404,7 @@ class Agent(abc.ABC):
     def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
         """Everything that is added up to the loss f[b t] of each token."""
         loss = self.loss(batch, outputs.logprobs, advantages)
+        self._check_tensor("loss", loss, outputs.logprobs)
         terms = {"policy": loss if batch.importance is None else batch.importance * loss}
         if self._kl_in_loss:
             terms["kl"] = self.kl_coefficient() * self._kl(batch, outputs.logprobs)
@@ -410,6 +412,15 @@ class Agent(abc.ABC):
         if coefficient != 0:
             terms["entropy"] = -coefficient * outputs.entropy
         return terms
+
+    def _check_tensor(self, name: str, given: object, tokens: Tensor) -> None:
+        """Check what an agent's own method gave: a number for each token."""
+        if not isinstance(given, Tensor) or given.shape != tokens.shape:
+            came = f"one of shape {tuple(given.shape)}" if isinstance(given, Tensor) else repr(given)
+            raise InvalidArgumentError(
+                f"{type(self).__name__}.{name} gives a number for each token, a tensor of shape {tuple(tokens.shape)}; "
+                f"got {came}"
+            )
 
     # The regularisers
 

@@ -429,13 +429,14 @@ def phases_marked() -> Iterator[None]:
     """Inside, the profiler sees when each phase begins and ends."""
     import torch
 
+    from agents.policies.transformers.acting import Actor
     from agents.policies.transformers.kv_cache import RowCache
     from agents.policies.transformers.policy import CausalLMPolicy
 
     marked: list[tuple[Any, str, str]] = [
         (RowCache, "prefill", "prefill"),
         (RowCache, "append", "decode"),
-        (CausalLMPolicy, "_choose", "choose"),
+        (Actor, "_choose", "choose"),
         (CausalLMPolicy, "read", "training forward"),
         (torch.Tensor, "backward", "backward"),
         (torch.optim.AdamW, "step", "optimiser"),

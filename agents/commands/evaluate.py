@@ -94,7 +94,7 @@ class Evaluate:
             try:
                 result = self._evaluate(env, policy, record)
             except BaseException:
-                if record.started:
+                if record.num_samples:
                     TerminalConsole(stderr=True).print(
                         f"the samples so far are in {out}; go on with the same command and --out {out} --resume",
                         markup=False,

@@ -354,7 +354,7 @@ def _drop_output() -> None:
 
 def _unforeseen(error: Exception) -> int:
     """Say whose an error is that nobody foresaw: of code of the user's, where it comes from there, and else a bug of ours."""
-    own = Path(__file__).parents[1]
+    own = Path(__file__).parents[2]
     ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
     others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     what = f"{type(error).__name__}: {error}"

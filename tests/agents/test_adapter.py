@@ -219,8 +219,8 @@ def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_epi
         return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4)
 
     env = foreign(2, make)
-    policy = tiny_policy()
-    policy.vocab_size = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    tokens = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    policy = CausalLMPolicy(tiny_policy().model, PolicyConfig(vocab_size=tokens))
     played = rollout(env, policy, [Episode(-1, n, n) for n in range(5)])
     assert all(one.verdict is not None and one.problem_id.startswith("addition/") for one in played)
     assert all(one.score == one.verdict.score for one in played if one.verdict is not None)

@@ -281,6 +281,16 @@ def test_what_never_began_leaves_no_folder_and_begins_with_resume_too(tmp_path: 
     assert len(record_in(tmp_path / "new", resume=True).trajectories) == 15
 
 
+def test_what_failed_before_its_first_sample_leaves_no_folder_and_blocks_none(tmp_path: Path) -> None:
+    with EvaluationRecord(tmp_path / "new") as record:
+        record.begin({"problems": 3})
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "there").mkdir()
+    with EvaluationRecord(tmp_path / "there") as record:
+        record.begin({"problems": 3})
+    assert len(record_in(tmp_path / "there").trajectories) == 15
+
+
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)

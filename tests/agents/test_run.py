@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from agents import Agent, Run
+from agents import Agent, Run, load_policy
 from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
 from agents.training.run import latest_checkpoint, step_checkpoints
@@ -302,6 +302,14 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     assert re.search(r"warning: .*step-000006 is damaged: state.pt .* going on from step-000005", said.err)
     assert "going on after step 5" in said.out
     assert [row["step"] for row in metrics(folder)] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_model_of_a_damaged_checkpoint_is_refused_by_that_name(three_steps: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(three_steps, tmp_path / "run")
+    cut(folder / "checkpoints" / "step-000003" / "model" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"step-000003 is damaged: model.safetensors has \d+ bytes"):
+        load_policy(folder)
+    load_policy(folder / "checkpoints" / "step-000002", tokenizer="char")
 
 
 # Signals

@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.policy import CausalLMPolicy
@@ -111,7 +112,9 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
 def _cause(error: Exception) -> str:
     """The first line of an error of somebody else's."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    first = lines[0] if lines else ""
+    shown = first if len(first) <= 200 else f"{first[:200]}…"
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
 def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
@@ -254,11 +257,21 @@ def load_policy(
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, or the two don't fit.
+        CheckpointError: If the model is that of a damaged checkpoint; name an earlier one.
     """
     if not _is_name(name):
         raise InvalidArgumentError(f"a model is the path of a folder or a name on the Hugging Face hub, got {name!r}")
     folder = model_folder(name)
-    model = load_model(folder, dtype=dtype)
+    if Path(folder).is_file():
+        raise InvalidArgumentError(
+            f"{folder} is a file: expected the folder of a model, or a name on the Hugging Face hub"
+        )
+    try:
+        model = load_model(folder, dtype=dtype)
+    except InvalidArgumentError:
+        if Path(folder).parent.name.startswith("step-"):
+            check_checksums(Path(folder).parent)
+        raise
     chosen = _tokenizer_of(folder, tokenizer)
     _check_sizes(str(name), model, chosen)
     if torch.cuda.is_available():

@@ -191,7 +191,7 @@ class WeightClient:
 
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     """The variables of the process: it finds this package, sends no usage statistics, and starts its workers afresh."""
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     ours = {
         "PYTHONPATH": paths,
