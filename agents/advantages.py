@@ -30,10 +30,10 @@ from verifiers import InvalidArgumentError
 def returns_to_go(
     rewards: Float[Tensor, "b t"],
     mask: Bool[Tensor, "b t"],
-    discount: float = 1.0,
+    gamma: float = 1.0,
     bootstrap: Float[Tensor, " b"] | None = None,
 ) -> Float[Tensor, "b t"]:
-    """The discounted sum of the rewards from each of the policy's tokens on: G_t = r_t + discount * G_(t+1).
+    """The discounted sum of the rewards from each of the policy's tokens on: G_t = r_t + gamma * G_(t+1).
 
     Williams 1992, with the causal form of the policy gradient theorem (Sutton et al. 2000). t + 1 is the policy's next own
     token: tokens off the mask (prompt, environment, padding) are no decisions and take no time. A reward that was paid
@@ -43,13 +43,13 @@ def returns_to_go(
     Args:
         rewards: f[b t].
         mask: bool[b t], the policy's own tokens.
-        discount: From one of them to the next.
+        gamma: From one of them to the next.
         bootstrap: f[b], the value of the state after the last token; see `gae`.
 
     Returns:
         f64; 0 off the mask.
     """
-    return gae(rewards, torch.zeros_like(rewards), mask, discount=discount, bootstrap=bootstrap)
+    return gae(rewards, torch.zeros_like(rewards), mask, gamma=gamma, bootstrap=bootstrap)
 
 
 def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
@@ -275,13 +275,13 @@ def gae(
     values: Float[Tensor, "b t"],
     mask: Bool[Tensor, "b t"],
     *,
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
+    gamma: float = 1.0,
+    gae_lambda: float = 1.0,
     bootstrap: Float[Tensor, " b"] | None = None,
 ) -> Float[Tensor, "b t"]:
-    """Generalised advantage estimation: A_t = d_t + discount * trace_decay * A_(t+1), d_t = r_t + discount * V_(t+1) - V_t.
+    """Generalised advantage estimation: A_t = d_t + gamma * gae_lambda * A_(t+1), d_t = r_t + gamma * V_(t+1) - V_t.
 
-    Schulman et al. 2016, arXiv:1506.02438, equation 16; `trace_decay` is the paper's lambda. At 1 it is `returns_to_go` - V
+    Schulman et al. 2016, arXiv:1506.02438, equation 16; `gae_lambda` is the paper's lambda. At 1 it is `returns_to_go` - V
     (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: tokens off the mask carry the value and
     the advantage on, and what was paid there is part of the reward of the decision before them, as in `returns_to_go`.
 
@@ -289,8 +289,8 @@ def gae(
         rewards: f[b t].
         values: f[b t], V of the state before each token; not used off the mask.
         mask: bool[b t], the policy's own tokens.
-        discount: From one token to the next.
-        trace_decay: How fast the weight of later TD errors falls.
+        gamma: From one token to the next.
+        gae_lambda: How fast the weight of later TD errors falls.
         bootstrap: f[b], V of the state after the last token: 0 where the episode terminated, a value where it was
             truncated and is to count as going on. None is 0 for all.
 
@@ -298,11 +298,11 @@ def gae(
         f64; 0 off the mask. The target of the value function is A + V, before `whiten`.
     """
     paid, states, alive = _decisions(rewards, values, mask, bootstrap)
-    errors = paid + discount * states[:, 1:] - states[:, :-1]
+    errors = paid + gamma * states[:, 1:] - states[:, :-1]
     advantages = torch.zeros_like(errors)
     later = torch.zeros(len(errors), dtype=torch.float64, device=errors.device)
     for t in range(errors.shape[1] - 1, -1, -1):
-        later = torch.where(alive[:, t], errors[:, t] + discount * trace_decay * later, 0.0)
+        later = torch.where(alive[:, t], errors[:, t] + gamma * gae_lambda * later, 0.0)
         advantages[:, t] = later
     return _at_tokens(advantages, mask)
 
@@ -313,10 +313,10 @@ def n_step(
     mask: Bool[Tensor, "b t"],
     n: int,
     *,
-    discount: float = 1.0,
+    gamma: float = 1.0,
     bootstrap: Float[Tensor, " b"] | None = None,
 ) -> Float[Tensor, "b t"]:
-    """A_t = sum over k < n of discount^k r_(t+k) + discount^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
+    """A_t = sum over k < n of gamma^k r_(t+k) + gamma^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
 
     Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; where
     fewer than n are left the sum ends with `bootstrap`. n = 1 is `gae` with trace decay 0; any n from the length on is `gae`
@@ -332,7 +332,7 @@ def n_step(
     paid, states, alive = _decisions(rewards, values, mask, bootstrap)
     targets = states
     for _ in range(min(n, paid.shape[1])):  # each pass is one Bellman backup of all tokens at once
-        backup = torch.where(alive, paid + discount * targets[:, 1:], states[:, :-1])
+        backup = torch.where(alive, paid + gamma * targets[:, 1:], states[:, :-1])
         targets = torch.cat([backup, states[:, -1:]], dim=1)
     return _at_tokens((targets - states)[:, :-1], mask)
 

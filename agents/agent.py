@@ -57,9 +57,9 @@ class Agent(abc.ABC):
     `loss`, and no more.
 
     Args:
-        policy: Who learns, and acts.
-        config: The agent's own kind of config.
-        sampler: Who acts in its place, such as a `VLLMPolicy` of it.
+        policy: The policy to train.
+        config: The agent's settings, an instance of its own config class.
+        sampler: The policy used for rollouts, such as a `VLLMPolicy` of `policy`; defaults to `policy`.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Agent(abc.ABC):
         wanted = get_type_hints(type(self)).get("config", AgentConfig)
         if not isinstance(config, wanted):
             raise InvalidArgumentError(
-                f"{type(self).__name__} is told by a {wanted.__name__}, got a {type(config).__name__}"
+                f"{type(self).__name__} expects a {wanted.__name__}, got {type(config).__name__}"
             )
         if self.sampler.learner is not policy:
             raise InvalidArgumentError(
@@ -135,8 +135,8 @@ class Agent(abc.ABC):
     def check_episode(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents learn from any episode
         """Raise on an episode that can't be learned from; called as each ends, before the others are played."""
 
-    def finish(self, batch: Batch) -> None:  # noqa: B027 - most agents have nothing to note
-        """Take note of a batch after its update, as a moving average does."""
+    def after_update(self, batch: Batch) -> None:  # noqa: B027 - most agents keep nothing
+        """Called with each batch after its update, for what an agent keeps, such as a moving average."""
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
         """Where the loss is clipped from below and from above, bool[b t] each, for the metrics; None if it never is."""
@@ -446,7 +446,7 @@ class Agent(abc.ABC):
 
     def _after_update(self, batch: Batch, metrics: dict[str, float]) -> None:
         config = self.config
-        self.finish(batch)
+        self.after_update(batch)
         if self.reference is not None:
             metrics["kl_coefficient"] = self.kl_coefficient()
             if config.reference_sync_every and (self.steps + 1) % config.reference_sync_every == 0:

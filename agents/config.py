@@ -1,4 +1,4 @@
-"""`AgentConfig`: what every agent is told."""
+"""`AgentConfig`: the settings shared by all agents."""
 
 from __future__ import annotations
 
@@ -32,59 +32,61 @@ class AgentConfig:
     """
 
     problems_per_step: int = 16
-    """Different problems in the batch of one step; with `group_size`, 128 completions by default, whatever the agent."""
+    """Number of different problems in the batch of one step; with `group_size`, 128 completions by default for every agent."""
     group_size: int = 8
-    """Completions for each problem."""
+    """Number of completions sampled for each problem."""
     epochs: int = 1
-    """Passes over each batch."""
+    """Number of passes over each batch."""
     minibatches: int = 1
-    """Optimiser steps in each pass, each on its part of the batch, all of one size."""
+    """Number of optimiser steps in each pass, each on an equal part of the batch."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
-    """How the losses of tokens become one."""
+    """How the losses of tokens are averaged or summed to one loss."""
     max_tokens: int | None = None
-    """The longest completion: the constant length that `Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM` divides by, and the limit
-    of `Truncation.SOFT_OVERLONG`."""
+    """Length of the longest completion: the constant that `Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM` divides by, and the
+    limit of `Truncation.SOFT_OVERLONG`."""
     truncation: Truncation = Truncation.SCORE
-    """What an episode counts whose budget ran out."""
+    """How an episode counts that used up its budget before it ended."""
     truncation_reward: float = 0.0
-    """The reward of `Truncation.FIXED_REWARD`."""
+    """Reward of a truncated episode under `Truncation.FIXED_REWARD`."""
     overlong_margin: int | None = None
-    """The tokens before `max_tokens` over which the penalty of `Truncation.SOFT_OVERLONG` grows."""
+    """Number of tokens before `max_tokens` over which the penalty of `Truncation.SOFT_OVERLONG` grows."""
     kl_coefficient: float = 0.0
-    """The weight of the divergence from the reference policy, the one at the start; at 0 none is kept."""
+    """Weight of the KL divergence from the reference policy, which is the policy at the start; no reference is kept at 0."""
     kl_coefficient_end: float | None = None
-    """Where the weight of the divergence gets to, linearly, at the end of the run (see `schedule_steps`); None: it stays."""
+    """Weight of the KL divergence at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     kl_estimator: KLEstimator = KLEstimator.K3
-    """How the divergence is estimated from the tokens that were sampled."""
+    """How the KL divergence is estimated from the sampled tokens."""
     kl_placement: Literal["loss", "reward"] = "loss"
-    """A term of the loss, or taken from the reward of each token."""
+    """Whether the KL estimate is a term of the loss or is subtracted from the reward of each token."""
     kl_target: float | None = None
-    """Nats per token: the weight is then steered so that the divergence gets there (Ziegler et al. 2019)."""
+    """Divergence, in nats per token, to which an adaptive controller steers the KL weight (Ziegler et al. 2019,
+    arXiv:1909.08593); None keeps the weight fixed or scheduled."""
     kl_horizon: int = 10_000
-    """Completions over which it is steered."""
+    """Number of completions over which the adaptive controller adjusts the KL weight."""
     reference_sync_every: int | None = None
-    """Steps after which the reference moves to the policy; None: never."""
+    """Number of steps after which the reference moves towards the policy; None never moves it."""
     reference_sync_mix: float = 1.0
-    """How far it moves, 1 being all the way."""
+    """How far the reference moves at each sync, 1 being all the way to the policy."""
     entropy_coefficient: float = 0.0
-    """The weight of the entropy that is added to what is maximised."""
+    """Weight of the entropy bonus."""
     entropy_coefficient_end: float | None = None
-    """Where the weight of the entropy gets to, linearly, at the end of the run (see `schedule_steps`); None: it stays."""
+    """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     importance_correction: Correction | None = None
-    """How tokens are weighed that another engine or older weights sampled; with `NONE` the sampler's log-probabilities are
-    taken for the learner's. None: `NONE` where the policy samples itself, `TOKEN_TRUNCATE` where an engine does."""
+    """How tokens are weighted that another engine or older weights sampled; `NONE` takes the sampler's log-probabilities
+    for the learner's. None means `NONE` where the policy samples itself, and `TOKEN_TRUNCATE` where an engine does."""
     importance_cap: float = 2.0
-    """The largest of these weights,"""
+    """Largest importance weight."""
     importance_floor: float = 0.0
-    """and the smallest, from 0 to 1: a rule that truncates lifts smaller ones to it, one that masks makes them 0."""
+    """Smallest importance weight, from 0 to 1; truncation raises smaller weights to it, and masking sets them to 0."""
     max_error_share: float = 0.5
-    """The largest share of episodes on which the verifier may break: with more in the last step (or in the last steps that have
-    32 episodes together), or in the last of all, training stops with a `VerifierFailureError`; 1: never."""
+    """Largest share of episodes on which the verifier may break. Training stops with a `VerifierFailureError` if more break
+    in the last step (or in the last steps that have 32 episodes together), or in the last step of all; 1 never stops it."""
     seed: int = 0
-    """Decides the order of problems and the sampling."""
+    """Seed of the order of problems and of sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """Settings of the optimiser."""
     critic: CriticConfig | None = None
-    """How values are learned; None for an agent without a critic."""
+    """Settings of the critic; None for an agent without one."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -24,7 +24,7 @@ A sample's line holds
 | `unsupported` | whether it scored 0 as its tests ask of the program's objects what the sandbox does not do |
 
 Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
-place of an earlier one. How values that JSON does not have are written is told by `agents.files.json_files`.
+place of an earlier one. `agents.files.json_files` says how values that JSON does not have are written.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Action:
     tokens: NDArray[np.int64]
     """i64[b n]."""
     counts: NDArray[np.int64]
-    """i64[b], how many of the row's tokens are meant; 0 for rows that needed no action."""
+    """i64[b], number of valid tokens in the row; 0 for rows that needed no action."""
     logprobs: NDArray[np.float32]
     """f32[b n], natural logs of the probabilities the tokens were sampled with; NaN where they were not sampled."""
     kept: NDArray[np.uint8] | None = None

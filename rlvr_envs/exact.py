@@ -20,7 +20,7 @@ Axes: s state, a action, k steps left, t steps made. The truth about one problem
 
     world = worlds.world_of(env.streams.dataset[problem])
     mdp, horizon = exact.world_mdp(world), env.streams.rules.max_new_tokens
-    values = exact.policy_values(mdp, policy, discount=0.99, horizon=horizon)
+    values = exact.policy_values(mdp, policy, gamma=0.99, horizon=horizon)
     cell = worlds.Walk(env.tokenizer).cell(tokens, prompt_length, problem)     # where some tokens have led
     values.state[steps_left, world.states.index(cell)]
 """
@@ -105,52 +105,52 @@ def world_mdp(world: World) -> FiniteMDP:
     return FiniteMDP(transition, reward, start)
 
 
-def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, discount: float = 1.0, horizon: int | None = None) -> Values:
+def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None) -> Values:
     """v_π and q_π of a given policy: backward induction with a horizon, else the solution of v = r_π + γ P_π v.
 
     Args:
         mdp: The process.
         policy: π(a|s) as f64[s a], or with a horizon also f64[k s a] with k from 1 to h (the first entry for one step
             left), a policy that looks at the steps left.
-        discount: γ, in [0, 1].
+        gamma: γ, in [0, 1].
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
         InvalidArgumentError: If the policy is none, or without a horizon and discount the episode may never end, so that
             there may be no value.
     """
-    _check_discount(discount)
+    _check_gamma(gamma)
     table = _policy_table(mdp, policy, horizon)
     if horizon is not None:
-        return _backward(mdp, discount, horizon, lambda k, action: (table[k - 1] * action).sum(axis=1))
+        return _backward(mdp, gamma, horizon, lambda k, action: (table[k - 1] * action).sum(axis=1))
     stays = np.einsum("sa,sat->st", table[0], mdp.transition)
-    _check_ends(stays, discount)
-    state = np.linalg.solve(np.eye(len(stays)) - discount * stays, (table[0] * mdp.reward).sum(axis=1))
-    return Values(state, _look_ahead(mdp, discount, state))
+    _check_ends(stays, gamma)
+    state = np.linalg.solve(np.eye(len(stays)) - gamma * stays, (table[0] * mdp.reward).sum(axis=1))
+    return Values(state, _look_ahead(mdp, gamma, state))
 
 
-def optimal_values(mdp: FiniteMDP, *, discount: float = 1.0, horizon: int | None = None) -> Values:
+def optimal_values(mdp: FiniteMDP, *, gamma: float = 1.0, horizon: int | None = None) -> Values:
     """v_* and q_*: backward induction with a horizon, else value iteration (section 4.4) from v = 0 to its fixed point.
 
     Args:
         mdp: The process.
-        discount: γ, in [0, 1].
+        gamma: γ, in [0, 1].
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
         InvalidArgumentError: If value iteration does not settle, since without a discount no finite value may exist.
     """
-    _check_discount(discount)
+    _check_gamma(gamma)
     if horizon is not None:
         require_whole("horizon", horizon, 1)
-        return _backward(mdp, discount, horizon, lambda k, action: action.max(axis=1))
+        return _backward(mdp, gamma, horizon, lambda k, action: action.max(axis=1))
     state = np.zeros(len(mdp.start))
     for _ in range(_MAX_SWEEPS):
-        before, state = state, _look_ahead(mdp, discount, state).max(axis=1)
-        if np.abs(state - before).max() <= _TOLERANCE * max(1.0, np.abs(state).max()) * max(1.0 - discount, 1e-3):
-            return Values(state, _look_ahead(mdp, discount, state))
+        before, state = state, _look_ahead(mdp, gamma, state).max(axis=1)
+        if np.abs(state - before).max() <= _TOLERANCE * max(1.0, np.abs(state).max()) * max(1.0 - gamma, 1e-3):
+            return Values(state, _look_ahead(mdp, gamma, state))
     raise InvalidArgumentError(
-        f"value iteration has not settled after {_MAX_SWEEPS} sweeps with discount {discount}: some state's best return "
+        f"value iteration has not settled after {_MAX_SWEEPS} sweeps with discount {gamma}: some state's best return "
         "grows without bound, or shrinks since it never reaches an end; give a horizon or a discount below 1"
     )
 
@@ -178,13 +178,13 @@ def expected_return(mdp: FiniteMDP, values: Values) -> float:
     return float(mdp.start @ state)
 
 
-def visits(mdp: FiniteMDP, policy: ArrayLike, *, discount: float = 1.0, horizon: int | None = None) -> Array:
+def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None) -> Array:
     """Expected visits η(s) = Σ_t γ^t Pr(S_t = s), the t-th of them discounted (section 9.2, with γ as in exercise 13.2).
 
     Args:
         mdp: The process.
         policy: As for `policy_values`.
-        discount: γ, in [0, 1].
+        gamma: γ, in [0, 1].
         horizon: h, at least 1; None to go on until the episode ends.
 
     Returns:
@@ -194,16 +194,16 @@ def visits(mdp: FiniteMDP, policy: ArrayLike, *, discount: float = 1.0, horizon:
     Raises:
         InvalidArgumentError: As `policy_values`.
     """
-    _check_discount(discount)
+    _check_gamma(gamma)
     table = _policy_table(mdp, policy, horizon)
     if horizon is None:
         stays = np.einsum("sa,sat->st", table[0], mdp.transition)
-        _check_ends(stays, discount)
-        total: Array = np.linalg.solve(np.eye(len(stays)) - discount * stays.T, mdp.start)
+        _check_ends(stays, gamma)
+        total: Array = np.linalg.solve(np.eye(len(stays)) - gamma * stays.T, mdp.start)
         return total
     terms = [mdp.start]
     for left in range(horizon, 1, -1):
-        terms.append(discount * np.einsum("s,sa,sat->t", terms[-1], table[left - 1], mdp.transition))
+        terms.append(gamma * np.einsum("s,sa,sat->t", terms[-1], table[left - 1], mdp.transition))
     return np.stack(terms)
 
 
@@ -216,7 +216,7 @@ def softmax_policy(logits: ArrayLike) -> Array:
 
 
 def softmax_policy_gradient(
-    mdp: FiniteMDP, logits: ArrayLike, *, discount: float = 1.0, horizon: int | None = None
+    mdp: FiniteMDP, logits: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None
 ) -> Array:
     """∇_θ J of a softmax policy with one logit θ(s, a) for each state and action, f64[s a].
 
@@ -227,15 +227,15 @@ def softmax_policy_gradient(
     Args:
         mdp: The process.
         logits: θ, f64[s a].
-        discount: γ, in [0, 1].
+        gamma: γ, in [0, 1].
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
         InvalidArgumentError: As `policy_values`.
     """
     policy = softmax_policy(logits)
-    advantage = policy_values(mdp, policy, discount=discount, horizon=horizon).advantage
-    visited = visits(mdp, policy, discount=discount, horizon=horizon)
+    advantage = policy_values(mdp, policy, gamma=gamma, horizon=horizon).advantage
+    visited = visits(mdp, policy, gamma=gamma, horizon=horizon)
     if horizon is None:
         return visited[:, None] * policy * advantage
     # t steps made leave h - t: the terms of `visits` run against those of the values.
@@ -243,16 +243,14 @@ def softmax_policy_gradient(
     return gradient
 
 
-def optimal_returns(env: TokenEnv | TokenVectorEnv, *, discount: float = 1.0) -> Array:
+def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
     """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems]."""
-    return _returns(env, lambda mdp, horizon: optimal_values(mdp, discount=discount, horizon=horizon))
+    return _returns(env, lambda mdp, horizon: optimal_values(mdp, gamma=gamma, horizon=horizon))
 
 
-def uniform_returns(env: TokenEnv | TokenVectorEnv, *, discount: float = 1.0) -> Array:
+def uniform_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
     """The expected return of uniformly random moves on each problem, within the budget, f64[problems]."""
-    return _returns(
-        env, lambda mdp, horizon: policy_values(mdp, uniform_policy(mdp), discount=discount, horizon=horizon)
-    )
+    return _returns(env, lambda mdp, horizon: policy_values(mdp, uniform_policy(mdp), gamma=gamma, horizon=horizon))
 
 
 def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int], Values]) -> Array:
@@ -261,18 +259,18 @@ def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int
     return np.array([expected_return(mdp, values_of(mdp, horizon)) for mdp in mdps])
 
 
-def _look_ahead(mdp: FiniteMDP, discount: float, state: Array) -> Array:
+def _look_ahead(mdp: FiniteMDP, gamma: float, state: Array) -> Array:
     """q(s, a) from the values of the next states."""
-    action: Array = mdp.reward + discount * mdp.transition @ state
+    action: Array = mdp.reward + gamma * mdp.transition @ state
     return action
 
 
-def _backward(mdp: FiniteMDP, discount: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
+def _backward(mdp: FiniteMDP, gamma: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
     """Values for 0 to h steps left, given what a state is worth when its action values with k steps left are known."""
     state = np.zeros((horizon + 1, len(mdp.start)))
     action = np.zeros((horizon + 1, *mdp.reward.shape))
     for left in range(1, horizon + 1):
-        action[left] = _look_ahead(mdp, discount, state[left - 1])
+        action[left] = _look_ahead(mdp, gamma, state[left - 1])
         state[left] = state_value(left, action[left])
     return Values(state, action)
 
@@ -296,17 +294,17 @@ def _policy_table(mdp: FiniteMDP, policy: ArrayLike, horizon: int | None) -> Arr
     return table
 
 
-def _check_discount(discount: float) -> None:
-    if not 0 <= discount <= 1:
-        raise InvalidArgumentError(f"a discount is in [0, 1], got {discount!r}")
+def _check_gamma(gamma: float) -> None:
+    if not 0 <= gamma <= 1:
+        raise InvalidArgumentError(f"a discount is in [0, 1], got {gamma!r}")
 
 
-def _check_ends(stays: Array, discount: float) -> None:
+def _check_ends(stays: Array, gamma: float) -> None:
     """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s]; a discount makes up for it."""
     ends = stays.sum(axis=1) < 1 - _TOLERANCE
     for _ in stays:
         ends |= (stays[:, ends] > 0).any(axis=1)
-    if discount == 1 and not ends.all():
+    if gamma == 1 and not ends.all():
         raise InvalidArgumentError(
             f"from states {np.flatnonzero(~ends).tolist()} the policy never ends the episode, so that without a discount "
             "there may be no value: give a horizon or a discount below 1"

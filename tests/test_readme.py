@@ -61,10 +61,12 @@ def test_the_table_of_checks_lists_the_targets_of_the_makefile() -> None:
 
 def test_every_file_of_the_tree_exists() -> None:
     (tree,) = re.findall(r"## The files\n\n```\n(.*?)```", README, re.DOTALL)
-    package = ""
+    folders: list[Path] = []
     for line in tree.splitlines():
-        if not line.startswith(" "):
-            package = line.split()[0]
-            assert (ROOT / package).is_dir()
-        for name in re.findall(r"(?<![\w.])([\w]+(?:\.py|/))(?=\s|;|,|$)", line):
-            assert (ROOT / name).exists() or (ROOT / package / name).exists(), name
+        depth = min((len(line) - len(line.lstrip())) // 2, len(folders))
+        names = re.findall(r"(?<![\w.])([\w]+(?:\.py|/))(?=\s|;|,|$)", line)
+        inside = folders[depth - 1] if depth else ROOT
+        for name in names:
+            assert (ROOT / name).exists() or (inside / name).exists(), name
+        if names and names[0].endswith("/") and line.lstrip().startswith(names[0]):
+            folders = [*folders[:depth], inside / names[0]]

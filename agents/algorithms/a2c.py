@@ -4,7 +4,7 @@ With one-step errors it is the plain actor-critic; see `actor_critic.py`.
 
 The critic's value V of the state before a token is the baseline, and, cut off after n tokens, the rest of the return:
 A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` is the TD error; without `steps_ahead` the errors of
-all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), whose `trace_decay=1` is the
+all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), whose `gae_lambda=1` is the
 whole return less the value.
 
 Departures from the paper: Adam for RMSprop, whole episodes in each batch, and an update for each batch of episodes.
@@ -36,23 +36,23 @@ class A2CConfig(AgentConfig):
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     entropy_coefficient: float = 0.01
     critic: CriticConfig | None = field(default_factory=CriticConfig)
-    discount: float = 1.0
-    """Per token."""
-    trace_decay: float = 1.0
-    """Lambda of generalised advantage estimation."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
+    gae_lambda: float = 1.0
+    """Decay of generalised advantage estimation (lambda)."""
     steps_ahead: int | None = None
-    """n, in place of `trace_decay`; None for generalised advantage estimation."""
+    """Number of steps n of n-step advantages, in place of `gae_lambda`; None uses generalised advantage estimation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
         if self.steps_ahead is not None and self.steps_ahead < 1:
             raise InvalidArgumentError(f"steps_ahead is at least 1, got {self.steps_ahead}")
         if self.steps_ahead is not None:
-            require_defaults(self, ("trace_decay",), "With steps_ahead the estimates are not mixed")
+            require_defaults(self, ("gae_lambda",), "With steps_ahead the estimates are not mixed")
 
 
 class A2C(Agent):
@@ -65,14 +65,14 @@ class A2C(Agent):
         """The n-step error of the critic, or the mixture of all n."""
         config = self.config
         if config.steps_ahead is None:
-            return critic_advantages(batch, discount=config.discount, trace_decay=config.trace_decay)
+            return critic_advantages(batch, gamma=config.gamma, gae_lambda=config.gae_lambda)
         assert batch.values is not None
         return n_step(
             batch.rewards,
             batch.values,
             batch.loss_mask,
             config.steps_ahead,
-            discount=config.discount,
+            gamma=config.gamma,
             bootstrap=batch.bootstrap,
         )
 

@@ -11,7 +11,7 @@ Departures from the paper: the default is `trace_decay=0.95` and not 0, with whi
 tokens comes through a critic that knows nothing yet: from the early checkpoint of benchmarks/learning_curves.py (Addition, 25
 steps of 128 completions, one seed) greedy accuracy fell from 0.42 to 0.10, and rose to 0.66 with `trace_decay=1`. Further:
 traces in their forward view (GAE, arXiv:1506.02438), Adam for plain gradient steps, whole episodes in each batch with the
-values before the update, and the book's factor discount^t is left out.
+values before the update, and the book's factor gamma^t is left out.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class ActorCriticConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
-    discount: float = 1.0
-    """Per token."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
     trace_decay: float = 0.95
-    """Lambda of the eligibility traces; 0 for one-step errors, which need a critic that is right already."""
+    """Decay of the eligibility traces (lambda); 0 uses one-step errors, which need a critic that is right already."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        require_share(gamma=self.gamma, trace_decay=self.trace_decay)
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
 
@@ -58,11 +58,11 @@ class ActorCritic(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """The TD error r_t + g V_(t+1) - V_t, or what the traces make of those that follow."""
-        return critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The one-step return r_t + g V_(t+1), or with traces the lambda-return."""
-        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A_t log pi(y_t)."""

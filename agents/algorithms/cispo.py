@@ -25,9 +25,10 @@ class CISPOConfig(GroupConfig):
     """Settings of CISPO."""
 
     scale: Scale = "group-std"
-    """As in GRPO."""
+    """What a score's distance from its group's mean is divided by: the standard deviation of the group, that of the batch,
+    or nothing."""
     is_cap: float = 5.0
-    """The largest importance weight itself, not its distance from 1."""
+    """Largest importance weight, the ratio itself and not its distance from 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,7 +28,8 @@ class DAPOConfig(GRPOConfig):
 
     clip_high: float = 0.28
     max_rounds: int = 4
-    """Rounds of `problems_per_step` problems that a step may draw to find as many with spread; 1 turns dynamic sampling off."""
+    """Number of rounds of `problems_per_step` problems that a step may draw to find as many whose scores differ; 1 turns
+    dynamic sampling off."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

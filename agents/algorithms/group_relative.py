@@ -50,9 +50,9 @@ class ClippedGroupConfig(GroupConfig):
     """Settings of an agent that compares scores in groups and clips the ratio to the sampling policy."""
 
     clip_low: float = 0.2
-    """The ratio to the sampling policy counts from 1 - `clip_low`"""
+    """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
     clip_high: float = 0.2
-    """to 1 + `clip_high`."""
+    """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,8 @@ class GRPOConfig(ClippedGroupConfig):
     """Settings of GRPO."""
 
     scale: Scale = "group-std"
-    """Divide by the group's standard deviation, by that of the batch (arXiv:2508.08221), or not (Dr. GRPO)."""
+    """What a score's distance from its group's mean is divided by: the standard deviation of the group, that of the batch
+    (arXiv:2508.08221), or nothing (Dr. GRPO)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -54,21 +54,21 @@ class NPGConfig(AgentConfig):
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
     value_steps: int = 20
-    """Optimiser steps of the critic on each batch, after the policy's."""
-    discount: float = 1.0
-    """Per token."""
-    trace_decay: float = 0.97
-    """Lambda of generalised advantage estimation."""
+    """Number of optimiser steps of the critic on each batch, after the policy's step."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
+    gae_lambda: float = 0.97
+    """Decay of generalised advantage estimation (lambda)."""
     max_kl: float = 0.01
-    """The mean divergence of one step, in nats per token."""
+    """Mean KL divergence of one step, in nats per token."""
     damping: float = 0.1
-    """Added to the Fisher matrix's diagonal."""
+    """Multiple of the identity that is added to the Fisher matrix."""
     cg_iterations: int = 10
-    """Of conjugate gradients."""
+    """Number of iterations of conjugate gradients."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         if self.critic is None:
             raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
         for name in ("max_kl", "cg_iterations"):
@@ -97,12 +97,12 @@ class NPG(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
         return whiten(found, batch.loss_mask)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
-        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""

@@ -28,7 +28,7 @@ class PassAtKConfig(ClippedGroupConfig):
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     k: int = 4
-    """Completions of which the best counts; at most `group_size` - 1."""
+    """Number of completions of which the best counts, at most `group_size` - 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

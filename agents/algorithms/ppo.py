@@ -38,27 +38,28 @@ class PPOConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     epochs: int = 1
-    """Passes over each batch; the paper's are 3 to 15."""
+    """Number of passes over each batch; the paper makes 3 to 15."""
     minibatches: int = 4
     critic: CriticConfig | None = field(default_factory=lambda: CriticConfig(value_clip=0.2))
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
-    discount: float = 1.0
-    """Per token."""
-    trace_decay: float = 0.95
-    """Lambda of generalised advantage estimation."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
+    gae_lambda: float = 0.95
+    """Decay of generalised advantage estimation (lambda)."""
     whiten: bool = True
-    """Bring advantages to mean 0 and standard deviation 1 over the batch's tokens."""
+    """Whether advantages are brought to mean 0 and standard deviation 1 over the batch's tokens."""
     clip_low: float = 0.2
-    """The ratio to the sampling policy counts from 1 - `clip_low`"""
+    """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
     clip_high: float = 0.2
-    """to 1 + `clip_high`."""
+    """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
     dual_clip: float | None = None
-    """Largest ratio that counts where the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3."""
+    """Largest ratio that counts where the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
+    limit."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         require_clip(self.clip_low, self.clip_high)
         if self.critic is None:
             raise InvalidArgumentError("PPO has a critic: set critic=CriticConfig(); without one, see GRPO")
@@ -74,12 +75,12 @@ class PPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
         return whiten(found, batch.loss_mask) if self.config.whiten else found
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
-        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """The clipped surrogate."""

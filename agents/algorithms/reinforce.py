@@ -5,7 +5,7 @@ the discounted reward from token t on (the causal form; the paper credits every 
 baseline that does not depend on the episode's own tokens from t on. Baselines: a constant, the mean score of the batch, the
 moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
-With a discount below 1 the factor discount^t of that gradient is left out, as is usual.
+With a discount below 1 the factor gamma^t of that gradient is left out, as is usual.
 
 The batch mean and the moving average are of whole scores, each the undiscounted sum of all that an episode was paid, and one
 number for all of its tokens. With a discount below 1, or with rewards before the end, the return from a later token on is
@@ -44,13 +44,15 @@ class ReinforceConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
-    discount: float = 1.0
-    """Per token."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
     baseline: Baseline = "batch-mean"
+    """What is subtracted from each return: nothing, a constant, the mean of the batch, a moving average over steps, or a
+    critic's value."""
     constant: float = 0.0
-    """The constant baseline, and where the moving average starts."""
+    """Value of the constant baseline, and start of the moving average."""
     decay: float = 0.9
-    """What the moving average keeps of itself in each step."""
+    """Share of the moving average that is kept in each step."""
 
     def __post_init__(self) -> None:
         require_choice("baseline", self.baseline, get_args(Baseline))
@@ -62,7 +64,7 @@ class ReinforceConfig(AgentConfig):
             )
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(discount=self.discount, decay=self.decay)
+        require_share(gamma=self.gamma, decay=self.decay)
         told = f"baseline {self.baseline!r} does not depend on it"
         if self.baseline not in ("constant", "moving-average"):
             require_defaults(self, ("constant",), told)
@@ -86,7 +88,7 @@ class Reinforce(Agent):
         return self._returns(batch) - self._baseline(batch)
 
     def _returns(self, batch: Batch) -> Tensor:
-        return returns_to_go(batch.rewards, batch.loss_mask, self.config.discount, batch.bootstrap)
+        return returns_to_go(batch.rewards, batch.loss_mask, self.config.gamma, batch.bootstrap)
 
     def _baseline(self, batch: Batch) -> Tensor | float:
         match self.config.baseline:
@@ -110,7 +112,7 @@ class Reinforce(Agent):
         """-A_t log pi(y_t)."""
         return policy_gradient(logprobs, advantages)
 
-    def finish(self, batch: Batch) -> None:
+    def after_update(self, batch: Batch) -> None:
         """Move the average, after its old value was the baseline: so it depends on no episode it is compared with."""
         self.average = moving_average(self.average, batch.scores, batch.valid, self.config.decay)
 

@@ -34,22 +34,22 @@ class ReinforcePlusPlusConfig(AgentConfig):
     group_size: int = 1
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
-    discount: float = 1.0
-    """Per token."""
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
     group_baseline: bool = False
-    """REINFORCE++-baseline: take the mean score of the group from each score."""
+    """Whether the mean score of the group is subtracted from each score (REINFORCE++-baseline)."""
     clip_low: float = 0.2
-    """The ratio to the sampling policy counts from 1 - `clip_low`"""
+    """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
     clip_high: float = 0.2
-    """to 1 + `clip_high`."""
+    """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(discount=self.discount)
+        require_share(gamma=self.gamma)
         require_clip(self.clip_low, self.clip_high)
         if self.group_baseline:
             require_groups(self.group_size)
-            require_defaults(self, ("discount",), "With group_baseline=True whole scores are compared")
+            require_defaults(self, ("gamma",), "With group_baseline=True whole scores are compared")
 
 
 class ReinforcePlusPlus(Agent):
@@ -69,7 +69,7 @@ class ReinforcePlusPlus(Agent):
         if self.config.group_baseline:
             relative = group_centered(batch.scores, batch.groups, batch.valid)
             return whiten(relative[:, None].expand(batch.tokens.shape), batch.loss_mask)
-        return whiten(returns_to_go(batch.rewards, batch.loss_mask, self.config.discount), batch.loss_mask)
+        return whiten(returns_to_go(batch.rewards, batch.loss_mask, self.config.gamma), batch.loss_mask)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """PPO's clipped surrogate."""

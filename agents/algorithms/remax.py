@@ -40,7 +40,7 @@ class ReMaxConfig(AgentConfig):
 
     problems_per_step: int = 32
     group_size: int = 4
-    """Completions for each problem, beside the greedy one, which is not learned from."""
+    """Number of completions sampled for each problem, beside the greedy one, which is not learned from."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1

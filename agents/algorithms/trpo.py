@@ -28,9 +28,9 @@ class TRPOConfig(NPGConfig):
     """Settings of TRPO: those of the natural gradient, `max_kl` being a bound here, and of the search along its step."""
 
     backtracks: int = 10
-    """Lengths that are tried,"""
+    """Number of step lengths that the line search tries."""
     backtrack_ratio: float = 0.8
-    """each this times the one before."""
+    """Ratio of each step length of the line search to the one before."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,20 +8,20 @@ from agents.advantages import gae
 from agents.batch import Batch
 
 
-def critic_advantages(batch: Batch, *, discount: float, trace_decay: float) -> Tensor:
+def critic_advantages(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:
     """Generalised advantage estimates f64[b l] against the values in a batch; see `agents.advantages.gae`."""
     assert batch.values is not None
     return gae(
         batch.rewards,
         batch.values,
         batch.loss_mask,
-        discount=discount,
-        trace_decay=trace_decay,
+        gamma=gamma,
+        gae_lambda=gae_lambda,
         bootstrap=batch.bootstrap,
     )
 
 
-def lambda_returns(batch: Batch, *, discount: float, trace_decay: float) -> Tensor:
+def lambda_returns(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:
     """What values are fitted to, f64[b l]: the estimates plus the values that they compare with, A_t + V_t."""
     assert batch.values is not None
-    return critic_advantages(batch, discount=discount, trace_decay=trace_decay) + batch.values
+    return critic_advantages(batch, gamma=gamma, gae_lambda=gae_lambda) + batch.values

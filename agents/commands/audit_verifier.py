@@ -31,11 +31,11 @@ class AuditVerifier:
     reward_model: str | None = None
     """The folder or Hugging Face name of a reward model to look at, in place of a verifier's name."""
     split: str | None = None
-    """One split; by default the last one, which is the test split where there is one."""
+    """Split of the data set; by default the last one, which is the test split where there is one."""
     limit: int | None = None
-    """Use a sample of so many golds."""
+    """Number of golds to sample; all of them by default."""
     seed: int = 0
-    """Decides the sample and the orders of asking."""
+    """Seed of the sample of golds, and of the orders in which questions are asked."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class AuditVerifier:
     deadline_s: float = 5.0
     """Seconds that one verdict may take."""
     json: Path | None = None
-    """A file for everything that was found."""
+    """File for everything that was found."""
     overwrite: bool = False
     """Replace that file if it is there."""
 

@@ -27,9 +27,9 @@ class CheckDataset:
     name: Annotated[str, tyro.conf.Positional]
     """An environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
-    """One split; by default every split that can be loaded."""
+    """Split of the data set; by default every split that can be loaded."""
     limit: int | None = None
-    """Check only the first so many problems of each split."""
+    """Number of problems of each split to check, the first ones; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
 

@@ -15,9 +15,9 @@ class Demo:
     """Watch GRPO teach a tiny transformer to add, and a control beside it. Takes about 3 minutes on two cores."""
 
     folder: Path = Path("runs/demo")
-    """Where the starting checkpoint and the runs go."""
+    """Folder for the starting checkpoint and the runs."""
     steps: int = 160
-    """Training steps of GRPO."""
+    """Number of training steps of GRPO."""
 
     def run(self, console: Console) -> int:
         """Run it and print the results."""

@@ -17,7 +17,7 @@ class Envs:
     """List the environments, with the size of their splits and where their data comes from."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
-    """Describe this one in full."""
+    """Environment to describe in full."""
 
     def run(self, console: Console) -> int:
         """Print the list, or one description."""

@@ -28,34 +28,34 @@ class Evaluate:
     """Score a model on an environment's problems, and write every completion with its verdict."""
 
     env: str
-    """An environment, such as GSM8K or rlvr/GSM8K-v0."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     model: str
-    """A folder or a Hugging Face name."""
+    """Folder or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model."""
     split: str = "test"
-    """The problems to answer."""
+    """Split of the data set to answer."""
     problems: int | None = None
-    """Answer only the first so many; by default all."""
+    """Number of problems to answer, the first ones; all of them by default."""
     samples: int = 1
-    """Completions for each problem."""
+    """Number of completions for each problem."""
     temperature: float = 0.0
-    """Of sampling; 0 chooses the likeliest token."""
+    """Sampling temperature; 0 chooses the likeliest token."""
     seed: int = 0
-    """Decides the sampling."""
+    """Seed of sampling."""
     num_envs: int = 64
-    """Episodes that are played at once."""
+    """Number of episodes that are played at once."""
     out: Path | None = None
-    """The folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
+    """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
     resume: bool = False
-    """Go on with the evaluation in the folder --out, or begin it if there is none yet. The other options have to be the same,
-    but there may be more problems and samples. Samples whose verifier broke are made again."""
+    """Go on with the evaluation in the folder --out, or begin it if there is none yet. The other options have to be the
+    same, but there may be more problems and samples. Samples whose verifier broke are made again."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     verifier: str | None = None
-    """What judges, in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    """Verifier to use in place of the environment's own: a verifier's name, or my_verifiers:function."""
     verifier_args: tuple[str, ...] = ()
-    """Arguments of that verifier, each as name=value."""
+    """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
-    """The folder or Hugging Face name of a reward model that judges."""
+    """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
 

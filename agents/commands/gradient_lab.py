@@ -67,10 +67,10 @@ ESTIMATORS = (
     Estimator("RLOO", "rloo", {}),
     Estimator("ReMax", "remax", {}),
     Estimator("OPO", "opo", {}),
-    Estimator("A2C, GAE 1, exact value", "a2c", {"trace_decay": 1.0}),
-    Estimator("A2C, GAE 1, wrong value", "a2c", {"trace_decay": 1.0}, values="wrong"),
-    Estimator("A2C, GAE 1, half value", "a2c", {"trace_decay": 1.0}, values="half"),
-    Estimator("A2C, GAE 0.5, half value", "a2c", {"trace_decay": 0.5}, values="half"),
+    Estimator("A2C, GAE 1, exact value", "a2c", {"gae_lambda": 1.0}),
+    Estimator("A2C, GAE 1, wrong value", "a2c", {"gae_lambda": 1.0}, values="wrong"),
+    Estimator("A2C, GAE 1, half value", "a2c", {"gae_lambda": 1.0}, values="half"),
+    Estimator("A2C, GAE 0.5, half value", "a2c", {"gae_lambda": 0.5}, values="half"),
     Estimator("A2C, 2 steps, half value", "a2c", {"steps_ahead": 2}, values="half"),
     Estimator("Actor-critic, half value", "actor-critic", {"trace_decay": 0.0}, values="half"),
     Estimator("Actor-critic, wrong value", "actor-critic", {"trace_decay": 0.0}, values="wrong"),
@@ -185,26 +185,26 @@ class GradientLabCommand:
     """Compare gradient estimators with the exact gradient, where all completions of a problem are written down."""
 
     batches: int = 4000
-    """Batches drawn for each estimator."""
+    """Number of batches drawn for each estimator."""
     groups: int = 4
-    """Groups in a batch."""
+    """Number of groups in a batch."""
     group_size: int = 4
-    """Completions in a group."""
+    """Number of completions in a group."""
     seed: int = 0
-    """Decides what is drawn."""
+    """Seed of everything that is drawn."""
     estimator: str | None = None
-    """One agent in place of the table of estimators: its name, such as grpo, or an agent of your own as module:Class, where the
-    module may be in the current folder; its config is module:ClassConfig, or AgentConfig."""
+    """One agent in place of the table of estimators: its name, such as grpo, or an agent of your own as module:Class, where
+    the module may be in the current folder. Its config is module:ClassConfig, or AgentConfig."""
     aggregation: Aggregation | None = None
-    """How the losses of tokens become one; None: each agent's own default. Only sequence-mean-token-sum is on the gradient's
-    scale."""
+    """How the losses of tokens are averaged or summed to one loss; None takes each agent's own default. Only
+    sequence-mean-token-sum is on the gradient's scale."""
     env: str | None = None
-    """An environment small enough that all completions can be written down, such as Maze with --env-args max_new_tokens=5;
-    None: a problem of 15 completions, each with a score of its own."""
+    """Environment small enough that all completions can be written down, such as Maze with --env-args max_new_tokens=5;
+    None takes a problem of 15 completions, each with a score of its own."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
     problem: int = 0
-    """The problem of that environment."""
+    """Index of the environment's problem, the first being 0."""
 
     def __post_init__(self) -> None:
         check_at_least(2, batches=self.batches)

@@ -26,17 +26,17 @@ class SFT:
     """Fit a model to a data set's gold completions: the supervised warm start of reinforcement learning."""
 
     env: str
-    """An environment, such as Addition or rlvr/GSM8K-v0."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     out: Path
-    """The folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
+    """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
     model: str = "tiny"
-    """A folder or a Hugging Face name; "tiny" is a small transformer with random weights, made on the spot."""
+    """Folder or Hugging Face name of the model; "tiny" makes a small transformer with random weights on the spot."""
     split: str = "train"
-    """The problems to learn from."""
+    """Split of the data set to learn from."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)
-    """The settings."""
+    """Settings of supervised learning."""
 
     def run(self, console: Console) -> int:
         """Train, save the model and print where it is."""

@@ -50,49 +50,50 @@ class TrainOptions:
     """Options shared by the training of all agents."""
 
     env: str
-    """An environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     steps: int = 100
     """Number of the last training step; schedules end there unless schedule_steps is set."""
     model: str = "tiny"
-    """A folder or a Hugging Face name; "tiny" is a small transformer with random weights, made on the spot."""
+    """Folder or Hugging Face name of the model; "tiny" makes a small transformer with random weights on the spot."""
     run_folder: Path | None = None
-    """Where metrics and checkpoints go; by default runs/AGENT-ENVIRONMENT."""
+    """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
-    """Go on from the last sound checkpoint in that folder, or from the beginning if there is none yet; the other options have
-    to be those that it was started with."""
+    """Go on from the last sound checkpoint in the run's folder, or from the beginning if there is none yet; the other
+    options have to be those that the run was started with."""
     split: str = "train"
-    """The problems to learn from."""
+    """Split of the data set to learn from."""
     num_envs: int = 128
-    """Episodes that are played at once."""
+    """Number of episodes that are played at once."""
     temperature: float = 1.0
-    """Of sampling, and so of the log-probabilities that are trained."""
+    """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
     lora_rank: int | None = None
-    """Train adapters of this rank in place of the model's own weights; None: all weights."""
+    """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     precision: Precision = "auto"
-    """Of matrix products; "auto": bfloat16 on a GPU that has it, float32 anywhere else."""
+    """Precision of matrix products; "auto" is bfloat16 on a GPU that has it, and float32 anywhere else."""
     checkpointing: Checkpointing = "auto"
-    """Whether the backward pass computes activations again in place of keeping them; "auto": where they do not fit in a GPU."""
+    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so where they do not fit in a
+    GPU."""
     shared_prefix: bool = True
-    """Compute what completions of a group have in common once, where that is less work."""
+    """Compute the common prefix of a group's completions once, where that is less work."""
     max_cached_tokens: int | None = None
-    """Most tokens whose keys and values are kept when sampling, so that fewer episodes are played at once where they are long;
-    None: what a GPU's free memory has room for, and no limit on a CPU."""
+    """Most tokens whose keys and values are kept when sampling, so that fewer long episodes are played at once. None takes
+    what a GPU's free memory has room for, and sets no limit on a CPU."""
     fast: bool = True
-    """Off: nothing that is there for speed is used, to see that it changes nothing; see docs/speed.md."""
+    """Use the optimisations of docs/speed.md; --no-fast turns them off, to see that they change nothing."""
     checkpoint_every: int = 50
-    """Steps between checkpoints."""
+    """Number of steps between checkpoints."""
     keep: int | None = 2
-    """How many of the last checkpoints stay, beside the one with the best mean reward; None: all."""
+    """Number of last checkpoints to keep, beside the one with the best mean reward; None keeps all."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None
-    """What judges, in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    """Verifier to use in place of the environment's own: a verifier's name, or my_verifiers:function."""
     verifier_args: tuple[str, ...] = ()
-    """Arguments of that verifier, each as name=value."""
+    """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
-    """The folder or Hugging Face name of a reward model that judges."""
+    """Folder or Hugging Face name of a reward model to use as the verifier."""
     engine: Literal["torch", "vllm"] = "torch"
-    """What samples: the model that learns itself, or vLLM with its weights."""
+    """Engine that samples: torch, with the model that learns itself, or vLLM with its weights."""
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: those of VLLMConfig, such as server=http://localhost:8000, and those of vllm.LLM,
     such as gpu_memory_utilization=0.4."""

@@ -20,11 +20,11 @@ class Verify:
     """Judge one completion against one reference, and say why."""
 
     completion: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="COMPLETION")]
-    """What the policy wrote."""
+    """Completion to judge."""
     reference: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REFERENCE")]
-    """The gold answer."""
+    """Gold answer to compare with."""
     verifier: str = "math"
-    """A verifier's name, or module:attribute."""
+    """Verifier's name, or my_verifiers:function."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
 

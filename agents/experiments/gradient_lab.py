@@ -246,7 +246,7 @@ class GradientLab:
             width = batch.tokens.shape[1]
             batch = dataclasses.replace(batch, values=table[rows, :width], bootstrap=torch.zeros(len(batch)).double())
         coefficients = _coefficients(agent, batch)
-        agent.finish(batch)
+        agent.after_update(batch)
         total = torch.zeros_like(self.gradient)
         for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
             if part is not None:

@@ -42,11 +42,14 @@ class SupervisedConfig:
     """
 
     steps: int | None = None
-    """Optimiser steps; None: 900 for a model with random weights, 100 for one that was trained before; see `for_model`."""
+    """Number of optimiser steps; None takes 900 for a model with random weights, and 100 for one that was trained before
+    (see `for_model`)."""
     batch_size: int = 128
+    """Number of examples in each optimiser step."""
     seed: int = 0
-    """Decides the order of the examples."""
+    """Seed of the order of the examples."""
     learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(micro_batch_size=512))
+    """Settings of the optimiser."""
 
     def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
         """Give these settings with all that is chosen for a torch model: the number of steps and the learning rate.

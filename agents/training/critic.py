@@ -34,15 +34,15 @@ class CriticConfig:
     """
 
     critic: Literal["head", "separate"] = "head"
-    """`"head"`: one linear layer on the policy's last states, whose gradient also shapes the policy's layers; `"separate"`: a
-    model of its own, a copy of the policy's, with that layer."""
+    """Kind of the critic: `"head"` is one linear layer on the policy's last states, whose gradient also shapes the policy's
+    layers; `"separate"` is a model of its own, a copy of the policy's, with that layer."""
     critic_learning_rate: float | None = None
-    """Of the critic's own weights; None: 1e-3 for a head, which is one layer that begins at 0, and 1e-5 for a separate model,
-    which is a whole language model and may not be moved faster than those are fine-tuned."""
+    """Learning rate of the critic's own weights. None takes 1e-3 for a head, which is one layer that begins at 0, and 1e-5
+    for a separate model, which is a whole language model and may not be moved faster than those are fine-tuned."""
     value_coefficient: float = 0.5
-    """The weight of the value loss beside the policy's."""
+    """Weight of the value loss relative to the policy loss."""
     value_clip: float | None = None
-    """How far a value may move from that before the update (PPO); None: as far as it likes."""
+    """How far a value may move from that before the update (PPO's value clipping); None does not clip."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -105,7 +105,8 @@ class Health:
                 step,
                 value,
                 f"explained_variance {value:.2f} in the last {WINDOW} steps: the critic's values are worse than none, and so "
-                "are the advantages. Try trace_decay closer to 1, a lower critic_learning_rate, or an agent without a critic",
+                "are the advantages. Try gae_lambda (trace_decay) closer to 1, a lower "
+                "critic_learning_rate, or an agent without a critic",
             )
         if "entropy" in last and "reward_std" in last:
             value, start = float(last["entropy"].mean()), float(first["entropy"].mean())

@@ -55,24 +55,30 @@ class LearnerConfig:
     """
 
     learning_rate: float | None = None
-    """None: chosen from the number of the model's parameters, about 1e-4 for a million and 1e-6 from a billion on, ten times as
-    much for supervised learning and ten times as much for LoRA; see `agents.training.learning_rate`."""
+    """Learning rate of AdamW. None chooses one from the number of parameters, about 1e-4 for a million and 1e-6 from a
+    billion on, ten times as much for supervised learning and ten times as much for LoRA; see
+    `agents.training.learning_rate`."""
     weight_decay: float = 0.0
+    """Weight decay of AdamW."""
     beta1: float = 0.9
+    """Decay rate of AdamW's running mean of the gradient."""
     beta2: float = 0.999
+    """Decay rate of AdamW's running mean of the squared gradient."""
     max_grad_norm: float = 1.0
-    """Gradients are scaled down to this global norm; those of a critic's own weights to the same, by themselves."""
+    """Global norm to which gradients are scaled down; those of a critic's own weights are scaled separately."""
     schedule: Shape = "constant"
-    """Of the learning rates, from their full value to 0 at `schedule_steps`."""
+    """Shape of the learning rate's decay, from its full value to 0 at `schedule_steps`."""
     warmup_steps: int = 0
+    """Number of optimiser steps over which the learning rate rises linearly from 0."""
     schedule_steps: int | None = None
-    """Optimiser steps of a whole run; None: as many as the `steps` asked of `learn` come to. A run that is resumed with more
-    steps goes on at the rate that the longer run has there."""
+    """Optimiser steps of a whole run, at which schedules end. None takes as many as the `steps` of `learn` come to; a run
+    that is resumed with more steps goes on at the rate that the longer run has there."""
     micro_batch_size: int = 64
-    """Completions in one forward and backward pass; has no effect on the result beyond rounding."""
+    """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
     skip_zero_advantages: bool = True
     """Leave completions out of the passes whose loss has gradient 0 because their advantages are 0, as in groups without
-    spread; they still count in every mean of the loss. Changes no gradient; `entropy` and the ratios are those of the rest."""
+    spread. They still count in every mean of the loss, so no gradient changes; `entropy` and the ratios are those of the
+    rest."""
 
     def __post_init__(self) -> None:
         check_types(self)

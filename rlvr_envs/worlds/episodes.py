@@ -36,11 +36,11 @@ class WorldEpisode:
     terminated: bool
     """Whether it ended at a goal or a trap rather than with the budget."""
 
-    def return_from(self, move: int = 0, *, discount: float = 1.0) -> float:
+    def return_from(self, move: int = 0, *, gamma: float = 1.0) -> float:
         """G_t = R_{t+1} + γ R_{t+2} + ... (Sutton & Barto 2018, 3.8), for t = `move`."""
         total = 0.0
         for reward in reversed(self.rewards[move:]):
-            total = reward + discount * total
+            total = reward + gamma * total
         return total
 
 
@@ -86,7 +86,7 @@ def every_episode(
     return episodes
 
 
-def prefix_values(episodes: Iterable[WorldEpisode], *, discount: float = 1.0) -> dict[str, float]:
+def prefix_values(episodes: Iterable[WorldEpisode], *, gamma: float = 1.0) -> dict[str, float]:
     """The value of every sequence of moves that the policy can make: E[G_t | the first t moves].
 
     That of `""` is the policy's expected return, that of a whole episode is 0, and the action value of a move after `w` is
@@ -97,7 +97,7 @@ def prefix_values(episodes: Iterable[WorldEpisode], *, discount: float = 1.0) ->
     for episode in episodes:
         for made in range(len(episode.moves) + 1):
             probability[episode.moves[:made]] += episode.probability
-            total[episode.moves[:made]] += episode.probability * episode.return_from(made, discount=discount)
+            total[episode.moves[:made]] += episode.probability * episode.return_from(made, gamma=gamma)
     return {moves: total[moves] / probability[moves] for moves in total}
 
 

@@ -49,10 +49,10 @@ NEEDED: dict[str, dict[str, Any]] = {
 """What an agent has to be told, or is told to be quick."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "reinforce/none": ("reinforce", {"baseline": "none", "discount": 0.9}),
+    "reinforce/none": ("reinforce", {"baseline": "none", "gamma": 0.9}),
     "reinforce/moving-average": ("reinforce", {"baseline": "moving-average"}),
     "reinforce/value": ("reinforce", {"baseline": "value", "truncation": "bootstrap"}),
-    "a2c/n-step": ("a2c", {"steps_ahead": 2, "truncation": "bootstrap", "discount": 0.9}),
+    "a2c/n-step": ("a2c", {"steps_ahead": 2, "truncation": "bootstrap", "gamma": 0.9}),
     "ppo/separate": (
         "ppo",
         {

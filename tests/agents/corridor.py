@@ -69,14 +69,15 @@ TWO_PARTS = {
 below 0."""
 
 GROUPED = {"problems_per_step": EPISODES // 8, "group_size": 8, "epochs": 1, "minibatches": 1}
-SINGLE = {"problems_per_step": EPISODES, "group_size": 1, "epochs": 1, "minibatches": 1, "discount": 1.0}
-VALUES = {**SINGLE, "critic": CriticConfig("separate", critic_learning_rate=1e-2), "trace_decay": 0.9}
+SINGLE = {"problems_per_step": EPISODES, "group_size": 1, "epochs": 1, "minibatches": 1, "gamma": 1.0}
+CRITIC = {**SINGLE, "critic": CriticConfig("separate", critic_learning_rate=1e-2)}
+VALUES = {**CRITIC, "gae_lambda": 0.9}
 NATURAL = {**VALUES, "max_kl": 0.01, "damping": 0.1, "cg_iterations": 4, "value_steps": 2}
 SETTINGS: dict[str, Mapping[str, Any]] = {
     "reinforce": SINGLE,
     "rloo": GROUPED,
     "remax": {**GROUPED, "problems_per_step": EPISODES, "group_size": 1},
-    "actor-critic": {**VALUES, "trace_decay": 0.0},
+    "actor-critic": {**CRITIC, "trace_decay": 0.0},
     "a2c": {**VALUES, "entropy_coefficient": 0.0},
     "npg": NATURAL,
     "trpo": NATURAL,

@@ -60,13 +60,13 @@ def decision_rewards(rewards: Floats, mask: Bools) -> list[float]:
     return [math.fsum(rewards[start:end]) for start, end in zip(starts, ends, strict=False)]
 
 
-def returns_to_go(rewards: Floats, mask: Bools, discount: float = 1.0) -> Floats:
+def returns_to_go(rewards: Floats, mask: Bools, gamma: float = 1.0) -> Floats:
     """G_j = sum_{l >= 0} gamma^l R_{j+l}, time counted in decisions (Sutton and Barto, eq. 3.8)."""
     result = np.zeros_like(rewards)
     for row in range(len(rewards)):
         paid = decision_rewards(rewards[row], mask[row])
         for j, t in enumerate(decisions(mask[row])):
-            result[row, t] = math.fsum(discount**step * paid[j + step] for step in range(len(paid) - j))
+            result[row, t] = math.fsum(gamma**step * paid[j + step] for step in range(len(paid) - j))
     return result
 
 
@@ -80,8 +80,8 @@ def gae(
     values: Floats,
     mask: Bools,
     *,
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
+    gamma: float = 1.0,
+    gae_lambda: float = 1.0,
     bootstrap: Floats | None = None,
 ) -> Floats:
     """A_j = sum_l (gamma lambda)^l delta_{j+l}, delta_j = R_j + gamma V_{j+1} - V_j (arXiv 1506.02438, eq. 16)."""
@@ -89,14 +89,14 @@ def gae(
     for row in range(len(rewards)):
         paid = decision_rewards(rewards[row], mask[row])
         v = _state_values(values[row], mask[row], 0.0 if bootstrap is None else float(bootstrap[row]))
-        delta = [paid[j] + discount * v[j + 1] - v[j] for j in range(len(paid))]
+        delta = [paid[j] + gamma * v[j + 1] - v[j] for j in range(len(paid))]
         for j, t in enumerate(decisions(mask[row])):
-            result[row, t] = math.fsum((discount * trace_decay) ** i * delta[j + i] for i in range(len(paid) - j))
+            result[row, t] = math.fsum((gamma * gae_lambda) ** i * delta[j + i] for i in range(len(paid) - j))
     return result
 
 
 def n_step(
-    rewards: Floats, values: Floats, mask: Bools, n: int, *, discount: float = 1.0, bootstrap: Floats | None = None
+    rewards: Floats, values: Floats, mask: Bools, n: int, *, gamma: float = 1.0, bootstrap: Floats | None = None
 ) -> Floats:
     """sum_{k < n} gamma^k R_{j+k} + gamma^n V_{j+n} - V_j, n cut where the row ends (Sutton and Barto, eq. 7.1)."""
     result = np.zeros_like(rewards)
@@ -105,8 +105,8 @@ def n_step(
         v = _state_values(values[row], mask[row], 0.0 if bootstrap is None else float(bootstrap[row]))
         for j, t in enumerate(decisions(mask[row])):
             steps = min(n, len(paid) - j)
-            ahead = math.fsum(discount**k * paid[j + k] for k in range(steps))
-            result[row, t] = ahead + discount**steps * v[j + steps] - v[j]
+            ahead = math.fsum(gamma**k * paid[j + k] for k in range(steps))
+            result[row, t] = ahead + gamma**steps * v[j + steps] - v[j]
     return result
 
 

@@ -80,22 +80,22 @@ def test_a_hole_of_any_width_does_not_discount() -> None:
         assert returns_to_go(wide[None], holed, 0.9)[0][holed[0]].tolist() == expected.tolist()
 
 
-def closed_form(rewards: np.ndarray, mask: np.ndarray, discount: float) -> np.ndarray:
-    """G_t = sum over k >= t of discount^(decisions made after t and up to k) r_k, term by term."""
+def closed_form(rewards: np.ndarray, mask: np.ndarray, gamma: float) -> np.ndarray:
+    """G_t = sum over k >= t of gamma^(decisions made after t and up to k) r_k, term by term."""
     returns = np.zeros_like(rewards)
     for t in np.flatnonzero(mask):
-        returns[t] = sum(discount ** int(mask[t + 1 : k + 1].sum()) * rewards[k] for k in range(t, len(rewards)))
+        returns[t] = sum(gamma ** int(mask[t + 1 : k + 1].sum()) * rewards[k] for k in range(t, len(rewards)))
     return returns
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FINITE, st.booleans()), min_size=1, max_size=12), st.sampled_from([0.0, 0.3, 0.99, 1.0]))
-def test_returns_to_go_equal_the_closed_form(steps: list[tuple[float, bool]], discount: float) -> None:
+def test_returns_to_go_equal_the_closed_form(steps: list[tuple[float, bool]], gamma: float) -> None:
     rewards = np.array([reward for reward, _ in steps])
     mask = np.array([decided for _, decided in steps])
-    found = returns_to_go(torch.from_numpy(rewards)[None], torch.from_numpy(mask)[None], discount)[0]
+    found = returns_to_go(torch.from_numpy(rewards)[None], torch.from_numpy(mask)[None], gamma)[0]
     # Sums of up to 12 float64 numbers of up to 100: rounding below 1e-12.
-    np.testing.assert_allclose(found.numpy(), closed_form(rewards, mask, discount), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.numpy(), closed_form(rewards, mask, gamma), rtol=0, atol=1e-11)
 
 
 def test_limits_of_the_discount() -> None:
@@ -770,48 +770,48 @@ DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
 @settings(max_examples=150)
 @given(token_rows(), DISCOUNTS, st.sampled_from([0.0, 0.6, 0.95, 1.0]))
 def test_gae_is_the_sum_of_discounted_td_errors(
-    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, trace_decay: float
+    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float, gae_lambda: float
 ) -> None:
     earned, states = own_steps(*row)
-    errors = [earned[d] + discount * states[d + 1] - states[d] for d in range(len(earned))]
+    errors = [earned[d] + gamma * states[d + 1] - states[d] for d in range(len(earned))]
     expected = [
-        sum((discount * trace_decay) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
+        sum((gamma * gae_lambda) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
     ]
-    found = run(gae, row, discount=discount, trace_decay=trace_decay)
+    found = run(gae, row, gamma=gamma, gae_lambda=gae_lambda)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=150)
 @given(token_rows(), DISCOUNTS, st.integers(1, 12))
 def test_n_step_is_n_rewards_and_then_the_value(
-    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float, n: int
+    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float, n: int
 ) -> None:
     earned, states = own_steps(*row)
     expected = []
     for d in range(len(earned)):
         end = min(d + n, len(earned))
-        rewards = sum(discount ** (k - d) * earned[k] for k in range(d, end))
-        expected.append(rewards + discount ** (end - d) * states[end] - states[d])
-    np.testing.assert_allclose(run(n_step, row, n=n, discount=discount).numpy(), expected, rtol=0, atol=1e-11)
+        rewards = sum(gamma ** (k - d) * earned[k] for k in range(d, end))
+        expected.append(rewards + gamma ** (end - d) * states[end] - states[d])
+    np.testing.assert_allclose(run(n_step, row, n=n, gamma=gamma).numpy(), expected, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=80)
 @given(token_rows(), DISCOUNTS)
-def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], discount: float) -> None:
+def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float) -> None:
     rewards, values, mask, bootstrap = row
     own = torch.from_numpy(mask)
-    given = torch.from_numpy(rewards)[None], own[None], discount
+    given = torch.from_numpy(rewards)[None], own[None], gamma
     monte_carlo = returns_to_go(*given)[0][own]
     left = torch.arange(len(monte_carlo), 0, -1)
-    continued = monte_carlo + f64(discount) ** left * bootstrap
+    continued = monte_carlo + f64(gamma) ** left * bootstrap
     torch.testing.assert_close(returns_to_go(*given, f64(bootstrap))[0][own], continued, rtol=0, atol=1e-11)
     expected = continued - torch.from_numpy(values)[own]
-    td_error = run(gae, row, discount=discount, trace_decay=0.0)
-    whole = run(gae, row, discount=discount)
+    td_error = run(gae, row, gamma=gamma, gae_lambda=0.0)
+    whole = run(gae, row, gamma=gamma)
     for found, limit in (
         (whole, expected),
-        (run(n_step, row, n=1, discount=discount), td_error),
-        (run(n_step, row, n=10**9, discount=discount), whole),
+        (run(n_step, row, n=1, gamma=gamma), td_error),
+        (run(n_step, row, n=10**9, gamma=gamma), whole),
     ):
         torch.testing.assert_close(found, limit, rtol=0, atol=1e-11)
 
@@ -821,22 +821,22 @@ def test_gae_by_hand() -> None:
     mask = torch.tensor([[False, True, False, True, False]])
     # Decisions 1 and 3 earn 1 + 2 and 3 + 9, what was paid after them included. The errors are 12 - 2 = 10, without a value
     # after, and 3 + 2 / 2 - 1 = 3; a quarter of 10 comes on top.
-    found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5)
+    found = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5)
     assert found.tolist() == [[0, 5.5, 0, 10, 0]]
     # A truncated episode that is worth 8 after its end: half of 8 more in the last error.
-    found = gae(rewards, values, mask, discount=0.5, trace_decay=0.5, bootstrap=f64(8))
+    found = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5, bootstrap=f64(8))
     assert found.tolist() == [[0, 6.5, 0, 14, 0]]
-    assert n_step(rewards, values, mask, 1, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 3, 0, 14, 0]]
+    assert n_step(rewards, values, mask, 1, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 3, 0, 14, 0]]
     # 3 + 12 / 2 + 8 / 4 - 1.
-    assert n_step(rewards, values, mask, 2, discount=0.5, bootstrap=f64(8)).tolist() == [[0, 10, 0, 14, 0]]
+    assert n_step(rewards, values, mask, 2, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 10, 0, 14, 0]]
 
 
 def test_exact_values_leave_no_advantage_in_a_chain_without_choice() -> None:
     rewards = f64(1, -2, 4, 8)[None]
     mask = torch.ones(1, 4, dtype=torch.bool)
     values = returns_to_go(rewards, mask, 0.9)
-    for trace_decay in (0.0, 0.5, 1.0):
-        assert gae(rewards, values, mask, discount=0.9, trace_decay=trace_decay).abs().max() < ROUNDING
+    for gae_lambda in (0.0, 0.5, 1.0):
+        assert gae(rewards, values, mask, gamma=0.9, gae_lambda=gae_lambda).abs().max() < ROUNDING
 
 
 @pytest.mark.parametrize("function", [gae, functools.partial(n_step, n=3)], ids=["gae", "n_step"])

@@ -88,7 +88,7 @@ def test_a_head_needs_the_policys_states() -> None:
 
 
 def prepare_with(kind: str, rows: list[Any], **settings: Any) -> tuple[Any, Any, Tensor, Tensor, Tensor]:
-    agent = make_agent("a2c", critic=CriticConfig(kind), trace_decay=1.0, **settings)  # type: ignore[arg-type]
+    agent = make_agent("a2c", critic=CriticConfig(kind), gae_lambda=1.0, **settings)  # type: ignore[arg-type]
     agent.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
     batch, advantages = prepared(agent, make_batch(rows))
     assert batch.values is not None
@@ -101,7 +101,7 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
     def target(rule: str, **fields: Any) -> tuple[float, float]:
         """What the last token's value is fitted to, and V of the state after it; the reward there is 2."""
         rows = [trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], **fields)]
-        agent, batch, advantages, values, targets = prepare_with(kind, rows, truncation=rule, discount=0.5)
+        agent, batch, advantages, values, targets = prepare_with(kind, rows, truncation=rule, gamma=0.5)
         last = state_values(agent.policy, agent.critic, batch, 4)[1]
         assert float(advantages[0, 2]) == pytest.approx(float(targets[0, 2] - values[0, 2]))
         assert float(targets[0, 1]) == pytest.approx(0.5 * float(targets[0, 2]))
@@ -120,7 +120,7 @@ def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
         trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], truncated=cut)
         for cut in (True, False)
     ]
-    agent = make_agent("reinforce/value", discount=0.5)
+    agent = make_agent("reinforce/value", gamma=0.5)
     agent.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
     batch, advantages = prepared(agent, make_batch(rows))
     assert batch.values is not None
@@ -164,7 +164,7 @@ def test_a_critic_learns_the_returns_of_a_batch(kind: str, rate: float) -> None:
         for prompt in range(4)
         for token in range(3)
     ]
-    agent = make_agent("a2c", trace_decay=1.0, critic=CriticConfig(kind, critic_learning_rate=rate))  # type: ignore[arg-type]
+    agent = make_agent("a2c", gae_lambda=1.0, critic=CriticConfig(kind, critic_learning_rate=rate))  # type: ignore[arg-type]
     before = [parameter.detach().clone() for parameter in agent.policy.parameters()]
     batch, _ = prepared(agent, make_batch(rows))
     errors = [agent.learner.fit_critic(batch)["loss/value"] for _ in range(40)]

@@ -82,7 +82,7 @@ def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recov
     assert (first.step, second.step) == (19, 99)
     assert first.value == pytest.approx(-0.68)
     assert "explained_variance -0.68" in first.text
-    assert "trace_decay" in first.text
+    assert "gae_lambda" in first.text
     assert not warnings_of(constant(50, explained_variance=-0.1))
 
 

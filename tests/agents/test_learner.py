@@ -386,7 +386,7 @@ def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
 
     assert found(baseline="none") == [[0, 5, 4, 0, 4], [0, 2, 0, 0, 0]]
     assert found() == [[0, 1.5, 0.5, 0, 0.5], [0, -1.5, 0, 0, 0]]  # the scores are 5 and 2
-    assert found(baseline="none", discount=0.5) == [[0, 2, 2, 0, 4], [0, 2, 0, 0, 0]]
+    assert found(baseline="none", gamma=0.5) == [[0, 2, 2, 0, 4], [0, 2, 0, 0, 0]]
 
 
 @FLOAT64
@@ -656,7 +656,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
         (GRPOConfig, {"clip_low": -0.1}, "clip_low"),
         (GRPOConfig, {"group_size": 0}, "group_size is at least 1, got 0"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "batch-mean"),
-        (ReinforceConfig, {"discount": 1.5}, "discount"),
+        (ReinforceConfig, {"gamma": 1.5}, "gamma"),
     ],
 )
 def test_bad_settings_of_agents_are_named(config: type[AgentConfig], settings: dict[str, Any], message: str) -> None:

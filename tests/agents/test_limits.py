@@ -45,21 +45,21 @@ SEPARATE = {"critic": CriticConfig("separate")}
 
 def test_ppo_at_ratio_1_is_a2c_is_reinforce_with_a_learned_baseline() -> None:
     """No whitening and whole returns; a critic that has not learned yet is a baseline of 0."""
-    ppo = policy_gradient_of("ppo", whiten=False, trace_decay=1.0, **SEPARATE)
-    assert_same(ppo, policy_gradient_of("a2c", trace_decay=1.0, entropy_coefficient=0.0, **SEPARATE))
+    ppo = policy_gradient_of("ppo", whiten=False, gae_lambda=1.0, **SEPARATE)
+    assert_same(ppo, policy_gradient_of("a2c", gae_lambda=1.0, entropy_coefficient=0.0, **SEPARATE))
     settings = {"aggregation": "token-mean", "truncation": "score"}
     assert_same(ppo, policy_gradient_of("reinforce/value", **settings, **SEPARATE))
-    assert_same(ppo, policy_gradient_of("reinforce/none", discount=1.0, aggregation="token-mean"))
+    assert_same(ppo, policy_gradient_of("reinforce/none", gamma=1.0, aggregation="token-mean"))
 
 
 def test_n_steps_beyond_the_end_are_whole_returns() -> None:
-    whole = policy_gradient_of("a2c", trace_decay=1.0, discount=0.9, **SEPARATE)
-    assert_same(policy_gradient_of("a2c", steps_ahead=99, discount=0.9, **SEPARATE), whole)
+    whole = policy_gradient_of("a2c", gae_lambda=1.0, gamma=0.9, **SEPARATE)
+    assert_same(policy_gradient_of("a2c", steps_ahead=99, gamma=0.9, **SEPARATE), whole)
 
 
-@pytest.mark.parametrize(("traces", "same"), [(0.0, {"steps_ahead": 1}), (0.7, {"trace_decay": 0.7})])
+@pytest.mark.parametrize(("traces", "same"), [(0.0, {"steps_ahead": 1}), (0.7, {"gae_lambda": 0.7})])
 def test_the_actor_critic_is_a2c_of_one_step_and_with_traces_its_mixture(traces: float, same: dict[str, Any]) -> None:
-    common = {"aggregation": "token-mean", "discount": 0.9, "entropy_coefficient": 0.0, **SEPARATE}
+    common = {"aggregation": "token-mean", "gamma": 0.9, "entropy_coefficient": 0.0, **SEPARATE}
     assert_same(
         policy_gradient_of("actor-critic", trace_decay=traces, **common), policy_gradient_of("a2c", **same, **common)
     )
@@ -193,7 +193,7 @@ def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() 
 def test_ppo_from_stale_samples_has_the_on_policy_gradient_within_its_clip_range() -> None:
     """The surrogate's ratio is that weight: with bounds wide open its gradient is exact at any staleness."""
     agent = make_agent(
-        "ppo", tiny_policy(), whiten=False, trace_decay=1.0, aggregation=SUM, clip_low=1.0, clip_high=1e9, **SEPARATE
+        "ppo", tiny_policy(), whiten=False, gae_lambda=1.0, aggregation=SUM, clip_low=1.0, clip_high=1e9, **SEPARATE
     )
     rows, exact = drawn_from_counts(agent.policy)
     gradient(agent, make_batch(rows))

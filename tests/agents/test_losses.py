@@ -70,8 +70,8 @@ EVERYWHERE = torch.ones(len(COMPLETIONS), STEPS, dtype=torch.bool)
 """Nine products of float64 numbers of order 1 round by less."""
 
 
-def expected_return(policy: TablePolicy, rewards: Tensor, *, discount: float = 1.0) -> Tensor:
-    return (policy.probabilities() * (rewards[:, 0] + discount * rewards[:, 1])).sum()
+def expected_return(policy: TablePolicy, rewards: Tensor, *, gamma: float = 1.0) -> Tensor:
+    return (policy.probabilities() * (rewards[:, 0] + gamma * rewards[:, 1])).sum()
 
 
 def expected_update(policy: TablePolicy, advantages: Tensor) -> Tensor:
@@ -105,12 +105,12 @@ def test_expected_update_is_the_gradient_of_the_expected_return(
     torch.testing.assert_close(whole, exact, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
 def test_each_token_climbs_the_discounted_return_from_itself_on(
-    policy: TablePolicy, rewards: Tensor, discount: float
+    policy: TablePolicy, rewards: Tensor, gamma: float
 ) -> None:
-    found = expected_update(policy, returns_to_go(rewards, EVERYWHERE, discount))
-    exact_first = policy.gradient(expected_return(policy, rewards, discount=discount))[:VOCAB]
+    found = expected_update(policy, returns_to_go(rewards, EVERYWHERE, gamma))
+    exact_first = policy.gradient(expected_return(policy, rewards, gamma=gamma))[:VOCAB]
     exact_second = policy.gradient(expected_return(policy, rewards))[VOCAB:]  # its own reward, discounted by nothing
     torch.testing.assert_close(found, torch.cat([exact_first, exact_second]), rtol=0, atol=ROUNDING)
 

@@ -251,5 +251,5 @@ def test_weights_of_samples_from_elsewhere_are_reported() -> None:
 
 
 def test_an_agent_is_told_by_its_own_config() -> None:
-    with pytest.raises(InvalidArgumentError, match="GRPO is told by a GRPOConfig, got a PPOConfig"):
+    with pytest.raises(InvalidArgumentError, match="GRPO expects a GRPOConfig, got PPOConfig"):
         GRPO(tiny_policy(), PPOConfig())  # type: ignore[arg-type]

@@ -323,23 +323,23 @@ def test_soft_overlong_penalty(lengths: list[int], max_tokens: int, margin: int)
 
 @given(token_batches, discounts)
 @thorough
-def test_returns_to_go(batch: Tokens, discount: float) -> None:
-    agree(advantages.returns_to_go, batch.rewards, batch.mask, discount)
+def test_returns_to_go(batch: Tokens, gamma: float) -> None:
+    agree(advantages.returns_to_go, batch.rewards, batch.mask, gamma)
 
 
 @given(token_batches, discounts, discounts, st.booleans())
 @thorough
-def test_gae(batch: Tokens, discount: float, trace_decay: float, bootstrapped: bool) -> None:
-    arguments = {"discount": discount, "trace_decay": trace_decay}
+def test_gae(batch: Tokens, gamma: float, gae_lambda: float, bootstrapped: bool) -> None:
+    arguments = {"gamma": gamma, "gae_lambda": gae_lambda}
     bootstrap = batch.bootstrap if bootstrapped else None
     agree(advantages.gae, batch.rewards, batch.values, batch.mask, bootstrap=bootstrap, **arguments)
 
 
 @given(token_batches, st.integers(1, 9), discounts, st.booleans())
 @thorough
-def test_n_step(batch: Tokens, n: int, discount: float, bootstrapped: bool) -> None:
+def test_n_step(batch: Tokens, n: int, gamma: float, bootstrapped: bool) -> None:
     bootstrap = batch.bootstrap if bootstrapped else None
-    agree(advantages.n_step, batch.rewards, batch.values, batch.mask, n, discount=discount, bootstrap=bootstrap)
+    agree(advantages.n_step, batch.rewards, batch.values, batch.mask, n, gamma=gamma, bootstrap=bootstrap)
 
 
 def test_the_baselines_of_one_row_by_hand() -> None:
@@ -352,8 +352,8 @@ def test_the_baselines_of_one_row_by_hand() -> None:
     values = torch.tensor([[9.0, 4.0, 2.0, 9.0, 6.0]], dtype=torch.float64)
     bootstrap = torch.tensor([8.0], dtype=torch.float64)
     returns = advantages.returns_to_go(rewards, mask, 0.5)
-    traced = advantages.gae(rewards, values, mask, discount=0.5, trace_decay=0.5, bootstrap=bootstrap)
-    two_steps = advantages.n_step(rewards, values, mask, 2, discount=0.5, bootstrap=bootstrap)
+    traced = advantages.gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5, bootstrap=bootstrap)
+    two_steps = advantages.n_step(rewards, values, mask, 2, gamma=0.5, bootstrap=bootstrap)
     assert returns[mask].tolist() == [1 + 5 / 2 + 4 / 4, 5 + 4 / 2, 4]
     assert traced[mask].tolist() == [-2 + 6.5 / 4, 6 + 2 / 4, 2]
     assert two_steps[mask].tolist() == [1 + 5 / 2 + 6 / 4 - 4, 5 + 4 / 2 + 8 / 4 - 2, 4 + 8 / 2 - 6]
@@ -370,8 +370,8 @@ def test_tokens_on_large_batches(seed: int) -> None:
     batch = random_tokens(seed, rows=20, width=50)
     agree(advantages.returns_to_go, batch.rewards, batch.mask, 0.97)
     for bootstrap in (None, batch.bootstrap):
-        arguments = {"discount": 0.97, "bootstrap": bootstrap}
-        agree(advantages.gae, batch.rewards, batch.values, batch.mask, trace_decay=0.9, **arguments)
+        arguments = {"gamma": 0.97, "bootstrap": bootstrap}
+        agree(advantages.gae, batch.rewards, batch.values, batch.mask, gae_lambda=0.9, **arguments)
         agree(advantages.n_step, batch.rewards, batch.values, batch.mask, 5, **arguments)
     agree(advantages.whiten, batch.advantages, batch.mask)
 

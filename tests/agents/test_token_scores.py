@@ -150,7 +150,7 @@ def test_advantages_and_the_gradient_credit_the_right_tokens() -> None:
     policy = TorchPolicy(table, torch.nn.Identity())
     kind, config_kind = agent_classes("reinforce")
     settings: dict[str, Any] = {"baseline": "none", "problems_per_step": 1}
-    agent = kind(policy, config_kind(discount=0.0, **settings))
+    agent = kind(policy, config_kind(gamma=0.0, **settings))
     trajectory = play(b"a+b-", 1)
     rewards = [0, 0, 0, 1, 0, -2, 10]
     batch, advantages = agent.compute_advantages([trajectory])

@@ -95,5 +95,5 @@ def test_the_rule_reaches_advantages_and_denominators() -> None:
 
 def test_a_penalty_that_is_paid_on_a_token_of_the_environment_counts_for_the_decision_before_it() -> None:
     one = trajectory([0, 1, 1, 0], rewards=[0, 0, 0, 0], truncated=True)
-    agent = make_agent("reinforce/none", truncation="fixed-reward", truncation_reward=2.0, discount=0.5)
+    agent = make_agent("reinforce/none", truncation="fixed-reward", truncation_reward=2.0, gamma=0.5)
     assert agent.advantages(agent.prepare(make_batch([one]))).tolist() == [[0, 1, 2, 0]]

@@ -275,7 +275,7 @@ def test_no_more_products_are_made_than_are_needed() -> None:
 
 def natural(kind: type[NPG] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> NPG:
     config = (NPGConfig if kind is NPG else TRPOConfig)(
-        critic=CriticConfig("separate"), value_steps=1, **{"trace_decay": 1.0, **settings}
+        critic=CriticConfig("separate"), value_steps=1, **{"gae_lambda": 1.0, **settings}
     )
     return kind(policy or some_policy(), config)
 
@@ -370,8 +370,8 @@ def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(kind: 
 
 def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages() -> None:
     """At the old policy: TRPO's whitened estimates in A2C's loss."""
-    trpo = make_agent("trpo", trace_decay=1.0, critic=CriticConfig("separate"))
-    a2c = make_agent("a2c", trace_decay=1.0, entropy_coefficient=0.0, critic=CriticConfig("separate"))
+    trpo = make_agent("trpo", gae_lambda=1.0, critic=CriticConfig("separate"))
+    a2c = make_agent("a2c", gae_lambda=1.0, entropy_coefficient=0.0, critic=CriticConfig("separate"))
     batch = make_batch(some_batch(trpo.policy))
     ready, advantages = prepared(trpo, batch)
     gradient(trpo, batch)

@@ -125,9 +125,7 @@ MAZE_LESSONS = {
 }
 GRID_LESSONS = {
     **MAZE_LESSONS,
-    "actor-critic": Lesson(
-        5e-3, {"critic": CriticConfig(critic_learning_rate=3e-2), "discount": 0.9, "trace_decay": 0.0}
-    ),
+    "actor-critic": Lesson(5e-3, {"critic": CriticConfig(critic_learning_rate=3e-2), "gamma": 0.9, "trace_decay": 0.0}),
     "dr-grpo": Lesson(7e-3, {"minibatches": 2, "max_tokens": 4}),
     "cispo": Lesson(1e-3, PARTS),
     "gdpo": Lesson(settings=PARTS, training=GOAL_AND_SPEED),
@@ -310,39 +308,39 @@ def assert_standard(scores: np.ndarray) -> None:
     assert np.mean(scores**2) < 3  # the means of states that follow one another depend on each other
 
 
-@pytest.mark.parametrize("discount", [0.9, 1.0])
-def test_the_mean_return_from_a_state_is_its_value(sample: Sample, discount: float) -> None:
-    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
-    returns = returns_to_go(sample.batch.rewards, sample.batch.loss_mask, discount)
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+def test_the_mean_return_from_a_state_is_its_value(sample: Sample, gamma: float) -> None:
+    values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
+    returns = returns_to_go(sample.batch.rewards, sample.batch.loss_mask, gamma)
     assert_standard(sample.standard_scores(returns, sample.of_states(values.state).numpy()))
     assert_standard(sample.standard_scores(returns, sample.of_moves(values.action), by_move=True))
     # The same samples tell other values apart: those of half the discount, and those with one move less.
-    wrong = exact.policy_values(sample.mdp, sample.policy, discount=discount / 2, horizon=sample.horizon)
+    wrong = exact.policy_values(sample.mdp, sample.policy, gamma=gamma / 2, horizon=sample.horizon)
     assert np.abs(sample.standard_scores(returns, sample.of_states(wrong.state).numpy())).max() > 6
     late = sample.of_states(np.roll(values.state, 1, axis=0)).numpy()
     assert np.abs(sample.standard_scores(returns, late)).max() > 6
 
 
-@pytest.mark.parametrize("discount", [0.9, 1.0])
-def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, discount: float) -> None:
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, gamma: float) -> None:
     """The worlds are deterministic: r + g v(s') is q(s, a) itself. Over the policy's moves the mean error is 0."""
-    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
+    values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
     found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
     assert np.abs(expected).max() > 0.1
-    for errors in (n_step(*found, 1, discount=discount), gae(*found, discount=discount, trace_decay=0.0)):
+    for errors in (n_step(*found, 1, gamma=gamma), gae(*found, gamma=gamma, gae_lambda=0.0)):
         np.testing.assert_allclose(errors.numpy(), expected, atol=1e-12)
         assert_standard(sample.standard_scores(errors, np.zeros_like(expected)))
 
 
-@pytest.mark.parametrize("discount", [0.9, 1.0])
-def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sample, discount: float) -> None:
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sample, gamma: float) -> None:
     """For every trace decay and number of steps; the longer they look ahead, the more they vary."""
-    values = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon)
+    values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
     found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
-    by_decay = [gae(*found, discount=discount, trace_decay=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
-    by_steps = [n_step(*found, steps, discount=discount).numpy() for steps in (1, 2, 3, sample.horizon)]
+    by_decay = [gae(*found, gamma=gamma, gae_lambda=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
+    by_steps = [n_step(*found, steps, gamma=gamma).numpy() for steps in (1, 2, 3, sample.horizon)]
     for estimates in (by_decay, by_steps):
         for each in estimates[1:]:
             assert_standard(sample.standard_scores(each, expected, by_move=True))
@@ -353,7 +351,7 @@ def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sa
 
 def test_an_episode_cut_off_goes_on_with_the_value_of_its_last_state(sample: Sample) -> None:
     """With that, a budget that is no part of the task leaves the advantages those of a world without one."""
-    values = exact.policy_values(sample.mdp, sample.policy, discount=0.9)
+    values = exact.policy_values(sample.mdp, sample.policy, gamma=0.9)
     every_time = np.broadcast_to(values.state, (sample.horizon + 1, *values.state.shape))
     advantage = np.broadcast_to(values.advantage, (sample.horizon + 1, *values.advantage.shape))
     cut = sample.end_state >= 0
@@ -362,14 +360,14 @@ def test_an_episode_cut_off_goes_on_with_the_value_of_its_last_state(sample: Sam
     bootstrap = torch.from_numpy(np.where(cut, values.state[sample.end_state], 0.0))
     found = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
     for decay in (0.0, 0.9, 1.0):
-        estimates = gae(*found, discount=0.9, trace_decay=decay, bootstrap=bootstrap)
+        estimates = gae(*found, gamma=0.9, gae_lambda=decay, bootstrap=bootstrap)
         assert_standard(sample.standard_scores(estimates, sample.of_moves(advantage), by_move=True))
-    without = gae(*found, discount=0.9, trace_decay=1.0)
+    without = gae(*found, gamma=0.9, gae_lambda=1.0)
     assert np.abs(sample.standard_scores(without, sample.of_moves(advantage), by_move=True)).max() > 6
 
 
-@pytest.mark.parametrize("discount", [0.9, 1.0])
-def test_batch_td_learns_the_values_of_the_process_that_was_seen(sample: Sample, discount: float) -> None:
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+def test_batch_td_learns_the_values_of_the_process_that_was_seen(sample: Sample, gamma: float) -> None:
     """The certainty-equivalence estimate (Sutton & Barto 2018, section 6.3); both it and Monte-Carlo come near the truth."""
     visits = np.zeros((sample.horizon + 1, *sample.mdp.reward.shape))
     np.add.at(visits, (sample.left[sample.mask], sample.state[sample.mask], sample.move[sample.mask]), 1)
@@ -383,14 +381,14 @@ def test_batch_td_learns_the_values_of_the_process_that_was_seen(sample: Sample,
 
     for _ in range(sample.horizon):  # each sweep settles the states with one more move left
         rewards, mask = sample.batch.rewards, sample.batch.loss_mask
-        values += mean_by_state(gae(rewards, sample.of_states(values), mask, discount=discount, trace_decay=0.0))
-    monte_carlo = mean_by_state(returns_to_go(sample.batch.rewards, sample.batch.loss_mask, discount))
+        values += mean_by_state(gae(rewards, sample.of_states(values), mask, gamma=gamma, gae_lambda=0.0))
+    monte_carlo = mean_by_state(returns_to_go(sample.batch.rewards, sample.batch.loss_mask, gamma))
 
     seen = times > 0
     empirical = np.where(seen[..., None], visits / np.maximum(times, 1)[..., None], 0.25)[1:]
-    certain = exact.policy_values(sample.mdp, empirical, discount=discount, horizon=sample.horizon).state
+    certain = exact.policy_values(sample.mdp, empirical, gamma=gamma, horizon=sample.horizon).state
     np.testing.assert_allclose(values[seen], certain[seen], atol=1e-9)
-    truth = exact.policy_values(sample.mdp, sample.policy, discount=discount, horizon=sample.horizon).state
+    truth = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon).state
     spread = float(np.sqrt(np.average((truth - np.average(truth, weights=times)) ** 2, weights=times)))
     for estimate in (values, monte_carlo):
         assert math.sqrt(np.average((estimate - truth) ** 2, weights=times)) < 0.15 * spread
@@ -419,7 +417,7 @@ def test_a_critic_learns_the_exact_values_of_a_fixed_policy(critic: Any, learnin
     config = A2CConfig(
         problems_per_step=128,
         entropy_coefficient=0.0,
-        trace_decay=1.0,
+        gae_lambda=1.0,
         # The policy stays; the critic's rate falls with the same schedule.
         learner=LearnerConfig(1e-12, schedule="linear", schedule_steps=CRITIC_STEPS, micro_batch_size=512),
         critic=CriticConfig(critic, critic_learning_rate=learning_rate, value_coefficient=1.0),

@@ -33,7 +33,7 @@ def random_policy(rng: np.random.Generator, mdp: exact.FiniteMDP) -> np.ndarray:
 
 
 def test_optimal_values_of_the_maze_by_hand() -> None:
-    values = exact.optimal_values(MAZE, discount=0.9)
+    values = exact.optimal_values(MAZE, gamma=0.9)
     np.testing.assert_allclose(values.state, [0.9**3 * 10, 10.0, 0.9**2 * 10, 0.9 * 10], rtol=1e-14)
     # In (1, 1): left to the start, nowhere, into the trap, up.
     np.testing.assert_allclose(values.action[3], [0.9**3 * 10, 0.9**2 * 10, -10.0, 9.0], rtol=1e-14)
@@ -74,7 +74,7 @@ def test_the_optimal_return_of_the_grid_is_one_less_the_steps_it_takes(n: int) -
     lengths = [len(str(GridWorld("test", n)[at].metadata["gold_completion"])) for at in range(env.num_problems)]
     np.testing.assert_allclose(exact.optimal_returns(env), 1 - 0.01 * np.array(lengths), rtol=1e-12)
     discounted = [0.9 ** (d - 1) - 0.01 * (1 - 0.9**d) / (1 - 0.9) for d in lengths]
-    np.testing.assert_allclose(exact.optimal_returns(env, discount=0.9), discounted, rtol=1e-12)
+    np.testing.assert_allclose(exact.optimal_returns(env, gamma=0.9), discounted, rtol=1e-12)
 
 
 def test_a_goal_beyond_the_budget_is_worth_only_its_steps() -> None:
@@ -111,7 +111,7 @@ def test_the_model_is_what_the_environment_does(env_id: str, options: dict[str, 
     for _ in range(600):
         total += term
         term = 0.95 * np.einsum("sa,sat,t->s", policy, transition, term)
-    np.testing.assert_allclose(exact.policy_values(mdp, policy, discount=0.95).state, total, rtol=1e-10)
+    np.testing.assert_allclose(exact.policy_values(mdp, policy, gamma=0.95).state, total, rtol=1e-10)
 
 
 def explore(env: TokenEnv) -> tuple[np.ndarray, np.ndarray]:
@@ -159,63 +159,61 @@ def test_monte_carlo_returns_agree_within_their_error(env_id: str) -> None:
 
 
 @settings(max_examples=50)
-@given(
-    seed=st.integers(0, 2**32), discount=st.sampled_from([0.0, 0.5, 0.97, 1.0]), horizon=st.sampled_from([None, 1, 5])
-)
-def test_bellmans_equations_hold(seed: int, discount: float, horizon: int | None) -> None:
+@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.0, 0.5, 0.97, 1.0]), horizon=st.sampled_from([None, 1, 5]))
+def test_bellmans_equations_hold(seed: int, gamma: float, horizon: int | None) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng)
     policy = random_policy(rng, mdp)
-    values = exact.policy_values(mdp, policy, discount=discount, horizon=horizon)
-    optimal = exact.optimal_values(mdp, discount=discount, horizon=horizon)
+    values = exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon)
+    optimal = exact.optimal_values(mdp, gamma=gamma, horizon=horizon)
     for found, state_of in ((values, lambda q: (policy * q).sum(axis=-1)), (optimal, lambda q: q.max(axis=-1))):
         np.testing.assert_allclose(found.state, state_of(found.action), atol=1e-9)
         following = found.state if horizon is None else found.state[:-1]
         action = found.action if horizon is None else found.action[1:]
-        expected = mdp.reward + discount * np.einsum("sat,...t->...sa", mdp.transition, following)
+        expected = mdp.reward + gamma * np.einsum("sat,...t->...sa", mdp.transition, following)
         np.testing.assert_allclose(action, expected, atol=1e-9)
     assert (optimal.state >= values.state - 1e-9).all()
     assert np.abs((policy * values.advantage).sum(axis=-1)).max() < 1e-9
     # The greedy policy attains the optimum.
-    greedy = exact.policy_values(mdp, exact.greedy_policy(optimal), discount=discount, horizon=horizon)
+    greedy = exact.policy_values(mdp, exact.greedy_policy(optimal), gamma=gamma, horizon=horizon)
     np.testing.assert_allclose(greedy.state, optimal.state, atol=1e-8)
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.5, 1.0]))
-def test_a_long_horizon_is_none(seed: int, discount: float) -> None:
+@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.5, 1.0]))
+def test_a_long_horizon_is_none(seed: int, gamma: float) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, actions=2)
     policy = random_policy(rng, mdp)
     for found in (
-        lambda horizon: exact.policy_values(mdp, policy, discount=discount, horizon=horizon).action,
-        lambda horizon: exact.optimal_values(mdp, discount=discount, horizon=horizon).action,
+        lambda horizon: exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon).action,
+        lambda horizon: exact.optimal_values(mdp, gamma=gamma, horizon=horizon).action,
     ):
         np.testing.assert_allclose(found(2000)[-1], found(None), atol=1e-6)
-    visited = exact.visits(mdp, policy, discount=discount, horizon=2000).sum(axis=0)
-    np.testing.assert_allclose(visited, exact.visits(mdp, policy, discount=discount), atol=1e-6)
+    visited = exact.visits(mdp, policy, gamma=gamma, horizon=2000).sum(axis=0)
+    np.testing.assert_allclose(visited, exact.visits(mdp, policy, gamma=gamma), atol=1e-6)
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 6]))
-def test_the_return_is_the_visits_times_the_rewards(seed: int, discount: float, horizon: int | None) -> None:
+@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 6]))
+def test_the_return_is_the_visits_times_the_rewards(seed: int, gamma: float, horizon: int | None) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng)
     policy = random_policy(rng, mdp)
-    values = exact.policy_values(mdp, policy, discount=discount, horizon=horizon)
-    visited = np.atleast_2d(exact.visits(mdp, policy, discount=discount, horizon=horizon)).sum(axis=0)
+    values = exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon)
+    visited = np.atleast_2d(exact.visits(mdp, policy, gamma=gamma, horizon=horizon)).sum(axis=0)
     assert visited @ (policy * mdp.reward).sum(axis=1) == pytest.approx(exact.expected_return(mdp, values), abs=1e-9)
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), discount=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 1, 6]))
-def test_the_gradient_is_that_of_finite_differences(seed: int, discount: float, horizon: int | None) -> None:
+@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 1, 6]))
+def test_the_gradient_is_that_of_finite_differences(seed: int, gamma: float, horizon: int | None) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, states=3)
     logits = rng.normal(size=(3, 3))
 
     def objective(table: np.ndarray) -> float:
-        values = exact.policy_values(mdp, exact.softmax_policy(table), discount=discount, horizon=horizon)
+        values = exact.policy_values(mdp, exact.softmax_policy(table), gamma=gamma, horizon=horizon)
         return exact.expected_return(mdp, values)
 
     numeric = np.zeros_like(logits)
@@ -223,7 +221,7 @@ def test_the_gradient_is_that_of_finite_differences(seed: int, discount: float, 
         shift = np.zeros_like(logits)
         shift[at] = 1e-5
         numeric[at] = (objective(logits + shift) - objective(logits - shift)) / 2e-5
-    gradient = exact.softmax_policy_gradient(mdp, logits, discount=discount, horizon=horizon)
+    gradient = exact.softmax_policy_gradient(mdp, logits, gamma=gamma, horizon=horizon)
     np.testing.assert_allclose(gradient, numeric, atol=1e-7 * max(1.0, np.abs(numeric).max()))
     np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
 
@@ -256,8 +254,8 @@ def table_policy(env: TokenEnv, table: np.ndarray) -> Any:
     return policy
 
 
-@pytest.mark.parametrize("discount", [0.8, 1.0])
-def test_every_episode_together_gives_the_values_of_dynamic_programming(discount: float) -> None:
+@pytest.mark.parametrize("gamma", [0.8, 1.0])
+def test_every_episode_together_gives_the_values_of_dynamic_programming(gamma: float) -> None:
     env = gymnasium.make("rlvr/Maze-v0", max_new_tokens=5, step_reward=-0.5)
     assert isinstance(env, TokenEnv)
     world = world_of(env.streams.dataset[0])
@@ -266,8 +264,8 @@ def test_every_episode_together_gives_the_values_of_dynamic_programming(discount
     episodes = every_episode(env.streams, 0, table_policy(env, table))
     assert sum(episode.probability for episode in episodes) == pytest.approx(1, abs=1e-12)
     assert len({episode.moves for episode in episodes}) == len(episodes)
-    by_prefix = prefix_values(episodes, discount=discount)
-    values = exact.policy_values(mdp, table, discount=discount, horizon=5)
+    by_prefix = prefix_values(episodes, gamma=gamma)
+    values = exact.policy_values(mdp, table, gamma=gamma, horizon=5)
     assert by_prefix[""] == pytest.approx(exact.expected_return(mdp, values), abs=1e-12)
     for moves, value in by_prefix.items():
         cell = world.walk([MOVES.index(move) for move in moves])[-1]
@@ -301,7 +299,7 @@ def test_a_policy_that_looks_at_the_whole_walk_by_hand() -> None:
         ("DRUR", 0.25, 10.0),
     }
     assert prefix_values(episodes)[""] == -5.0
-    assert prefix_values(episodes, discount=0.5)["D"] == 2.5
+    assert prefix_values(episodes, gamma=0.5)["D"] == 2.5
 
 
 def test_a_deterministic_policy_has_one_episode_however_long() -> None:
@@ -337,7 +335,7 @@ def test_a_deterministic_policy_has_one_episode_however_long() -> None:
         (lambda: exact.policy_values(MAZE, np.full((1, 4, 4), 0.25)), r"got shape \(1, 4, 4\)"),
         (lambda: exact.policy_values(MAZE, np.eye(4)), "never ends the episode"),
         (lambda: exact.visits(MAZE, np.eye(4)), "never ends the episode"),
-        (lambda: exact.optimal_values(MAZE, discount=1.1), r"a discount is in \[0, 1\], got 1.1"),
+        (lambda: exact.optimal_values(MAZE, gamma=1.1), r"a discount is in \[0, 1\], got 1.1"),
         (lambda: exact.optimal_values(MAZE, horizon=0), "horizon is a whole number at least 1, got 0"),
         (lambda: exact.FiniteMDP(np.zeros((2, 1, 2)), np.zeros((2, 1)), np.ones(3)), r"start \(s,\); got"),
         (lambda: exact.FiniteMDP(np.full((2, 1, 2), 0.6), np.zeros((2, 1)), np.ones(2) / 2), "sum to at most 1"),
@@ -357,7 +355,7 @@ def test_a_return_without_bound_is_named_and_a_discount_or_horizon_bounds_it() -
         InvalidArgumentError, match=r"value iteration has not settled .* give a horizon or a discount below 1"
     ):
         exact.optimal_values(mdp)
-    assert exact.optimal_values(mdp, discount=0.5).state == pytest.approx([1.0])
+    assert exact.optimal_values(mdp, gamma=0.5).state == pytest.approx([1.0])
     assert exact.optimal_values(mdp, horizon=7).state[-1] == pytest.approx([3.5])
 
 

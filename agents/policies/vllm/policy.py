@@ -55,12 +55,12 @@ class VLLMConfig:
     """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a process of its own. See
     docs/vllm.md for the options that the server needs."""
     api_key: str | None = field(default=None, repr=False)
-    """The key of that server; None: what the environment variable VLLM_API_KEY holds. On a command line write env:NAME, which
-    names the variable that holds it."""
+    """Key of that server; None takes the environment variable VLLM_API_KEY. On a command line write env:NAME, which names
+    the variable that holds it."""
     python: str | None = None
-    """The interpreter of that process, where vLLM is in another virtual environment."""
+    """Interpreter of the engine's process, where vLLM is in another virtual environment."""
     dtype: str | None = None
-    """In which the engine computes, such as "bfloat16"; None: as the learner does."""
+    """Data type in which the engine computes, such as "bfloat16"; None takes the learner's."""
     weight_transfer: WeightTransfer = "auto"
     """How new weights get to the engine: in a file in shared memory, which a CPU needs and any engine on this machine can take;
     by CUDA IPC, to an engine on the learner's own GPU; by NCCL, to one on other GPUs. IPC and NCCL need vLLM in the learner's
@@ -68,8 +68,8 @@ class VLLMConfig:
     sleep: bool = False
     """Give the engine's GPU memory to the learner while no episodes are played."""
     probe_tolerance: float | None = None
-    """How far the engine's log-probabilities may be from the learner's after new weights, as a mean over tokens in nats; None:
-    0.001 where both compute in float32, else 0.1."""
+    """How far the engine's log-probabilities may be from the learner's after new weights, as a mean over tokens in nats.
+    None takes 0.001 where both compute in float32, and 0.1 otherwise."""
     engine_args: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, such as max_model_len, gpu_memory_utilization, tensor_parallel_size, enforce_eager."""
     environment: Mapping[str, str] = field(default_factory=dict)
