@@ -10,220 +10,105 @@ from typing import TYPE_CHECKING, Any
 
 import rlvr_envs  # noqa: F401 - registers the ids, and checks whose `verifiers` and `agents` these are
 import verifiers
+from agents.registry import AGENTS, agent_classes
 from verifiers import missing_dependency
 
 if TYPE_CHECKING:
-    from agents.a2c import A2C, A2CConfig
-    from agents.actor_critic import ActorCritic, ActorCriticConfig
-    from agents.agent import Agent
-    from agents.batch import Batch, make_batch
-    from agents.cispo import CISPO, CISPOConfig
-    from agents.config import AgentConfig
-    from agents.critic import Critic, CriticConfig
-    from agents.dapo import DAPO, DAPOConfig
-    from agents.dr_grpo import DrGRPO, DrGRPOConfig
-    from agents.evaluation import Evaluation, evaluate
-    from agents.evaluation_record import EvaluationRecord
-    from agents.gdpo import GDPO, GDPOConfig
-    from agents.grpo import GRPO, GRPOConfig
-    from agents.gspo import GSPO, GSPOConfig
-    from agents.importance import Correction
-    from agents.kl import KLEstimator
-    from agents.learner import Learner, LearnerConfig
-    from agents.lora import add_lora
-    from agents.losses import Aggregation
-    from agents.maxrl import MaxRL, MaxRLConfig
-    from agents.models import load_model, load_policy, save_model, tiny_model
-    from agents.npg import NPG, NPGConfig
-    from agents.opo import OPO, OPOConfig
-    from agents.pass_at_k import PassAtK, PassAtKConfig
-    from agents.policies.check import check_policy
-    from agents.policies.torch_policy import TorchPolicy
-    from agents.policies.trainable import TrainablePolicy
-    from agents.policies.vllm import VLLMConfig, VLLMPolicy
-    from agents.policy import CausalLMPolicy, TokenOutputs
-    from agents.ppo import PPO, PPOConfig
-    from agents.reference import ReferencePolicy
-    from agents.registry import AGENTS, agent_classes
-    from agents.reinforce import Reinforce, ReinforceConfig
-    from agents.reinforce_plus_plus import ReinforcePlusPlus, ReinforcePlusPlusConfig
-    from agents.remax import ReMax, ReMaxConfig
-    from agents.rloo import RLOO, RLOOConfig
-    from agents.rollouts import Episode, rollout
-    from agents.run import Run
-    from agents.schedules import Schedule
-    from agents.supervised import SupervisedConfig, train_supervised
-    from agents.trpo import TRPO, TRPOConfig
-    from agents.truncation import Truncation
-    from agents.types import Action, Policy, Sampler, Trajectory
+    from agents.agent import Agent as Agent
+    from agents.algorithms.a2c import A2C as A2C, A2CConfig as A2CConfig
+    from agents.algorithms.actor_critic import ActorCritic as ActorCritic, ActorCriticConfig as ActorCriticConfig
+    from agents.algorithms.cispo import CISPO as CISPO, CISPOConfig as CISPOConfig
+    from agents.algorithms.dapo import DAPO as DAPO, DAPOConfig as DAPOConfig
+    from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
+    from agents.algorithms.gdpo import GDPO as GDPO, GDPOConfig as GDPOConfig
+    from agents.algorithms.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
+    from agents.algorithms.gspo import GSPO as GSPO, GSPOConfig as GSPOConfig
+    from agents.algorithms.maxrl import MaxRL as MaxRL, MaxRLConfig as MaxRLConfig
+    from agents.algorithms.npg import NPG as NPG, NPGConfig as NPGConfig
+    from agents.algorithms.opo import OPO as OPO, OPOConfig as OPOConfig
+    from agents.algorithms.pass_at_k import PassAtK as PassAtK, PassAtKConfig as PassAtKConfig
+    from agents.algorithms.ppo import PPO as PPO, PPOConfig as PPOConfig
+    from agents.algorithms.reinforce import Reinforce as Reinforce, ReinforceConfig as ReinforceConfig
+    from agents.algorithms.reinforce_plus_plus import (
+        ReinforcePlusPlus as ReinforcePlusPlus,
+        ReinforcePlusPlusConfig as ReinforcePlusPlusConfig,
+    )
+    from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
+    from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
+    from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
+    from agents.batch import Batch as Batch, make_batch as make_batch
+    from agents.config import AgentConfig as AgentConfig
+    from agents.evaluation import Evaluation as Evaluation, evaluate as evaluate
+    from agents.evaluation_record import EvaluationRecord as EvaluationRecord
+    from agents.experiments.supervised import SupervisedConfig as SupervisedConfig, train_supervised as train_supervised
+    from agents.importance import Correction as Correction
+    from agents.kl import KLEstimator as KLEstimator
+    from agents.losses import Aggregation as Aggregation
+    from agents.policies.check import check_policy as check_policy
+    from agents.policies.torch_policy import TorchPolicy as TorchPolicy
+    from agents.policies.trainable import TokenOutputs as TokenOutputs, TrainablePolicy as TrainablePolicy
+    from agents.policies.transformers.config import PolicyConfig as PolicyConfig
+    from agents.policies.transformers.loading import (
+        load_model as load_model,
+        load_policy as load_policy,
+        save_model as save_model,
+        tiny_model as tiny_model,
+    )
+    from agents.policies.transformers.lora import add_lora as add_lora
+    from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
+    from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
+    from agents.rollouts.loop import Episode as Episode, rollout as rollout
+    from agents.training.critic import Critic as Critic, CriticConfig as CriticConfig
+    from agents.training.learner import Learner as Learner, LearnerConfig as LearnerConfig
+    from agents.training.reference import ReferencePolicy as ReferencePolicy
+    from agents.training.run import Run as Run
+    from agents.training.schedules import Schedule as Schedule
+    from agents.truncation import Truncation as Truncation
+    from agents.types import Action as Action, Policy as Policy, Sampler as Sampler, Trajectory as Trajectory
 
 __distribution__ = "rlvr-envs"
 __version__ = verifiers.__version__
 
 _HOMES = {
-    "A2C": "a2c",
-    "A2CConfig": "a2c",
-    "Action": "types",
-    "ActorCritic": "actor_critic",
-    "ActorCriticConfig": "actor_critic",
-    "Agent": "agent",
-    "AgentConfig": "config",
-    "Aggregation": "losses",
-    "Batch": "batch",
-    "CISPO": "cispo",
-    "CISPOConfig": "cispo",
-    "CausalLMPolicy": "policy",
-    "Correction": "importance",
-    "Critic": "critic",
-    "CriticConfig": "critic",
-    "DAPO": "dapo",
-    "DAPOConfig": "dapo",
-    "DrGRPO": "dr_grpo",
-    "DrGRPOConfig": "dr_grpo",
-    "Episode": "rollouts",
-    "Evaluation": "evaluation",
-    "EvaluationRecord": "evaluation_record",
-    "GDPO": "gdpo",
-    "GDPOConfig": "gdpo",
-    "GRPO": "grpo",
-    "GRPOConfig": "grpo",
-    "GSPO": "gspo",
-    "GSPOConfig": "gspo",
-    "KLEstimator": "kl",
-    "Learner": "learner",
-    "LearnerConfig": "learner",
-    "MaxRL": "maxrl",
-    "MaxRLConfig": "maxrl",
-    "NPG": "npg",
-    "NPGConfig": "npg",
-    "OPO": "opo",
-    "OPOConfig": "opo",
-    "PPO": "ppo",
-    "PPOConfig": "ppo",
-    "PassAtK": "pass_at_k",
-    "PassAtKConfig": "pass_at_k",
-    "Policy": "types",
-    "RLOO": "rloo",
-    "RLOOConfig": "rloo",
-    "ReMax": "remax",
-    "ReMaxConfig": "remax",
-    "ReferencePolicy": "reference",
-    "Reinforce": "reinforce",
-    "ReinforceConfig": "reinforce",
-    "ReinforcePlusPlus": "reinforce_plus_plus",
-    "ReinforcePlusPlusConfig": "reinforce_plus_plus",
-    "Run": "run",
-    "Sampler": "types",
-    "Schedule": "schedules",
-    "SupervisedConfig": "supervised",
-    "TRPO": "trpo",
-    "TRPOConfig": "trpo",
-    "TokenOutputs": "policy",
-    "TorchPolicy": "policies.torch_policy",
-    "TrainablePolicy": "policies.trainable",
-    "Trajectory": "types",
-    "Truncation": "truncation",
-    "VLLMConfig": "policies.vllm",
-    "VLLMPolicy": "policies.vllm",
-    "AGENTS": "registry",
-    "add_lora": "lora",
-    "agent_classes": "registry",
-    "check_policy": "policies.check",
-    "evaluate": "evaluation",
-    "load_model": "models",
-    "load_policy": "models",
-    "make_batch": "batch",
-    "rollout": "rollouts",
-    "save_model": "models",
-    "tiny_model": "models",
-    "train_supervised": "supervised",
+    "agent": ("Agent",),
+    "batch": ("Batch", "make_batch"),
+    "config": ("AgentConfig",),
+    "evaluation": ("Evaluation", "evaluate"),
+    "evaluation_record": ("EvaluationRecord",),
+    "experiments.supervised": ("SupervisedConfig", "train_supervised"),
+    "importance": ("Correction",),
+    "kl": ("KLEstimator",),
+    "losses": ("Aggregation",),
+    "policies.check": ("check_policy",),
+    "policies.torch_policy": ("TorchPolicy",),
+    "policies.trainable": ("TokenOutputs", "TrainablePolicy"),
+    "policies.transformers.loading": ("load_model", "load_policy", "save_model", "tiny_model"),
+    "policies.transformers.lora": ("add_lora",),
+    "policies.transformers.config": ("PolicyConfig",),
+    "policies.transformers.policy": ("CausalLMPolicy",),
+    "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
+    "rollouts.loop": ("Episode", "rollout"),
+    "training.critic": ("Critic", "CriticConfig"),
+    "training.learner": ("Learner", "LearnerConfig"),
+    "training.reference": ("ReferencePolicy",),
+    "training.run": ("Run",),
+    "training.schedules": ("Schedule",),
+    "truncation": ("Truncation",),
+    "types": ("Action", "Policy", "Sampler", "Trajectory"),
+}
+"""What each module gives; the agents are in `agents.registry`."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names} | {
+    name: f"algorithms.{entry.module}" for entry in AGENTS.values() for name in (entry.class_name, entry.config_name)
 }
 
-__all__ = [
-    "A2C",
-    "AGENTS",
-    "CISPO",
-    "DAPO",
-    "GDPO",
-    "GRPO",
-    "GSPO",
-    "NPG",
-    "OPO",
-    "PPO",
-    "RLOO",
-    "TRPO",
-    "A2CConfig",
-    "Action",
-    "ActorCritic",
-    "ActorCriticConfig",
-    "Agent",
-    "AgentConfig",
-    "Aggregation",
-    "Batch",
-    "CISPOConfig",
-    "CausalLMPolicy",
-    "Correction",
-    "Critic",
-    "CriticConfig",
-    "DAPOConfig",
-    "DrGRPO",
-    "DrGRPOConfig",
-    "Episode",
-    "Evaluation",
-    "EvaluationRecord",
-    "GDPOConfig",
-    "GRPOConfig",
-    "GSPOConfig",
-    "KLEstimator",
-    "Learner",
-    "LearnerConfig",
-    "MaxRL",
-    "MaxRLConfig",
-    "NPGConfig",
-    "OPOConfig",
-    "PPOConfig",
-    "PassAtK",
-    "PassAtKConfig",
-    "Policy",
-    "RLOOConfig",
-    "ReMax",
-    "ReMaxConfig",
-    "ReferencePolicy",
-    "Reinforce",
-    "ReinforceConfig",
-    "ReinforcePlusPlus",
-    "ReinforcePlusPlusConfig",
-    "Run",
-    "Sampler",
-    "Schedule",
-    "SupervisedConfig",
-    "TRPOConfig",
-    "TokenOutputs",
-    "TorchPolicy",
-    "TrainablePolicy",
-    "Trajectory",
-    "Truncation",
-    "VLLMConfig",
-    "VLLMPolicy",
-    "add_lora",
-    "agent_classes",
-    "check_policy",
-    "evaluate",
-    "load_model",
-    "load_policy",
-    "make_batch",
-    "rollout",
-    "save_model",
-    "tiny_model",
-    "train_supervised",
-]
+__all__ = ["AGENTS", "agent_classes", *sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'agents' has no attribute {name!r}")
     try:
-        module = importlib.import_module(f"agents.{_HOMES[name]}")
+        module = importlib.import_module(f"agents.{_MODULES[name]}")
     except ModuleNotFoundError as error:
         if error.name in ("torch", "transformers", "jaxtyping"):
             raise missing_dependency(error.name, "train", f"agents.{name}") from error

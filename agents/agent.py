@@ -17,29 +17,27 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.batch import Batch, make_batch
-from agents.checkpoint import load_checkpoint, save_checkpoint
-from agents.checks import require_equal_groups
+from agents.batch import Batch, make_batch, require_equal_groups
 from agents.config import AgentConfig
-from agents.critic import make_critic
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import EvaluationRecord
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
-from agents.learner import Learner
-from agents.lora import has_adapter
-from agents.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
-from agents.passes import state_values, token_logprobs
-from agents.policies.trainable import TrainablePolicy, check_members
-from agents.policy import TokenOutputs
-from agents.problems import episodes_of_step
-from agents.random_state import random_state, set_random_state
-from agents.reference import ReferencePolicy
-from agents.rollouts import Episode, rollout
-from agents.run import Run
-from agents.sampling import mix
+from agents.policies.trainable import TokenOutputs, TrainablePolicy, check_members
+from agents.policies.transformers.lora import has_adapter
+from agents.rollouts.loop import Episode, rollout
+from agents.rollouts.problem_order import episodes_of_step
+from agents.seeding import mix
+from agents.training.agent_state import agent_state, parts_of, restore
+from agents.training.batch_passes import state_values, token_logprobs
+from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.training.critic import make_critic
 from agents.training.health import Health
+from agents.training.learner import Learner, Loss
+from agents.training.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
+from agents.training.reference import ReferencePolicy
+from agents.training.run import Run
 from agents.training.verifier_errors import VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
@@ -277,7 +275,7 @@ class Agent(abc.ABC):
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from trajectories and give the metrics; see `agents.metrics`. This is one training step.
+        """Learn from trajectories and give the metrics; see `agents.training.metrics`. This is one training step.
 
         A batch in which every verifier broke changes no weight.
 
@@ -309,6 +307,7 @@ class Agent(abc.ABC):
             require_equal_groups(trajectory.group for trajectory in trajectories)
         batch = self.prepare(make_batch(trajectories))
         advantages = self.advantages(batch)
+        self._check_tensor("advantages", advantages, batch.tokens)
         return dataclasses.replace(batch, value_targets=self.value_targets(batch)), advantages
 
     def prepare(self, batch: Batch) -> Batch:
@@ -363,29 +362,23 @@ class Agent(abc.ABC):
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
         """Make the optimiser steps of one batch: `epochs` passes over it, each in `minibatches` parts."""
-        config = self.config
-        keep = self._rows_with_gradient(advantages)
         steps = []
         for rows in self._minibatches(len(batch)):
             part = batch.rows(rows)
-            steps.append(
-                self.learner.step(
-                    part,
-                    advantages[rows, : part.tokens.shape[1]],
-                    self.terms,
-                    aggregation=config.aggregation,
-                    max_tokens=config.max_tokens,
-                    clipped=self.clipped,
-                    keep=None if keep is None else keep[rows],
-                )
-            )
+            steps.append(self.learner.step(part, advantages[rows, : part.tokens.shape[1]], self.batch_loss()))
         return merge(steps)
 
-    def _rows_with_gradient(self, advantages: Tensor) -> Tensor | None:
-        """The completions bool[b] whose loss has a gradient; None for all, where the loss has terms without advantages."""
-        alone = self.critic is None and not self._kl_in_loss and self.entropy_coefficient() == 0
-        skips = alone and self.vanishes_without_advantage and self.config.learner.skip_zero_advantages
-        return (advantages != 0).any(dim=1) if skips else None
+    def batch_loss(self) -> Loss:
+        """What an optimiser step minimises at this training step."""
+        config = self.config
+        alone = not self._kl_in_loss and self.entropy_coefficient() == 0
+        return Loss(
+            self.terms,
+            config.aggregation,
+            config.max_tokens,
+            self.clipped,
+            vanishes_without_advantage=alone and self.vanishes_without_advantage,
+        )
 
     def _minibatches(self, rows: int) -> list[Tensor]:
         """Row indices of each optimiser step; in a random order where an epoch takes several."""
@@ -411,6 +404,7 @@ class Agent(abc.ABC):
     def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
         """Everything that is added up to the loss f[b t] of each token."""
         loss = self.loss(batch, outputs.logprobs, advantages)
+        self._check_tensor("loss", loss, outputs.logprobs)
         terms = {"policy": loss if batch.importance is None else batch.importance * loss}
         if self._kl_in_loss:
             terms["kl"] = self.kl_coefficient() * self._kl(batch, outputs.logprobs)
@@ -418,6 +412,15 @@ class Agent(abc.ABC):
         if coefficient != 0:
             terms["entropy"] = -coefficient * outputs.entropy
         return terms
+
+    def _check_tensor(self, name: str, given: object, tokens: Tensor) -> None:
+        """Check what an agent's own method gave: a number for each token."""
+        if not isinstance(given, Tensor) or given.shape != tokens.shape:
+            came = f"one of shape {tuple(given.shape)}" if isinstance(given, Tensor) else repr(given)
+            raise InvalidArgumentError(
+                f"{type(self).__name__}.{name} gives a number for each token, a tensor of shape {tuple(tokens.shape)}; "
+                f"got {came}"
+            )
 
     # The regularisers
 
@@ -476,7 +479,7 @@ class Agent(abc.ABC):
         Raises:
             InvalidArgumentError: If the folder holds something else.
         """
-        save_checkpoint(Path(folder), self.policy.model, self._state(), self.tokenizer)
+        save_checkpoint(Path(folder), self.policy.model, agent_state(self), self.tokenizer)
 
     def _keep(self, run: Run) -> None:
         """Write the step's checkpoint of a run, unless it is there."""
@@ -489,24 +492,9 @@ class Agent(abc.ABC):
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
                 then nothing has changed.
         """
-        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, parts=self._parts())
-        self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
-        self.learner.load_state_dict(state["learner"])
-        if self.reference is not None:
-            self.reference.load_state_dict(state["reference"])
-        if self.kl_controller is not None:
-            self.kl_controller.coefficient = state["kl_coefficient"]
-        self.load_own_state(state["own"])
+        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, parts=parts_of(self))
+        restore(self, state)
         self._health = Health()
-        set_random_state(state["random"])
-
-    def _parts(self) -> dict[str, list[str] | None]:
-        """What the agent has beside its policy, by the names of the weights; None for what it has not."""
-        return {
-            "critic": None if self.critic is None else list(self.critic.state_dict()),
-            "reference": None if self.reference is None else list(self.reference.state_dict() or ()),
-            "KL controller": None if self.kl_controller is None else [],
-        }
 
     def own_state(self) -> dict[str, Any]:
         """What one kind of agent carries from step to step beside what all do: tensors and plain data."""
@@ -514,20 +502,6 @@ class Agent(abc.ABC):
 
     def load_own_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most agents carry nothing
         """Go on from a state of `own_state`."""
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "agent": self.name,
-            "parts": self._parts(),
-            "steps": self.steps,
-            "rounds": self.rounds,
-            "tokens": self.tokens,
-            "learner": self.learner.state_dict(),
-            "reference": None if self.reference is None else self.reference.state_dict(),
-            "kl_coefficient": None if self.kl_controller is None else self.kl_controller.coefficient,
-            "own": self.own_state(),
-            "random": random_state(),
-        }
 
 
 def _verification_seconds(env: VectorEnv[Any, Any, Any]) -> float | None:

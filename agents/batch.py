@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,3 +193,23 @@ def _pad(parts: Sequence[np.ndarray]) -> np.ndarray:
     for row, part in enumerate(parts):
         padded[row, : len(part)] = part
     return padded
+
+
+def require_equal_groups(groups: Iterable[int]) -> None:
+    """Check that every completion of a batch has others to be compared with, and all as many.
+
+    Args:
+        groups: Of each completion that was generated, those included whose verifier broke.
+
+    Raises:
+        InvalidArgumentError: If a group has one member, or groups differ in size.
+    """
+    sizes = Counter(groups)
+    smallest, largest = min(sizes.values(), default=2), max(sizes.values(), default=2)
+    if smallest < 2 or smallest != largest:
+        short = min(sizes, key=lambda group: sizes[group])
+        raise InvalidArgumentError(
+            f"scores are compared in groups of one size, at least 2, and the {sum(sizes.values())} trajectories fall into "
+            f"{len(sizes)} groups of {smallest} to {largest}: group {short} has {sizes[short]}. Give the trajectories of one "
+            "problem the same `group`, those of a broken verifier too"
+        )

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from agents.choices import choice
-from agents.critic import CriticConfig
 from agents.importance import Correction
 from agents.kl import KLEstimator
-from agents.learner import LearnerConfig
 from agents.losses import Aggregation
-from agents.schedules import Schedule
+from agents.training.critic import CriticConfig
+from agents.training.learner import LearnerConfig
+from agents.training.schedules import Schedule
 from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, check_types, unknown_name
 

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from agents.adapter import num_problems
 from agents.evaluation_record import EvaluationRecord, Sample, sample_line
-from agents.problems import env_seeds, sample_seeds
-from agents.rollouts import Episode, play
+from agents.rollouts.loop import Episode, play
+from agents.rollouts.vector_adapter import num_problems
+from agents.seeding import env_seeds, sample_seeds
 from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
 from rlvr_envs import TokenVectorEnv
@@ -164,7 +164,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy) -> dict[str, Any]:
     settings = {name: getattr(policy, name) for name in names if hasattr(policy, name)}
     model = getattr(policy, "model", None)
     if model is not None:
-        from agents.models import weights_fingerprint
+        from agents.policies.transformers.loading import weights_fingerprint
 
         settings["weights"] = weights_fingerprint(model)
     world = env.unwrapped

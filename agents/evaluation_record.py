@@ -24,7 +24,7 @@ A sample's line holds
 | `unsupported` | whether it scored 0 as its tests ask of the program's objects what the sandbox does not do |
 
 Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
-place of an earlier one. How values that JSON does not have are written is told by `agents.json_files`.
+place of an earlier one. How values that JSON does not have are written is told by `agents.files.json_files`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agents.json_files import JsonLines, differences, plain, read_json, to_json, write_json
-from agents.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
-from agents.run import package_versions
+from agents.files.json_files import JsonLines, differences, plain, read_json, to_json, write_json
+from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
+from agents.training.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Problem
@@ -173,8 +173,8 @@ class EvaluationRecord:
         overwrite: bool = False,
     ) -> None:
         self.folder = Path(folder)
-        self.started = False
-        """Whether the evaluation has begun."""
+        self.num_samples = 0
+        """Samples that are written down, those from before included."""
         self._settings = dict(settings or {})
         self._resume = resume
         if resume and overwrite:
@@ -188,15 +188,15 @@ class EvaluationRecord:
         self._manifest: dict[str, Any] = {}
 
     def _check_content(self, *, free: bool) -> None:
-        if (self.folder / MANIFEST).exists():
+        if (self.folder / MANIFEST).exists() and not _is_empty(self.folder / SAMPLES):
             if not free:
                 raise InvalidArgumentError(
                     f"{self.folder} holds an evaluation: go on with it (--resume, resume=True), replace it "
                     "(--overwrite, overwrite=True), or choose another folder"
                 )
             return
-        # What is left of an evaluation that was killed before it began.
-        early = [LOCK, f".{MANIFEST}.partial", *([SAMPLES] if _is_empty(self.folder / SAMPLES) else [])]
+        # What is left of an evaluation that ended before its first sample.
+        early = [LOCK, f".{MANIFEST}.partial", *([SAMPLES, MANIFEST] if _is_empty(self.folder / SAMPLES) else [])]
         others = [each.name for each in self.folder.iterdir() if each.name not in early]
         if others:
             raise InvalidArgumentError(f"{self.folder} holds {min(others)} and no evaluation: choose another folder")
@@ -231,7 +231,7 @@ class EvaluationRecord:
         else:
             self._lines.clear()
         write_json(path, {**self._manifest, "summary": None})
-        self.started = True
+        self.num_samples = len(samples)
         return samples
 
     def add(self, line: Mapping[str, Any]) -> None:
@@ -241,15 +241,17 @@ class EvaluationRecord:
             OSError: If it can't be written, as on a full disk; the record then holds all samples before it.
         """
         self._lines.write(line)
+        self.num_samples += 1
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary."""
         write_json(self.folder / MANIFEST, {**self._manifest, "finished": _now(), "summary": summary})
 
     def close(self) -> None:
-        """Close the files; a folder in which nothing has begun is removed if it was made here."""
+        """Close the files; a folder without samples is removed if it was made here."""
         self._lines.close()
-        if not self.started and self._made:
+        if not self.num_samples and self._made:
+            (self.folder / MANIFEST).unlink(missing_ok=True)
             (self.folder / SAMPLES).unlink()
             (self.folder / LOCK).unlink()
             remove_empty(self._made)

@@ -1,4 +1,4 @@
-"""Every agent there is, by name."""
+"""Every agent there is, by name: the one table from which `agents`, `rlvr train` and the tests derive."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 class AgentEntry:
     """Where an agent is, and what it is in a line."""
 
-    home: str
-    """The module's name below `agents`."""
-    kind: str
-    """The class's name; that of its config ends in `Config`."""
+    module: str
+    """Name of the module in `agents.algorithms`."""
+    class_name: str
     summary: str
+
+    @property
+    def config_name(self) -> str:
+        """Name of the class of its settings."""
+        return f"{self.class_name}Config"
 
     def load(self) -> tuple[type[Agent], type[AgentConfig]]:
         """Import the agent's class and its config's."""
-        module = importlib.import_module(f"agents.{self.home}")
-        return getattr(module, self.kind), getattr(module, f"{self.kind}Config")
+        module = importlib.import_module(f"agents.algorithms.{self.module}")
+        return getattr(module, self.class_name), getattr(module, self.config_name)
 
 
 AGENTS = {

@@ -51,7 +51,7 @@ from agents import (
     tiny_model,
     train_supervised,
 )
-from agents.models import save_model
+from agents.policies.transformers.loading import save_model
 from verifiers import Outcome, Problem
 from verifiers.statistics import interquartile_mean
 

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from agents import CausalLMPolicy, Episode, VLLMConfig, VLLMPolicy, rollout, tiny_model
-from agents.policies.vllm_process import ProcessEngine
+from agents.policies.vllm.process_engine import ProcessEngine
 from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import Problem
 

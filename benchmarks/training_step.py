@@ -429,13 +429,14 @@ def phases_marked() -> Iterator[None]:
     """Inside, the profiler sees when each phase begins and ends."""
     import torch
 
-    from agents.kv_cache import RowCache
-    from agents.policy import CausalLMPolicy
+    from agents.policies.transformers.acting import Actor
+    from agents.policies.transformers.kv_cache import RowCache
+    from agents.policies.transformers.policy import CausalLMPolicy
 
     marked: list[tuple[Any, str, str]] = [
         (RowCache, "prefill", "prefill"),
         (RowCache, "append", "decode"),
-        (CausalLMPolicy, "_choose", "choose"),
+        (Actor, "_choose", "choose"),
         (CausalLMPolicy, "read", "training forward"),
         (torch.Tensor, "backward", "backward"),
         (torch.optim.AdamW, "step", "optimiser"),
@@ -461,8 +462,7 @@ def phases_marked() -> Iterator[None]:
 
 def profile(work: Work, steps: int, device: str) -> tuple[dict[str, Phase], float]:
     """What the phases of our steps cost, and the wall seconds of the steps in all."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as recording
+    from torch.profiler import ProfilerActivity, profile as recording
 
     recorder = recording(
         activities=[ProfilerActivity.CPU, *([] if device == "cpu" else [ProfilerActivity.CUDA])], acc_events=True

@@ -11,6 +11,6 @@ from rlvr_envs._names import require_own
 
 
 def main() -> None:
-    """Run the command line in `agents.cli`."""
+    """Run the command line in `agents.commands.main`."""
     require_own("agents")
-    importlib.import_module("agents.cli").main()
+    importlib.import_module("agents.commands.main").main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -15,14 +14,14 @@ DOCS = (Path(__file__).parent.parent / "docs" / "speed.md").read_text(encoding="
 
 
 def test_every_switch_is_one() -> None:
-    from agents import CausalLMPolicy, LearnerConfig
+    from agents import LearnerConfig, PolicyConfig
     from agents.commands.train import TrainOptions
     from rlvr_envs import Rules
 
     rows = [line for line in DOCS.splitlines() if line.startswith("| ") and line.count(" | ") == 2]
     switches = set(re.findall(r"`(\w+)` \|$", "\n".join(rows), re.MULTILINE)) | {"fast"}
     assert {"shared_prefix", "checkpointing", "skip_zero_advantages", "max_cached_tokens"} <= switches
-    policy = set(inspect.signature(CausalLMPolicy).parameters)
+    policy = {each.name for each in fields(PolicyConfig)}
     learner = {each.name for each in fields(LearnerConfig)}
     rules = {each.name for each in fields(Rules)}
     assert switches <= policy | learner | rules
@@ -30,20 +29,22 @@ def test_every_switch_is_one() -> None:
 
 
 def test_the_sizes_are_those_of_the_code() -> None:
-    from agents import passes, policy, sampling
+    from agents.policies.transformers import acting, language_model, sampling
+    from agents.training import batch_passes
 
-    assert policy._LOGITS_AT_ONCE == 2**24
-    assert policy._PROMPT_TOKENS_AT_ONCE == 2**16
-    assert passes.TOKENS_AT_ONCE == 2**17
+    assert language_model.LOGITS_AT_ONCE == 2**24
+    assert acting._PROMPT_TOKENS_AT_ONCE == 2**16
+    assert batch_passes.TOKENS_AT_ONCE == 2**17
     assert 8 * sampling._BLOCK == 2048
     for size in ("2^24", "2^16", "2^17", "2048"):
         assert size in DOCS
 
 
 def test_loggers_and_metrics_have_the_names_it_gives() -> None:
-    from agents import metrics, model_parts, policy
+    from agents.policies.transformers import model_capabilities, scoring
+    from agents.training import metrics
 
-    assert policy._LOGGER.name == "agents.policy"
-    assert model_parts.__name__ == "agents.model_parts"
+    assert scoring._LOGGER.name == "agents.policies.transformers.scoring"
+    assert model_capabilities.__name__ == "agents.policies.transformers.model_capabilities"
     assert metrics.__doc__ is not None
     assert "| `shared_prefix` |" in metrics.__doc__

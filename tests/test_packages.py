@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import agents
+
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
     "verifiers": {"verifiers"},
@@ -64,6 +66,16 @@ def test_the_public_names_exist_and_are_sorted(package: str) -> None:
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
         assert getattr(module, name) is not None
+
+
+def test_type_checkers_see_the_names_that_there_are() -> None:
+    """The imports that only they read, against the table that Python reads."""
+    module = ast.parse((ROOT / "agents" / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = [node for node in module.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == {name: f"agents.{home}" for name, home in agents._MODULES.items()}
 
 
 @pytest.mark.parametrize("name", ["verifiers", "agents"])

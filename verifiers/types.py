@@ -87,6 +87,12 @@ class Verdict:
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
     def __post_init__(self) -> None:
+        outcome: object = self.outcome
+        if not isinstance(outcome, Outcome):
+            raise InvalidArgumentError(
+                "a verdict has a number and an Outcome, such as Verdict(0.5, Outcome.SCORED); "
+                f"got score={self.score!r}, outcome={outcome!r}"
+            )
         if self.outcome is Outcome.VERIFIER_ERROR:
             if not math.isnan(self.score):
                 raise InvalidArgumentError(f"a VERIFIER_ERROR has no score: expected NaN, got {self.score!r}")
@@ -103,8 +109,8 @@ class Verdict:
             raise InvalidArgumentError("a VERIFIER_ERROR pays nothing: leave its token_scores out")
         if not isinstance(pairs, tuple) or not all(map(_is_payment, pairs)):
             raise InvalidArgumentError(
-                "token_scores are pairs (end, amount): how many characters of the completion are scored, at least 1, and a "
-                f"finite number; got {pairs!r}. A verifier does not know the policy's tokens"
+                "token_scores are a tuple of pairs (end, amount): how many characters of the completion are scored, at least "
+                f"1, and a finite number; got {pairs!r}. A verifier does not know the policy's tokens"
             )
 
     @classmethod

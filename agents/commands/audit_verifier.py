@@ -11,9 +11,9 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import check_at_least, env_arguments, verifier_spec
-from agents.json_files import write_json
-from agents.outputs import check_new_file
-from agents.progress import progress
+from agents.console.progress import progress
+from agents.files.json_files import write_json
+from agents.files.outputs import check_new_file
 from rlvr_envs import environment_class
 from verifiers import InvalidArgumentError
 

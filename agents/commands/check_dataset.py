@@ -12,7 +12,7 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import check_at_least, env_arguments
-from agents.progress import progress
+from agents.console.progress import progress
 from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
 from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name

@@ -13,8 +13,8 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from agents.json_files import plain
-from agents.terminal import TerminalConsole
+from agents.console.terminal import TerminalConsole
+from agents.files.json_files import plain
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError, redacted, secret
 

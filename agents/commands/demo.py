@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from agents.demo import DemoConfig, run_demo
+from agents.experiments.demo import DemoConfig, run_demo
 
 
 @dataclass(frozen=True)

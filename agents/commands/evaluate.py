@@ -10,14 +10,15 @@ from typing import Any
 from rich.console import Console
 
 from agents.commands.common import check_at_least, env_arguments, make_vec, shown_warnings, verifier_spec, with_options
+from agents.console.progress import progress
+from agents.console.terminal import TerminalConsole
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
+from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
-from agents.models import load_policy
-from agents.outputs import free_folder
-from agents.progress import progress
-from agents.run import package_versions
-from agents.terminal import TerminalConsole
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.loading import load_policy
+from agents.training.run import package_versions
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
@@ -85,13 +86,15 @@ class Evaluate:
         ):
             arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
             policy, arguments["tokenizer"] = load_policy(
-                self.model, tokenizer=arguments.get("tokenizer"), temperature=self.temperature, seed=self.seed
+                self.model,
+                PolicyConfig(temperature=self.temperature, seed=self.seed),
+                tokenizer=arguments.get("tokenizer"),
             )
             env = make_vec(name, self.num_envs, arguments)
             try:
                 result = self._evaluate(env, policy, record)
             except BaseException:
-                if record.started:
+                if record.num_samples:
                     TerminalConsole(stderr=True).print(
                         f"the samples so far are in {out}; go on with the same command and --out {out} --resume",
                         markup=False,

@@ -16,11 +16,11 @@ from agents.agent import Agent
 from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.commands.own_agents import own_agent
 from agents.config import AgentConfig
-from agents.gradient_lab import Finding, GradientLab, examine
+from agents.console.progress import progress
+from agents.experiments.gradient_lab import Finding, GradientLab, examine
 from agents.losses import Aggregation
-from agents.models import tiny_model
-from agents.policy import CausalLMPolicy
-from agents.progress import progress
+from agents.policies.transformers.loading import tiny_model
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import agent_classes
 from rlvr_envs import CharTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import InvalidArgumentError, Problem, from_function

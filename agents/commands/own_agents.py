@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import cast
 
@@ -25,6 +26,8 @@ def own_agent(name: str) -> tuple[type[Agent], type[AgentConfig]]:
     kind = import_attribute(name, "agent")
     if not (isinstance(kind, type) and issubclass(kind, Agent)):
         raise InvalidArgumentError(f"{name!r} is no subclass of agents.Agent")
+    if inspect.isabstract(kind):
+        raise InvalidArgumentError(f"{name!r} does not define {', '.join(sorted(kind.__abstractmethods__))}")
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidArgumentError(
             f"{name!r} has no name, by which its runs and checkpoints go: give the class name = '...'"

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import torch
 from gymnasium.vector import VectorEnv
 
-from agents.adapter import with_token_info
 from agents.commands.common import make_any_vec, named_arguments
-from agents.models import load_policy, tiny_model
-from agents.policy import CausalLMPolicy
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.loading import load_policy, tiny_model
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
@@ -26,7 +27,7 @@ def policy_for(
     num_envs: int,
     arguments: dict[str, Any],
     task_arguments: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    config: PolicyConfig,
 ) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
     """A policy to be trained, and an environment of the same tokens.
 
@@ -37,10 +38,10 @@ def policy_for(
         num_envs: Episodes that are played at once.
         arguments: Of the environment.
         task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
-        settings: Of the policy, by the names of `CausalLMPolicy`'s arguments.
+        config: Of the policy.
     """
     if model != "tiny":
-        policy, tokenizer = load_policy(model, tokenizer=arguments.get("tokenizer"), dtype="float32", **settings)
+        policy, tokenizer = load_policy(model, config, tokenizer=arguments.get("tokenizer"), dtype="float32")
         others = {key: value for key, value in arguments.items() if key != "tokenizer"}
         return policy, make_any_vec(name, num_envs, others, {**task_arguments, "tokenizer": tokenizer})
     env = with_token_info(make_any_vec(name, num_envs, arguments, task_arguments))
@@ -48,7 +49,7 @@ def policy_for(
     made = tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete
     if torch.cuda.is_available():
         made = made.to("cuda")
-    return CausalLMPolicy(made, **settings), env
+    return CausalLMPolicy(made, config), env
 
 
 def sampler_for(
@@ -69,7 +70,7 @@ def sampler_for(
         if pairs:
             raise InvalidArgumentError(f"engine 'torch' has no arguments, got {list(pairs)}: set engine to 'vllm'")
         return contextlib.nullcontext(policy)
-    from agents.policies.vllm import VLLMConfig, VLLMPolicy
+    from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
 
     if not isinstance(env, TokenVectorEnv):
         raise InvalidArgumentError(

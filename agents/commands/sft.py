@@ -10,11 +10,12 @@ from rich.console import Console
 
 from agents.commands.common import env_arguments
 from agents.commands.policies import policy_for
+from agents.console.progress import progress
+from agents.experiments.supervised import SupervisedConfig, train_supervised
+from agents.files.outputs import check_new_folder, whole_folder
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
-from agents.models import save_model
-from agents.outputs import check_new_folder, whole_folder
-from agents.progress import progress
-from agents.supervised import SupervisedConfig, train_supervised
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.loading import save_model
 from agents.training.learning_rate import describe_choice
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
@@ -46,7 +47,7 @@ class SFT:
             num_envs=1,
             arguments=env_arguments(self.env_args),
             task_arguments={"split": self.split},
-            settings={},
+            config=PolicyConfig(),
         )
         if not isinstance(env, TokenVectorEnv):
             raise InvalidArgumentError(

@@ -24,16 +24,17 @@ from agents.commands.common import (
 from agents.commands.own_agents import own_agent
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
+from agents.console.progress import progress
+from agents.files.json_files import differences, plain
+from agents.files.outputs import check_folder
 from agents.interrupts import sigterm_interrupts
-from agents.json_files import differences, plain
-from agents.lora import add_lora
-from agents.memory import Checkpointing
-from agents.outputs import check_folder
-from agents.policy import CausalLMPolicy
-from agents.progress import progress
+from agents.policies.transformers.config import PolicyConfig, Precision
+from agents.policies.transformers.lora import add_lora
+from agents.policies.transformers.memory import Checkpointing
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import AGENTS, agent_classes
-from agents.run import BEST_OVER, Run, read_config
 from agents.training.learning_rate import describe_choice
+from agents.training.run import BEST_OVER, Run, read_config
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -67,7 +68,7 @@ class TrainOptions:
     """Of sampling, and so of the log-probabilities that are trained."""
     lora_rank: int | None = None
     """Train adapters of this rank in place of the model's own weights; None: all weights."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Precision = "auto"
     """Of matrix products; "auto": bfloat16 on a GPU that has it, float32 anywhere else."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass computes activations again in place of keeping them; "auto": where they do not fit in a GPU."""
@@ -212,7 +213,7 @@ def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[Causal
         num_envs=options.num_envs,
         arguments=with_options(judged_by, env_arguments(options.env_args)),
         task_arguments={"split": options.split},
-        settings={each: getattr(options, each) for each in _POLICY},
+        config=PolicyConfig(**{name: getattr(options, name) for name in _POLICY}),
     )
     if options.lora_rank is not None:
         adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=seed)

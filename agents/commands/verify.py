@@ -10,8 +10,8 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import verifier_arguments
-from agents.json_files import to_json
-from agents.printable import printable
+from agents.console.printable import printable
+from agents.files.json_files import to_json
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError, VerifierContractError
 
 

@@ -160,7 +160,7 @@ class _Checker:
             bool((action.tokens == again.tokens).all()),
             "the same tokens for the same observation and the same seeds of begin()",
             f"{again.tokens[:, 0].tolist()}, then {action.tokens[:, 0].tolist()}",
-            "Sample with numbers that depend on the row's seed and the length, such as agents.sampling.uniforms",
+            "Sample with numbers that depend on the row's seed and the length, such as agents.seeding.uniforms",
         )
         old = self.tokens.copy()
         for row, length in enumerate(self.length):

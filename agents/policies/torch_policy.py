@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.policy import TokenOutputs
-from agents.sampling import mix, require_temperature, sample, scaled_logprobs, uniforms
-from agents.token_logprobs import token_logprobs_and_entropy
+from agents.policies.trainable import TokenOutputs, require_temperature
+from agents.policies.transformers.logprobs import token_logprobs_and_entropy
+from agents.policies.transformers.sampling import sample, scaled_logprobs
+from agents.seeding import mix, uniforms
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import DivergedError, InvalidArgumentError

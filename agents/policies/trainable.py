@@ -7,7 +7,9 @@ another class does, and where it does not.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -15,9 +17,26 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.policy import TokenOutputs
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
+
+_LOWEST_TEMPERATURE = 1e-6
+"""Below it logits may overflow when they are divided by it."""
+
+
+@dataclass(frozen=True)
+class TokenOutputs:
+    """What a policy's forward pass says of t tokens in each of b rows."""
+
+    logprobs: Float[Tensor, "b t"]
+    """f32, of the tokens that are there."""
+    entropy: Float[Tensor, "b t"]
+    """f32, of the distributions they came from, in nats."""
+    states: Float[Tensor, "b t+1 d"] | None = None
+    """What the output layer reads: the state before each token, and the one after the last."""
+    shared: bool = False
+    """Whether rows that begin alike were read together; nothing is then said of tokens before a row's first on the loss mask,
+    nor of rows that have none: log-probabilities, entropy and states are 0."""
 
 
 class TrainablePolicy(Sampler, Protocol):
@@ -102,4 +121,16 @@ def check_members(policy: object) -> None:
             "agents can't train this policy. Expected: every member of agents.TrainablePolicy; got a "
             f"{type(policy).__name__} without {', '.join(missing)}. For a torch module that makes logits of tokens, "
             "agents.TorchPolicy(body, head) has them all"
+        )
+
+
+def require_temperature(temperature: float) -> None:
+    """Check that logits can be divided by a temperature, or that it is 0, the likeliest token.
+
+    Raises:
+        InvalidArgumentError: If they can't.
+    """
+    if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
+        raise InvalidArgumentError(
+            f"a temperature is 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"
         )

@@ -10,6 +10,7 @@ it appears, and again only after `WINDOW` steps without it.
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean would |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
+| `nonfinite` | a gradient of this very step was not finite, so that it changed no weight |
 
 Rewards of steps are taken to be independent with the variance that they have in either window, so that a trend within a window
 makes the test less sensitive, not more.
@@ -40,11 +41,11 @@ class HealthWarning:
     """One sign that a run goes wrong."""
 
     kind: str
-    """`"reward"`, `"explained_variance"`, `"entropy"` or `"clipping"`."""
+    """`"reward"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
     step: int
     """The step at which it appeared."""
     value: float
-    """The mean of the last steps that is the sign."""
+    """The mean of the last steps that is the sign; for `"nonfinite"` the share of the step's updates."""
     text: str
     """What was seen, and what to try."""
 
@@ -67,7 +68,7 @@ class Health:
 
         Args:
             step: Its number.
-            metrics: By the names of `agents.metrics`; one that is missing, None or not finite says nothing.
+            metrics: By the names of `agents.training.metrics`; one that is missing, None or not finite says nothing.
         """
         self.steps += 1
         for name in _WATCHED:
@@ -78,7 +79,7 @@ class Health:
                 self._first[name].append(value)
             self._last[name] = [*self._last[name], value][-WINDOW:]
         found = []
-        for warning in self._signs(step):
+        for warning in (*_nonfinite(step, metrics), *self._signs(step)):
             if step - self._seen.get(warning.kind, -WINDOW - 1) > WINDOW:
                 found.append(warning)
             self._seen[warning.kind] = step
@@ -126,6 +127,18 @@ class Health:
                 f"{value:.0%} of the tokens clipped in the last {WINDOW} steps: hardly any has a gradient. Try a lower "
                 "learning rate, fewer epochs and minibatches, or wider clip_low and clip_high",
             )
+
+
+def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[HealthWarning]:
+    share = metrics.get("nonfinite_gradients")
+    if share:
+        yield HealthWarning(
+            "nonfinite",
+            step,
+            share,
+            f"the gradient was not finite in {share:.0%} of this step's updates, which changed no weight. Look for a logarithm "
+            "or a division of 0 in an agent of your own; else try a lower learning rate, or --precision float32",
+        )
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.lora import has_adapter
+from agents.policies.transformers.lora import has_adapter
 
 _MEASURED_PARAMETERS = 1e6
 _MEASURED_RATE = 1e-4

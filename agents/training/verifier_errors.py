@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
-from agents.run import Run
+from agents.training.run import Run
 from agents.types import Trajectory
 from verifiers import Outcome, Verdict, VerifierFailureError
 

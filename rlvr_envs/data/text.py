@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -75,13 +76,29 @@ def load(
     """
     if isinstance(dataset, str) and is_attribute_path(dataset):
         named = import_attribute(dataset, "data set")
-        dataset = cast(Dataset, named(split=split) if callable(named) else named)
+        dataset = cast(Dataset, _of_split(named, split, dataset) if callable(named) else named)
     if dataset is not None and not isinstance(dataset, str | os.PathLike):
+        if columns != DEFAULT_COLUMNS or config is not None or data_dir is not None:
+            raise InvalidArgumentError(
+                "columns=, config= and data_dir= are of rows, and this data set has problems already"
+            )
         return _from_problems(dataset, split)
     to_problem = _row_reader(columns)
     name, rows = _named_rows(dataset, split, config, data_dir)
     problems = (to_problem(row, f"{name}/{split}/{row.index}") for row in rows)
     return ProblemDataset(name, split, tuple(problems))
+
+
+def _of_split(function: Callable[..., object], split: str, name: str) -> object:
+    try:
+        inspect.signature(function).bind(split=split)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"{name!r} is called as {name.partition(':')[2]}(split={split!r}): {error}"
+        ) from error
+    except ValueError:
+        pass  # it does not say what it takes
+    return function(split=split)
 
 
 def _from_problems(problems: Dataset, split: str) -> Dataset:

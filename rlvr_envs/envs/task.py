@@ -324,7 +324,21 @@ class TaskEnv(TokenEnv):
 
     @classmethod
     def make_vec(cls, num_envs: int = 1, *, copy: bool = True, **options: Any) -> TokenVectorEnv:
-        """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`."""
+        """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`.
+
+        Raises:
+            InvalidArgumentError: If the class overrides methods that the vector environment does not call; see `build` for
+                what else.
+        """
+        overridden = [
+            name for name in ("__init__", "reset", "step") if getattr(cls, name) is not getattr(TaskEnv, name)
+        ]
+        if overridden:
+            raise InvalidArgumentError(
+                f"{cls.__name__} overrides {', '.join(overridden)}, which its vector environment does not call: say what is "
+                "different in its TaskSpec (docs/plugging-in.md), or name a function that builds it, of which so many are "
+                "then stepped one by one"
+            )
         streams, manifest = build(cls.task, num_envs, options)
         return TokenVectorEnv(streams, copy=copy, manifest=manifest)
 

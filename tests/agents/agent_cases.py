@@ -23,8 +23,9 @@ from agents import (
     Trajectory,
     tiny_model,
 )
-from agents.fisher import flat_gradient
 from agents.registry import agent_classes
+from agents.training.learner import Loss
+from agents.training.natural_gradient import flat_gradient
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
 
@@ -151,11 +152,7 @@ def gradient(agent: Agent, batch: Batch) -> Tensor:
     """The gradient f32[p] of an agent's loss on a batch at its first optimiser step, that of its critic included."""
     ready, advantages = prepared(agent, batch)
     agent.learner.backward(
-        ready,
-        advantages,
-        agent.terms,
-        aggregation=agent.config.aggregation,
-        max_tokens=agent.config.max_tokens,
+        ready, advantages, Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens)
     )
     critic = [] if agent.critic is None else list(agent.critic.parameters())
     found = [flat_gradient(agent.policy)]

@@ -14,7 +14,14 @@ from collections.abc import Iterator
 import pytest
 from jaxtyping import install_import_hook
 
-CHECKED = ("agents.advantages", "agents.importance", "agents.kl", "agents.losses", "agents.sampling")
+CHECKED = (
+    "agents.advantages",
+    "agents.importance",
+    "agents.kl",
+    "agents.losses",
+    "agents.policies.transformers.sampling",
+    "agents.seeding",
+)
 
 KERNEL_SETTINGS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS", "RLVR_ROUNDING")
 

@@ -18,6 +18,7 @@ from agents import (
     CausalLMPolicy,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     Reinforce,
     ReinforceConfig,
     ReMax,
@@ -25,7 +26,7 @@ from agents import (
     evaluate,
     rollout,
 )
-from agents.rollouts import Episode
+from agents.rollouts.loop import Episode
 from tests.agents.agent_cases import playing_policy
 from tests.agents.trajectories import tiny_policy
 from verifiers import InvalidArgumentError
@@ -87,7 +88,7 @@ def test_a_foreign_environment_is_played_whole(rows: int) -> None:
         assert one.truncated != one.terminated
         assert one.verdict is None
         assert (one.logprobs[1:] < 0).all()
-    few = CausalLMPolicy(tiny_policy().model, max_cached_tokens=2 * WIDTH)  # fewer rows than there are
+    few = CausalLMPolicy(tiny_policy().model, PolicyConfig(max_cached_tokens=2 * WIDTH))  # fewer rows than there are
     for again in (rollout(foreign(2), tiny_policy(), episodes), rollout(foreign(rows), few, episodes)):
         assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
 
@@ -218,8 +219,8 @@ def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_epi
         return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4)
 
     env = foreign(2, make)
-    policy = tiny_policy()
-    policy.vocab_size = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    tokens = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    policy = CausalLMPolicy(tiny_policy().model, PolicyConfig(vocab_size=tokens))
     played = rollout(env, policy, [Episode(-1, n, n) for n in range(5)])
     assert all(one.verdict is not None and one.problem_id.startswith("addition/") for one in played)
     assert all(one.score == one.verdict.score for one in played if one.verdict is not None)

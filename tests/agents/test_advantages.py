@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 from beartype.roar import BeartypeException
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 

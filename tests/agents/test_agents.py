@@ -48,7 +48,8 @@ from agents import (
     tiny_model,
 )
 from agents.losses import policy_gradient
-from agents.metrics import summarize
+from agents.training.learner import Loss
+from agents.training.metrics import summarize
 from tests.agents import corridor
 from tests.agents.agent_cases import (
     CASES,
@@ -156,11 +157,10 @@ def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(
             agent.learner.backward(
                 alone,
                 advantages[row : row + 1, : alone.tokens.shape[1]],
-                agent.terms,
-                aggregation="sequence-mean-token-sum",  # type: ignore[arg-type] # a name will do
+                Loss(agent.terms, aggregation="sequence-mean-token-sum"),
             )
             together += _gradients_so_far(agent) / weights
-    agent.learner.backward(batch, advantages, agent.terms, aggregation="sequence-mean-token-sum")  # type: ignore[arg-type]
+    agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
     found = _gradients_so_far(agent)
     policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
     if agent.critic is None or not agent.critic.reads_policy:  # the critic's error is a mean over tokens
@@ -812,7 +812,7 @@ def test_maxrl_finds_out_at_the_first_episode_that_scores_are_negative() -> None
 @pytest.mark.parametrize("spoil", [math.nan, math.inf])
 def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil: float, tmp_path: Path) -> None:
     from agents import Run
-    from agents.run import latest_checkpoint
+    from agents.training.run import latest_checkpoint
 
     env = sort_env("grpo")
     counted = CountsSteps(env)

@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch.autograd import DeviceType
 
-from benchmarks import rollout as sampling
-from benchmarks import training_step as training
+from benchmarks import rollout as sampling, training_step as training
 
 TINY = {"layers": 1, "width": 16, "heads": 2, "problems": 2, "group": 2, "prompt": 5, "completion": 3}
 OPTIONS = [text for name, value in TINY.items() for text in (f"--{name}", str(value))]

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from agents import AGENTS, Learner, load_policy, save_model, tiny_model
-from agents.cli import main
+from agents.commands.main import main
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer
 
 COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")
@@ -238,8 +238,20 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "        return self.config.factor * batch.scores[:, None].expand(batch.tokens.shape)\n"
         "    def loss(self, batch, logprobs, advantages):\n"
         "        return -advantages * logprobs\n"
-        "class Nameless(Agent):\n"
-        "    pass\n"
+        "class Lossless(Agent):\n"
+        "    def advantages(self, batch):\n"
+        "        return batch.scores\n"
+        "class Nameless(Times):\n"
+        "    name = None\n"
+        "class Flat(Lossless):\n"
+        "    name = 'flat'\n"
+        "    def loss(self, batch, logprobs, advantages):\n"
+        "        return -advantages * logprobs\n"
+        "class Silent(Flat):\n"
+        "    def advantages(self, batch):\n"
+        "        return batch.loss_mask.double()\n"
+        "    def loss(self, batch, logprobs, advantages):\n"
+        "        pass\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
@@ -251,6 +263,9 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     assert (config["agent"], config["config"]["factor"]) == ("times", 3.0)
     for name, message in {
         "users_agent:Nameless": "has no name",
+        "users_agent:Lossless": "does not define loss",
+        "users_agent:Flat": "Flat.advantages gives a number for each token, a tensor of shape (",
+        "users_agent:Silent": "Silent.loss gives a number for each token, a tensor of shape (",
         "users_agent:dataclass": "is no subclass of agents.Agent",
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",
@@ -311,7 +326,7 @@ def test_the_policys_settings_are_options(
         code, _, errors = run(capsys, "train", "grpo", *small, "--model", model, "--run-folder", str(folder), *options)
         assert code == 0, errors
         config = json.loads((folder / "config.json").read_text())
-        assert {name: getattr(policies[number], name) for name in asked} == asked
+        assert {name: getattr(policies[number].config, name) for name in asked} == asked
         assert {name: config[name] for name in asked} == asked
 
 
@@ -380,6 +395,15 @@ class Echo(TaskEnv):
     """The number again."""
 
     task = TaskSpec(load=problems, sizes={"train": 4, "test": 4}, source="made", verifier=("exact", {}), max_new_tokens=3)
+
+
+class Louder(Echo):
+    def step(self, action):
+        return super().step(action)
+
+
+def without_split():
+    return problems("train")
 
 
 class Twos(gymnasium.Env):
@@ -476,6 +500,22 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
             "cannot be called with (completion",
         ),
         (("audit-verifier", "--dataset", "Addition"), "no verifier to look at"),
+        (
+            ("train", "grpo", "--env", "own_things:Louder"),
+            "Louder overrides step, which its vector environment does not",
+        ),
+        (
+            ("check-dataset", "Text", "--args", "dataset=own_things:without_split"),
+            "is called as without_split(split='train')",
+        ),
+        (
+            ("check-dataset", "Text", "--args", "dataset=own_things:problems", "columns=3"),
+            "this data set has problems already",
+        ),
+        (
+            ("eval", "--env", "own_things:Echo", "--model", "own_things.py"),
+            "own_things.py is a file: expected the folder",
+        ),
         (
             ("audit-verifier", "math", "--verifier", "exact", "--dataset", "Addition"),
             "two verifiers: 'math' and 'exact'",

@@ -41,11 +41,11 @@ from agents import (
     save_model,
     tiny_model,
 )
-from agents.cli import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
 from agents.commands import check_dataset
+from agents.commands.main import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
 from agents.commands.train import TrainOptions
-from agents.gradient_lab import GradientLab
-from agents.policy import CausalLMPolicy
+from agents.experiments.gradient_lab import GradientLab
+from agents.policies.transformers.policy import CausalLMPolicy
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.task import SETTINGS
 from verifiers import DataError, InvalidArgumentError, Problem, RLVRError
@@ -459,11 +459,11 @@ def test_what_nobody_foresaw_is_a_bug_of_ours_or_an_error_of_the_users(
     def fail(*_: object, **__: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("agents.cli._parse", fail)
+    monkeypatch.setattr("agents.commands.main._parse", fail)
     code, lines, _ = outcome(["verify", "1", "1"], capsys)
     assert code == CANNOT  # raised by this file, which is none of the package's
     assert f"the code at {__file__}:" in lines[0]
-    monkeypatch.setattr("agents.cli._parse", lambda *_: None)
+    monkeypatch.setattr("agents.commands.main._parse", lambda *_: None)
     code, lines, said = outcome(["verify", "1", "1"], capsys)
     assert code == BUG
     assert "this is a bug in rlvr-envs" in lines[0]

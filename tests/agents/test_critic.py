@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from agents import CausalLMPolicy, Critic, CriticConfig, make_batch
-from agents.critic import make_critic
-from agents.metrics import explained_variance
-from agents.passes import state_values
+from agents.training.batch_passes import state_values
+from agents.training.critic import make_critic
+from agents.training.learner import Loss
+from agents.training.metrics import explained_variance
 from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch
 from tests.agents.rounding import FLOAT64, tolerance
 from tests.agents.test_trust_region import gpt2
@@ -141,7 +142,7 @@ def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
     with torch.no_grad():
         agent.critic.layer.bias.add_(0.2)  # type: ignore[union-attr]
     settings: dict[str, Any] = {"aggregation": agent.config.aggregation}
-    metrics = agent.learner.step(batch, advantages, agent.terms, **settings)
+    metrics = agent.learner.step(batch, advantages, Loss(agent.terms, **settings))
     assert batch.values is not None
     assert batch.value_targets is not None
     errors = []

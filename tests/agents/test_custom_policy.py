@@ -16,6 +16,7 @@ from agents import (
     Episode,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     TorchPolicy,
     agent_classes,
     check_policy,
@@ -61,7 +62,7 @@ def test_policies_of_torch_modules_keep_the_contract(temperature: float) -> None
 def test_so_does_a_transformer() -> None:
     model = tiny_model(V, layers=2, hidden_size=16, heads=2, intermediate_size=32)
     check_policy(CausalLMPolicy(model))
-    check_policy(CausalLMPolicy(model, fast=False, temperature=0.7))
+    check_policy(CausalLMPolicy(model, PolicyConfig(fast=False, temperature=0.7)))
 
 
 def test_the_check_leaves_the_policy_as_it_was() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rlvr_envs  # noqa: F401 - registers the ids
-from agents.supervised import demonstration
+from agents.experiments.supervised import demonstration
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import CausalLMPolicy, Evaluation, Reinforce, ReinforceConfig, Trajectory, evaluate, tiny_model
+from agents import (
+    CausalLMPolicy,
+    Evaluation,
+    PolicyConfig,
+    Reinforce,
+    ReinforceConfig,
+    Trajectory,
+    evaluate,
+    tiny_model,
+)
 from agents.evaluation import summarize_evaluation
 from agents.evaluation_record import Sample
 from agents.types import Action
@@ -183,7 +192,9 @@ def test_a_samples_tokens_depend_on_no_other_sample() -> None:
 
 
 def test_samples_that_are_all_the_same_are_warned_of() -> None:
-    policy = CausalLMPolicy(tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2), temperature=0)
+    policy = CausalLMPolicy(
+        tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2), PolicyConfig(temperature=0)
+    )
     with pytest.warns(
         UserWarning, match="all 3 samples of a problem are the same at temperature 0: choose a higher one"
     ):

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
-from agents.cli import main
+from agents.commands.main import main
 from agents.evaluation_record import MANIFEST, SAMPLES
-from agents.json_files import JsonLines
-from agents.sampling import uniforms
+from agents.files.json_files import JsonLines
+from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
 from tests.agents.test_adapter import DrawnPrompt, foreign
@@ -281,6 +281,16 @@ def test_what_never_began_leaves_no_folder_and_begins_with_resume_too(tmp_path: 
     assert len(record_in(tmp_path / "new", resume=True).trajectories) == 15
 
 
+def test_what_failed_before_its_first_sample_leaves_no_folder_and_blocks_none(tmp_path: Path) -> None:
+    with EvaluationRecord(tmp_path / "new") as record:
+        record.begin({"problems": 3})
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "there").mkdir()
+    with EvaluationRecord(tmp_path / "there") as record:
+        record.begin({"problems": 3})
+    assert len(record_in(tmp_path / "there").trajectories) == 15
+
+
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)
@@ -428,7 +438,7 @@ def test_a_command_that_is_killed_at_any_moment_goes_on_to_the_same_rows(
 
     moments = random.Random(0)
     folder = tmp_path / "killed"
-    start = "import sys; from agents.cli import main; main(sys.argv[1:])"
+    start = "import sys; from agents.commands.main import main; main(sys.argv[1:])"
     written: list[int] = []
     for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)):
         there = count_of(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -35,18 +36,18 @@ from agents import (
     Episode,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     make_batch,
-    model_parts,
     rollout,
 )
-from agents import policy as policy_module
-from agents.fisher import flat_gradient
-from agents.learner import Learner
 from agents.losses import Aggregation
-from agents.memory import cache_bytes_per_token
-from agents.model_parts import costs_of, logit_transform
-from agents.passes import state_values
-from agents.sampling import sample
+from agents.policies.transformers import acting, language_model, model_capabilities, scoring
+from agents.policies.transformers.memory import cache_bytes_per_token
+from agents.policies.transformers.model_capabilities import costs_of, logit_transform
+from agents.policies.transformers.sampling import sample
+from agents.training.batch_passes import state_values
+from agents.training.learner import Learner, Loss
+from agents.training.natural_gradient import flat_gradient
 from rlvr_envs import TokenVectorEnv
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
@@ -84,8 +85,8 @@ PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in 
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet() -> None:
-    model_parts._say.cache_clear()
-    policy_module._say_beyond.cache_clear()
+    model_capabilities._say.cache_clear()
+    acting._say_beyond.cache_clear()
 
 
 def model(name: str, vocab: int = BYTES) -> Any:
@@ -120,7 +121,7 @@ def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
 
 def agent_on(name: str, kind: str, fast: bool) -> Any:
     learner = LearnerConfig(learning_rate=1e-6, max_grad_norm=1e9, micro_batch_size=16)
-    policy = CausalLMPolicy(model(name), fast=fast, temperature=0.8, top_p=0.95)
+    policy = CausalLMPolicy(model(name), PolicyConfig(fast=fast, temperature=0.8, top_p=0.95))
     if kind == "grpo":
         settings = {"kl_coefficient": 0.1, "entropy_coefficient": 0.01}
         return GRPO(policy, GRPOConfig(problems_per_step=4, group_size=4, learner=learner, **settings))
@@ -135,7 +136,8 @@ def agent_on(name: str, kind: str, fast: bool) -> Any:
 @pytest.mark.parametrize("name", ["qwen2", "llama", "gpt2", "windows", "capped"])
 def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are identical; losses and gradients equal up to rounding."""
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 10 * BYTES)
+    for module in (acting, scoring):
+        monkeypatch.setattr(module, "LOGITS_AT_ONCE", 10 * BYTES)
     found = []
     for fast in (False, True):
         agent = agent_on(name, kind, fast)
@@ -165,8 +167,10 @@ def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: p
         used.append(kwargs["blocks"])
         return sample(*args, **kwargs)
 
-    monkeypatch.setattr(policy_module, "sample", spy)
-    quick, slow = (CausalLMPolicy(model("qwen2", 3000), fast=fast).act(observation) for fast in (True, False))
+    monkeypatch.setattr(acting, "sample", spy)
+    quick, slow = (
+        CausalLMPolicy(model("qwen2", 3000), PolicyConfig(fast=fast)).act(observation) for fast in (True, False)
+    )
     assert used == [True, False]
     assert quick.tokens.tolist() == slow.tokens.tolist()
     assert_equal_stored(quick.logprobs, slow.logprobs)
@@ -174,14 +178,14 @@ def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: p
 
 def test_the_flag_goes_to_greedy_policies_and_references() -> None:
     policy = CausalLMPolicy(
-        model("qwen2"), fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1
+        model("qwen2"),
+        PolicyConfig(fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1),
     )
     reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).reference
     assert reference is not None
-    for other in (policy.at_temperature(0.0), reference.policy):
-        for name in ("fast", "checkpointing", "shared_prefix", "max_cached_tokens", "seed", "min_p", "vocab_size"):
-            assert getattr(other, name) == getattr(policy, name)
-    assert reference.policy.temperature == 1
+    assert reference.policy.config == policy.config
+    assert policy.at_temperature(0.0).config == dataclasses.replace(policy.config, temperature=0.0)
+    assert policy.at_temperature(0.0).vocab_size == policy.vocab_size
 
 
 # The choice between shared and plain
@@ -195,7 +199,7 @@ def short_and_long() -> tuple[Any, Any]:
 def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     shared, plain = short_and_long()
     policy = tiny_policy()
-    with caplog.at_level(logging.INFO, logger="agents.policy"):
+    with caplog.at_level(logging.INFO, logger="agents.policies.transformers.scoring"):
         outputs = [policy.read(batch).shared for batch in (shared, shared, plain, plain, shared)]
     assert outputs == [True, True, False, False, True]
     said = [record.getMessage() for record in caplog.records]
@@ -216,8 +220,10 @@ def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
     metrics = learner.step(
         batch,
         weights,
-        lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
-        aggregation=Aggregation.TOKEN_MEAN,
+        Loss(
+            lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
+            aggregation=Aggregation.TOKEN_MEAN,
+        ),
     )
     assert metrics["shared_prefix"] == pytest.approx(2 / 3)
 
@@ -259,7 +265,7 @@ def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None
     batch = make_batch(groups())
     first, mask = batch.first, batch.loss_mask
     shared = CausalLMPolicy(model(name, VOCAB))
-    plain = CausalLMPolicy(model(name, VOCAB), shared_prefix=False)
+    plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
     expected = plain.read(batch, with_states=True)
     found = shared.read(batch, with_states=True)
     assert found.shared
@@ -281,7 +287,7 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
     """The head's input is caught where a trial says that the body's states are not all there is to logits."""
     batch = make_batch(groups())
     known = CausalLMPolicy(model("qwen2", VOCAB)).read_states(batch)
-    monkeypatch.setattr(policy_module, "logit_transform", lambda _: None)
+    monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
     policy = CausalLMPolicy(model("qwen2", VOCAB))
     outputs = policy.read(batch, with_states=True)
     assert outputs.shared
@@ -294,7 +300,7 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
     batch = make_batch(groups())
     found = []
     for shared in (False, True):
-        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), shared_prefix=shared), A2CConfig())
+        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), PolicyConfig(shared_prefix=shared)), A2CConfig())
         assert agent.critic is not None
         with torch.no_grad():
             agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
@@ -314,11 +320,11 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
 @pytest.mark.parametrize("name", ["capped", "multiplied", "divided"])
 def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = make_batch(groups())
-    expected = CausalLMPolicy(model(name, VOCAB), fast=False).read(batch)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    expected = CausalLMPolicy(model(name, VOCAB), PolicyConfig(fast=False)).read(batch)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     made = model(name, VOCAB)
     policy = CausalLMPolicy(made)
-    assert logit_transform(made) not in (None, model_parts.LogitTransform())
+    assert logit_transform(made) not in (None, model_capabilities.LogitTransform())
     policy.read(batch)  # tries what there is to try
     sizes = []
     made.get_output_embeddings().register_forward_hook(lambda _, __, logits: sizes.append(logits.numel()))
@@ -331,9 +337,9 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
 
 def test_a_transform_by_hand() -> None:
     logits = torch.tensor([0.0, 2.0, -8.0])
-    assert model_parts.LogitTransform()(logits) is logits
+    assert model_capabilities.LogitTransform()(logits) is logits
     torch.testing.assert_close(
-        model_parts.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
+        model_capabilities.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
     )
 
 
@@ -346,16 +352,16 @@ def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
     temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: dict[str, Any] = {"temperature": temperature, "top_p": 0.9}
-    whole = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 3 * BYTES)
+    whole = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
+    monkeypatch.setattr(acting, "LOGITS_AT_ONCE", 3 * BYTES)
     sizes = []
 
     def spy(logits: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         sizes.append(len(logits))
         return sample(logits, *args, **kwargs)
 
-    monkeypatch.setattr(policy_module, "sample", spy)
-    parts = rollout(world(), CausalLMPolicy(model("qwen2"), **settings), EPISODES)
+    monkeypatch.setattr(acting, "sample", spy)
+    parts = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
     assert [each.tokens.tolist() for each in parts] == [each.tokens.tolist() for each in whole]
     np.testing.assert_array_equal(parts[0].logprobs, whole[0].logprobs)
     if temperature > 0:
@@ -372,7 +378,7 @@ def most_cached(policy: CausalLMPolicy) -> list[int]:
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         action = act(*args, **kwargs)
-        lengths = policy._cache.lengths
+        lengths = policy._actor._cache.lengths
         seen.append(len(lengths) * max(lengths, default=0))
         return action
 
@@ -385,7 +391,7 @@ def most_cached(policy: CausalLMPolicy) -> list[int]:
 @pytest.mark.parametrize("verification", ["sync", "deferred"])
 def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, verification: str) -> None:
     expected = rollout(world(), CausalLMPolicy(model(name)), EPISODES)
-    capped = CausalLMPolicy(model(name), max_cached_tokens=3 * 49)
+    capped = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=3 * 49))
     seen = most_cached(capped)
     found = rollout(world(verification=verification), capped, EPISODES)
     assert 2 * 20 < max(seen) <= 3 * 49
@@ -402,7 +408,7 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
 ) -> None:
     found = []
     for most in (None, 3 * 49):
-        policy = CausalLMPolicy(model(name), max_cached_tokens=most)
+        policy = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=most))
         seen = most_cached(policy)
         env = world(6)
         with caplog.at_level(logging.WARNING):
@@ -412,13 +418,13 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
         found.append(observation["tokens"].tolist())
         assert max(seen) <= 3 * 49 or most is None
     assert found[0] == found[1]
-    said = [record.getMessage() for record in caplog.records if record.name == "agents.policy"]
+    said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.acting"]
     assert [message.partition(";")[0] for message in said] == ["the cache has room for 3 rows of up to 49 tokens"]
 
 
 def test_rows_that_left_make_room_for_others() -> None:
     """Two rows fill the cache; two others that come in their place are cached, not read anew at every token."""
-    policy = CausalLMPolicy(model("qwen2"), max_cached_tokens=2 * 10)
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=2 * 10))
     widths = forward_widths(policy)
     tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
     for length in (4, 5):
@@ -439,15 +445,15 @@ def test_a_gpus_free_memory_is_the_limit_there(monkeypatch: pytest.MonkeyPatch) 
         asked.append(value_bytes)
         return 35
 
-    monkeypatch.setattr(policy_module, "cacheable_tokens", room)
+    monkeypatch.setattr(acting, "cacheable_tokens", room)
     policy.release_cache()
     assert (policy.rows_at_once(10), policy.rows_at_once(100)) == (3, 1)
     assert asked == [4]
 
 
 def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 20)
-    policy = CausalLMPolicy(model("qwen2"), fast=False, max_cached_tokens=1)
+    monkeypatch.setattr(acting, "_PROMPT_TOKENS_AT_ONCE", 20)
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False, max_cached_tokens=1))
     assert policy.rows_at_once(10) is None
     widths = forward_widths(policy)
     tokens = np.arange(40, dtype=np.int32).reshape(4, 10)
@@ -458,8 +464,8 @@ def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytes
 
 def test_settings_that_do_not_exist_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown precision 'bfloat'\\. Did you mean 'bfloat16'"):
-        CausalLMPolicy(model("qwen2"), precision="bfloat")  # type: ignore[arg-type]
+        CausalLMPolicy(model("qwen2"), PolicyConfig(precision="bfloat"))  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
-        CausalLMPolicy(model("qwen2"), checkpointing="of")  # type: ignore[arg-type]
+        CausalLMPolicy(model("qwen2"), PolicyConfig(checkpointing="of"))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="at least 1 or None, got 0; fast=False does without a cache"):
-        CausalLMPolicy(model("qwen2"), max_cached_tokens=0)
+        CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=0))

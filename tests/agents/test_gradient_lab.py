@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from agents import AgentConfig, CausalLMPolicy, Reinforce
-from agents.cli import main
 from agents.commands.common import make_vec
 from agents.commands.gradient_lab import (
     ESTIMATORS,
@@ -25,8 +24,10 @@ from agents.commands.gradient_lab import (
     small_lab,
     target,
 )
-from agents.gradient_lab import Finding, GradientLab, all_completions, examine
+from agents.commands.main import main
+from agents.experiments.gradient_lab import Finding, GradientLab, all_completions, examine
 from agents.losses import Aggregation
+from agents.training.learner import Loss
 from verifiers import InvalidArgumentError
 
 LAB = small_lab()
@@ -132,9 +133,7 @@ def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
         agent.learner.backward(
             batch,
             agent.advantages(batch),
-            agent.terms,
-            aggregation=agent.config.aggregation,
-            max_tokens=agent.config.max_tokens,
+            Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens),
         )
         learned = torch.cat([p.grad.reshape(-1) for p in LAB.policy.parameters() if p.grad is not None]).double()
         torch.testing.assert_close(LAB.estimate(agent, drawn), -learned, rtol=1e-3, atol=1e-5)

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from agents import CausalLMPolicy, Episode, Trajectory, group_cache, tiny_model
-from agents.group_cache import GroupLayer, GroupLayout, attend_by_groups
-from agents.growing_layer import GrowingLayer
-from agents.kv_cache import CacheKind, RowCache, can_group
+from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, tiny_model
+from agents.policies.transformers import shared_prompt_cache
+from agents.policies.transformers.kv_cache import CacheKind, RowCache, can_group
+from agents.policies.transformers.preallocated_layer import GrowingLayer
+from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLayout, attend_by_groups
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
 
@@ -24,11 +25,11 @@ EPISODES = [Episode(problem=index // 4, group=index // 4, seed=100 + index) for 
 
 def new_policy(make: Any, **settings: Any) -> CausalLMPolicy:
     torch.manual_seed(0)
-    return CausalLMPolicy(sharpened(make()), **settings)
+    return CausalLMPolicy(sharpened(make()), PolicyConfig(**settings))
 
 
 def play_by_rows(acting: CausalLMPolicy, num_envs: int, **rules: Any) -> list[Trajectory]:
-    assert not acting.shared_prefix
+    assert not acting.config.shared_prefix
     return play(acting, num_envs, EPISODES, **RULES | rules)
 
 
@@ -54,7 +55,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 def play_grouped(acting: CausalLMPolicy, passes: dict[str, int], num_envs: int, **rules: Any) -> list[Trajectory]:
-    assert acting._groups_rows()
+    assert acting._lm.groups_rows
     passes.update(groups=0, rows=0)
     return play(acting, num_envs, EPISODES, **RULES | rules)
 
@@ -94,7 +95,7 @@ def test_groups_become_rows_when_that_is_less_work(
     columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
-    monkeypatch.setattr(group_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
+    monkeypatch.setattr(shared_prompt_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
     expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))
     found = play_grouped(new_policy(llama), passes, len(EPISODES))
     assert min(passes.values()) > 0
@@ -123,13 +124,13 @@ def test_new_weights_begin_new_groups(passes: dict[str, int], monkeypatch: pytes
     acting.weights_changed()
     found = play_grouped(acting, passes, len(EPISODES))
     assert passes["groups"] > 0
-    assert_same(found, play_by_rows(CausalLMPolicy(acting.model, shared_prefix=False), len(EPISODES)))
+    assert_same(found, play_by_rows(CausalLMPolicy(acting.model, PolicyConfig(shared_prefix=False)), len(EPISODES)))
 
 
 def test_who_may_keep_groups() -> None:
     """Windows of attention, caches of another kind, and models that do not take the layout keep rows."""
-    assert not new_policy(mistral)._groups_rows()
-    assert not new_policy(qwen2, shared_prefix=False)._groups_rows()
+    assert not new_policy(mistral)._lm.groups_rows
+    assert not new_policy(qwen2, shared_prefix=False)._lm.groups_rows
     assert not can_group(new_policy(qwen2).model, CacheKind.SELECTED)
     policy = new_policy(qwen2)
     forward = policy.model.forward
@@ -138,8 +139,8 @@ def test_who_may_keep_groups() -> None:
         return forward(*args, position_ids=position_ids, **kwargs)
 
     policy.model.forward = deaf
-    assert policy._shares_prefixes()
-    assert not policy._groups_rows()
+    assert policy._lm.shares_prefixes
+    assert not policy._lm.groups_rows
 
 
 def test_single_completions_keep_rows(passes: dict[str, int]) -> None:

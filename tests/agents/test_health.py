@@ -155,3 +155,10 @@ def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
         second.learn(env, steps=30, run=run)
         run.close()
     assert [record.getMessage() for record in caplog.records] == said
+
+
+def test_gradients_that_are_not_finite_are_seen_at_once_and_named_once() -> None:
+    rows = [{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)]
+    (found,) = warnings_of(rows)
+    assert (found.kind, found.step, found.value) == ("nonfinite", 2, 0.25)
+    assert "not finite in 25% of this step's updates, which changed no weight" in found.text

@@ -22,14 +22,15 @@ from agents import (
     GRPOConfig,
     Learner,
     LearnerConfig,
+    PolicyConfig,
     Reinforce,
     ReinforceConfig,
     TokenOutputs,
     Trajectory,
     make_batch,
 )
-from agents.learner import TokenLoss
 from agents.losses import Aggregation, clipped_surrogate, policy_gradient
+from agents.training.learner import Loss, TokenLoss
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import (
     VOCAB,
@@ -83,7 +84,7 @@ def step(
     """Gradients and metrics of one step of a fresh tiny policy."""
     policy = tiny_policy(temperature)
     learner = Learner(policy, LearnerConfig(max_grad_norm=UNCLIPPED, micro_batch_size=micro_batch_size))
-    metrics = learner.step(batch, advantages, loss, aggregation=aggregation, max_tokens=MAX_TOKENS)
+    metrics = learner.step(batch, advantages, Loss(loss, aggregation=aggregation, max_tokens=MAX_TOKENS))
     return gradients(policy), metrics
 
 
@@ -323,7 +324,9 @@ def test_a_step_without_a_token_to_learn_from_is_skipped() -> None:
     batch = make_batch([scored(math.nan), scored(math.nan)])
     before = weights(policy)
     learner = Learner(policy, LearnerConfig(weight_decay=0.1, learning_rate=0.1))
-    metrics = learner.step(batch, torch.zeros(2, 3, dtype=torch.float64), plain, aggregation=Aggregation.TOKEN_MEAN)
+    metrics = learner.step(
+        batch, torch.zeros(2, 3, dtype=torch.float64), Loss(plain, aggregation=Aggregation.TOKEN_MEAN)
+    )
     assert metrics["skipped"] == 1
     assert largest_difference(weights(policy), before) == 0
 
@@ -471,7 +474,7 @@ def test_adamw_by_hand_with_warmup_decay_and_clipping() -> None:
     first = [torch.zeros_like(weight) for weight in expected]
     second = [torch.zeros_like(weight) for weight in expected]
     for number, rate in enumerate([0.005, 0.01, 0.01 * 2 / 3]):
-        metrics = learner.step(batch, some_advantages(batch, number), plain, aggregation=Aggregation.TOKEN_MEAN)
+        metrics = learner.step(batch, some_advantages(batch, number), Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
         assert metrics["learning_rate"] == pytest.approx(rate, rel=1e-12)
         clipped = [gradient.double() for gradient in gradients(policy)]
         norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in clipped))
@@ -492,7 +495,7 @@ def test_a_small_gradient_is_not_scaled_up() -> None:
     advantages = some_advantages(batch) * 1e-3
     policy = tiny_policy()
     metrics = Learner(policy, LearnerConfig(max_grad_norm=1.0)).step(
-        batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN
+        batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN)
     )
     expected, _ = step(batch, advantages, loss=plain)
     assert 0 < metrics["grad_norm"] < 1
@@ -506,13 +509,13 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     batch = make_batch(some_trajectories())
     advantages = some_advantages(batch)
     for one in (learner, other):
-        one.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+        one.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     before = weights(policy)
     moments = {key: value["exp_avg"].clone() for key, value in learner.optimizer.state_dict()["state"].items()}
 
     spoiled = advantages.clone()
     spoiled[tuple(batch.loss_mask.nonzero()[5])] = bad
-    metrics = learner.step(batch, spoiled, plain, aggregation=Aggregation.TOKEN_MEAN)
+    metrics = learner.step(batch, spoiled, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert (metrics["skipped"], metrics["nonfinite_gradients"]) == (1, 1)
     assert not math.isfinite(metrics["grad_norm"])
     assert not math.isfinite(metrics["loss"])
@@ -521,9 +524,9 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     assert all(torch.equal(after[key]["exp_avg"], moment) for key, moment in moments.items())
 
     # The next step is as if the bad one had not been.
-    metrics = learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    metrics = learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert (metrics["skipped"], metrics["nonfinite_gradients"]) == (0, 0)
-    other.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    other.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert largest_difference(weights(policy), weights(twin)) == 0
 
 
@@ -534,7 +537,7 @@ def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
         policy.parameters()[0][0, 0] = bad
     batch = make_batch(some_trajectories())
     metrics = Learner(policy, LearnerConfig()).step(
-        batch, some_advantages(batch), plain, aggregation=Aggregation.TOKEN_MEAN
+        batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN)
     )
     assert metrics["skipped"] == 1
     assert not math.isfinite(metrics["sampling/sampling_logp_difference/max"])
@@ -544,7 +547,9 @@ def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
 def test_the_fused_optimiser_is_off_with_the_flag_and_gives_the_same_weights() -> None:
     """AdamW with decay on the same gradients, in one kernel and operation by operation."""
     config = LearnerConfig(learning_rate=1e-2, weight_decay=0.1)
-    fused, plainly = (Learner(CausalLMPolicy(tiny_policy().model, fast=fast), config) for fast in (True, False))
+    fused, plainly = (
+        Learner(CausalLMPolicy(tiny_policy().model, PolicyConfig(fast=fast)), config) for fast in (True, False)
+    )
     assert [learner.optimizer.defaults["fused"] for learner in (fused, plainly)] == [True, None]
     start = weights(fused.policy)
 
@@ -577,9 +582,9 @@ def test_gradients_of_one_step_do_not_leak_into_the_next() -> None:
     advantages = some_advantages(batch)
     policy = tiny_policy()
     learner = Learner(policy, LearnerConfig(learning_rate=1e-30, max_grad_norm=UNCLIPPED))
-    learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     once = gradients(policy)
-    learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert largest_difference(gradients(policy), once) == 0
 
 
@@ -588,7 +593,7 @@ def test_each_step_counts_and_makes_a_new_version() -> None:
     learner = Learner(policy, LearnerConfig())
     batch = make_batch(some_trajectories(3))
     for number in range(1, 4):
-        learner.step(batch, some_advantages(batch), plain, aggregation=Aggregation.TOKEN_MEAN)
+        learner.step(batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
         assert (learner.steps, policy.version) == (number, number)
 
 
@@ -699,7 +704,7 @@ def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
     advantages = some_advantages(batch)
 
     def step(one: Learner, loss: TokenLoss = plain) -> dict[str, float]:
-        return one.step(batch, advantages, loss, aggregation=Aggregation.TOKEN_MEAN)
+        return one.step(batch, advantages, Loss(loss, aggregation=Aggregation.TOKEN_MEAN))
 
     assert step(learner) == step(twin)
     check = untouched(learner)
@@ -729,7 +734,7 @@ def test_an_interrupt_while_weights_change_waits_until_the_step_is_whole(monkeyp
     learner, twin = (Learner(tiny_policy(), LearnerConfig(learning_rate=0.01)) for _ in range(2))
     batch = make_batch(some_trajectories())
     advantages = some_advantages(batch)
-    twin.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+    twin.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     change = learner.optimizer.step
 
     def interrupted() -> None:
@@ -738,6 +743,6 @@ def test_an_interrupt_while_weights_change_waits_until_the_step_is_whole(monkeyp
 
     monkeypatch.setattr(learner.optimizer, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        learner.step(batch, advantages, plain, aggregation=Aggregation.TOKEN_MEAN)
+        learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert all(map(torch.equal, weights(learner.policy), weights(twin.policy)))
     assert (learner.steps, learner.policy.version) == (twin.steps, twin.policy.version) == (1, 1)

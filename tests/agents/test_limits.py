@@ -13,7 +13,8 @@ from torch import Tensor
 
 from agents import CausalLMPolicy, CriticConfig, make_batch
 from agents.advantages import group_centered
-from agents.fisher import flat_gradient
+from agents.training.learner import Loss
+from agents.training.natural_gradient import flat_gradient
 from tests.agents.agent_cases import GROUP, MAX_TOKENS, gradient, make_agent, prepared, some_batch
 from tests.agents.rounding import assert_equal, assert_equal_stored
 from tests.agents.trajectories import tiny_policy, trajectory
@@ -100,7 +101,7 @@ def test_off_policy_each_does_its_own() -> None:
     _, advantages = prepared(agent, make_batch(rows))
     negative = advantages.clamp(max=0)
     batch = make_batch(rows)
-    agent.learner.backward(batch, negative, agent.terms, aggregation=agent.config.aggregation)
+    agent.learner.backward(batch, negative, Loss(agent.terms, aggregation=agent.config.aggregation))
     clipped = flat_gradient(agent.policy) * math.exp(0.5)
     assert_same(policy_gradient_of("grpo", shift=0.5), clipped)
     unclipped = policy_gradient_of("grpo") * math.exp(0.5)

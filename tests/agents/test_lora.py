@@ -23,9 +23,9 @@ from agents import (
     make_batch,
     rollout,
 )
-from agents.cli import main
-from agents.lora import merged
-from agents.passes import token_logprobs
+from agents.commands.main import main
+from agents.policies.transformers.lora import merged
+from agents.training.batch_passes import token_logprobs
 from rlvr_envs import CharTokenizer
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import foreign

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from transformers import CTRLConfig, CTRLLMHeadModel, OPTConfig, OPTForCausalLM
 
-from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, make_batch, memory, tiny_model
-from agents import policy as policy_module
-from agents.memory import activation_bytes, checkpointed, checkpoints
-from agents.shared_prefix import mask_entries, plan
+from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig, make_batch, tiny_model
+from agents.policies.transformers import memory, scoring
+from agents.policies.transformers.memory import activation_bytes, checkpointed, checkpoints
+from agents.policies.transformers.prefix_sharing import mask_entries, plan
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, random_trajectory
@@ -24,8 +24,8 @@ from verifiers import InvalidArgumentError
 
 def saved_and_gradients(checkpointing: Any) -> tuple[int, list[Tensor]]:
     """Bytes that the forward pass keeps for the backward, and the gradients."""
-    policy = CausalLMPolicy(tiny_model(VOCAB, layers=3, hidden_size=16, heads=2, intermediate_size=32))
-    policy.checkpointing = checkpointing
+    model = tiny_model(VOCAB, layers=3, hidden_size=16, heads=2, intermediate_size=32)
+    policy = CausalLMPolicy(model, PolicyConfig(checkpointing=checkpointing))
     generator = np.random.default_rng(0)
     batch = make_batch([random_trajectory(generator, score=1.0) for _ in range(6)])
     kept = 0
@@ -76,7 +76,7 @@ def test_the_masks_of_a_shared_pass_are_in_the_estimate(monkeypatch: pytest.Monk
         asked.append(masks)
         return False
 
-    monkeypatch.setattr(policy_module, "checkpoints", note)
+    monkeypatch.setattr(scoring, "checkpoints", note)
     assert policy.read(batch).shared
     policy.forward(batch.tokens, batch.first)
     assert asked == [sum(group.mask.numel() for group in layout.groups), 0]
@@ -98,7 +98,8 @@ def test_what_stood_on_a_layer_before_stands_there_after() -> None:
         assert hooked.forward is not hook
     assert hooked.forward is hook
     assert "forward" not in vars(plain)
-    policy.checkpointing = "on"
+    policy = CausalLMPolicy(policy.model, PolicyConfig(checkpointing="on"))
+    calls.clear()
     policy.forward(torch.zeros(1, 4, dtype=torch.long), 1).logprobs.sum().backward()
     assert len(calls) == 2  # forward, and again in the backward pass
     assert hooked.forward is hook
@@ -107,7 +108,7 @@ def test_what_stood_on_a_layer_before_stands_there_after() -> None:
 def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.LogCaptureFixture) -> None:
     model = CTRLLMHeadModel(CTRLConfig(vocab_size=VOCAB, n_embd=16, dff=32, n_layer=1, n_head=2, n_positions=32))
     with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: leave it 'off'"):
-        CausalLMPolicy(model, checkpointing="on")
+        CausalLMPolicy(model, PolicyConfig(checkpointing="on"))
     memory._say_kept.cache_clear()
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -118,7 +119,7 @@ def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.Lo
 
 def test_bfloat16_is_close_and_used_for_sampling_and_learning_alike() -> None:
     model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
-    exact, half = CausalLMPolicy(model), CausalLMPolicy(model, precision="bfloat16")
+    exact, half = CausalLMPolicy(model), CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
     assert exact.precision == "float32"  # what "auto" means on a CPU
     tokens = torch.randint(VOCAB, (3, 7), generator=torch.Generator().manual_seed(0))
     one, other = exact.forward(tokens, 2).logprobs, half.forward(tokens, 2).logprobs
@@ -138,7 +139,7 @@ def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) 
         vocab_size=VOCAB, hidden_size=16, ffn_dim=32, num_hidden_layers=2, num_attention_heads=2, dropout=0.5,
         word_embed_proj_dim=16, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
     )  # fmt: skip
-    policy = CausalLMPolicy(OPTForCausalLM(config).train(), checkpointing=checkpointing)
+    policy = CausalLMPolicy(OPTForCausalLM(config).train(), PolicyConfig(checkpointing=checkpointing))
     tokens = torch.randint(VOCAB, (3, 9), generator=torch.Generator().manual_seed(0))
     found = []
     for _ in range(2):
@@ -150,17 +151,18 @@ def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) 
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])
     assert torch.equal(
-        found[0][0], CausalLMPolicy(policy.model, checkpointing="off").forward(tokens, 2).logprobs.detach()
+        found[0][0],
+        CausalLMPolicy(policy.model, PolicyConfig(checkpointing="off")).forward(tokens, 2).logprobs.detach(),
     )
 
 
 def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
     tokens = torch.randint(VOCAB, (4, 9), generator=torch.Generator().manual_seed(0))
-    whole = CausalLMPolicy(model, precision="bfloat16").forward(tokens, 2)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    whole = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     for with_states in (False, True):
-        parts = CausalLMPolicy(model, precision="bfloat16").forward(tokens, 2, with_states=with_states)
+        parts = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2, with_states=with_states)
         assert parts.logprobs.dtype is parts.entropy.dtype is torch.float32
         # Logits of up to 0.5 come in steps of 2^-9; another order of sums moves one by a step or two, and an entropy by the
         # spread of log-probabilities, 0.2, times that. In bfloat16 an entropy of log(16) would be off by up to 2^-7.
@@ -170,7 +172,7 @@ def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.Monkey
 
 def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass() -> None:
     model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
-    policy = CausalLMPolicy(model, precision="bfloat16")
+    policy = CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
     agent = GRPO(policy, GRPOConfig(learner=LearnerConfig(learning_rate=1e-6)))
     generator = np.random.default_rng(0)
     played = [random_trajectory(generator, score=float(index % 2), group=index // 4) for index in range(8)]

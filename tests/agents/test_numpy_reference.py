@@ -14,8 +14,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from agents import advantages, importance, kl, losses
 from tests.agents import numpy_reference as reference

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.cli import main
-from agents.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
+from agents.commands.main import main
+from agents.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
 from verifiers import InvalidArgumentError
 
 
@@ -94,7 +94,7 @@ def test_commands_find_out_before_they_work(
         "agents.commands.sft.policy_for",
         "agents.commands.train.policy_for",
         "verifiers.audit_verifier",
-        "agents.demo.make_warm_start",
+        "agents.experiments.demo.make_warm_start",
     ):
         monkeypatch.setattr(place, work, raising=False)
     with pytest.raises(SystemExit) as exit_info:

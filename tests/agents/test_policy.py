@@ -24,11 +24,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from agents import CausalLMPolicy, Episode, Trajectory, rollout, tiny_model
+from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout, tiny_model
 from agents.batch import make_batch
-from agents.kv_cache import CacheKind
-from agents.learner import Learner, LearnerConfig
 from agents.losses import Aggregation
+from agents.policies.transformers.kv_cache import CacheKind
+from agents.training.learner import Learner, LearnerConfig, Loss
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
@@ -92,7 +92,7 @@ def sharpened(model: Any) -> Any:
 
 
 def policy(temperature: float = 1.0, **kwargs: Any) -> CausalLMPolicy:
-    return CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)), temperature=temperature, **kwargs)
+    return CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)), PolicyConfig(temperature=temperature, **kwargs))
 
 
 def play(acting: CausalLMPolicy, num_envs: int, episodes: list[Episode], **rules: Any) -> list[Trajectory]:
@@ -119,7 +119,7 @@ def qwen2() -> Any:
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
     torch.manual_seed(0)
-    acting = CausalLMPolicy(sharpened(make()), temperature=temperature)
+    acting = CausalLMPolicy(sharpened(make()), PolicyConfig(temperature=temperature))
     for trajectory in play(acting, 4, EPISODES):
         expected = fresh_logprobs(acting.model, trajectory.tokens, temperature)
         mask = trajectory.policy_mask[1:]
@@ -134,8 +134,8 @@ def test_a_state_beside_keys_and_values_is_not_lost() -> None:
     found = []
     for fast in (True, False):
         torch.manual_seed(0)
-        acting = CausalLMPolicy(sharpened(parallel()), fast=fast)
-        assert acting._kind is CacheKind.NONE
+        acting = CausalLMPolicy(sharpened(parallel()), PolicyConfig(fast=fast))
+        assert acting._lm.cache_kind is CacheKind.NONE
         found.append(play(acting, 8, episodes))
     for quick, slow in zip(*found, strict=True):
         assert quick.tokens.tolist() == slow.tokens.tolist()
@@ -270,7 +270,7 @@ def test_masked_sampling_and_the_learner_use_the_same_distribution() -> None:
 
 def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     acting = policy()
-    assert acting._groups_rows()  # tried before the counting
+    assert acting._lm.groups_rows  # tried before the counting
     rows_read = []
     forward = acting.model.forward
 
@@ -285,13 +285,13 @@ def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatc
 
 def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="the model has 20 tokens and the environment 257"):
-        CausalLMPolicy(tiny_model(20, **SMALL), vocab_size=257)
-    with pytest.raises(InvalidArgumentError, match="at least 0, got -1"):
+        CausalLMPolicy(tiny_model(20, **SMALL), PolicyConfig(vocab_size=257))
+    with pytest.raises(InvalidArgumentError, match=r"a temperature is 0, .* got -1"):
         policy(temperature=-1)
 
 
 def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
-    acting = CausalLMPolicy(tiny_model(400, **SMALL), vocab_size=VOCAB)
+    acting = CausalLMPolicy(tiny_model(400, **SMALL), PolicyConfig(vocab_size=VOCAB))
     trajectories = play(acting, 4, EPISODES, problems=[Problem(f"p{index}", "Q", "a") for index in range(5)])
     assert max(int(trajectory.tokens.max()) for trajectory in trajectories) < VOCAB
 
@@ -390,7 +390,9 @@ def learned(acting: CausalLMPolicy) -> None:
     advantages = torch.ones(batch.tokens.shape, dtype=torch.float64)
     aggregation = Aggregation.TOKEN_MEAN
     learner.step(
-        batch, advantages, lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation
+        batch,
+        advantages,
+        Loss(lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation),
     )
 
 
@@ -431,7 +433,7 @@ def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> N
     for seen in (observation, longer):
         for each in (greedy, hot):
             found = each.act(seen)
-            slow = CausalLMPolicy(acting.model, temperature=each.temperature, fast=False)
+            slow = CausalLMPolicy(acting.model, PolicyConfig(temperature=each.temperature, fast=False))
             slow.begin(*EPISODE_SEEDS)
             expected = slow.act(seen)
             assert found.tokens.tolist() == expected.tokens.tolist()
@@ -442,20 +444,20 @@ def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> N
 @FLOAT64
 def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts and micro-batches that are too large for one pass are read in several."""
-    from agents import passes
-    from agents import policy as policy_module
+    from agents.policies.transformers import acting as acting_module
+    from agents.training import batch_passes
 
     episodes = [Episode(index % 5, index, seed=index) for index in range(12)]
     whole = play(policy(), 12, episodes)
-    expected = [part.tolist() for part in passes.micro_batches(make_batch(whole), 64)]
-    monkeypatch.setattr(policy_module, "_PROMPT_TOKENS_AT_ONCE", 5)
-    monkeypatch.setattr(passes, "TOKENS_AT_ONCE", 20)
+    expected = [part.tolist() for part in batch_passes.micro_batches(make_batch(whole), 64)]
+    monkeypatch.setattr(acting_module, "_PROMPT_TOKENS_AT_ONCE", 5)
+    monkeypatch.setattr(batch_passes, "TOKENS_AT_ONCE", 20)
     split = play(policy(), 12, episodes)
     for one, other in zip(split, whole, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert_equal_stored(one.logprobs, other.logprobs)
     batch = make_batch(whole)
-    parts = list(passes.micro_batches(batch, 64))
+    parts = list(batch_passes.micro_batches(batch, 64))
     assert [row for part in parts for row in part.tolist()] == expected[0]
     assert len(parts) > 3
     assert all(len(part) == 1 or len(part) * int(batch.lengths[part].max()) <= 20 for part in parts)

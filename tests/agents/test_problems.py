@@ -8,13 +8,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from agents.adapter import num_problems
 from agents.evaluation import _EVALUATION
-from agents.problems import episode_seeds, episodes_of_step, problems_of_step
-from agents.sampling import uniforms
+from agents.rollouts.problem_order import episodes_of_step, problems_of_step
+from agents.rollouts.vector_adapter import num_problems
+from agents.seeding import episode_seeds, uniforms
 from tests.agents.test_sampling import WORD, splitmix
 from tests.envs.helpers import PROBLEMS, vector_env
 

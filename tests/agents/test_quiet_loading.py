@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub.utils import are_progress_bars_disabled
 from transformers.utils import logging
 
-from agents.models import load_model, save_model, tiny_model
+from agents.policies.transformers.loading import load_model, save_model, tiny_model
 
 
 def test_loading_and_saving_are_quiet_and_leave_the_settings_as_they_were(

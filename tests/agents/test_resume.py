@@ -26,7 +26,7 @@ from agents import (
     Run,
     tiny_model,
 )
-from agents.run import latest_checkpoint
+from agents.training.run import latest_checkpoint
 from verifiers import CheckpointError, InvalidArgumentError
 
 STEPS = 8
@@ -37,7 +37,7 @@ OPTIONS = [
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    program = "import torch; torch.set_num_threads(1); from agents.cli import main; main()"
+    program = "import torch; torch.set_num_threads(1); from agents.commands.main import main; main()"
     return [sys.executable, "-c", program, "train", "grpo", "--run-folder", str(folder), *OPTIONS, *more]
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from agents import Agent, Run
-from agents.cli import main
+from agents import Agent, Run, load_policy
+from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
-from agents.run import latest_checkpoint, step_checkpoints
+from agents.training.run import latest_checkpoint, step_checkpoints
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.test_resume import OPTIONS, command, metrics, wait_for_lines
 from verifiers import CheckpointError, InvalidArgumentError, Problem
@@ -213,7 +213,7 @@ def test_a_folder_with_a_config_of_something_else_is_refused(tmp_path: Path) -> 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from agents.run import Run
+from agents.training.run import Run
 run = Run(Path(sys.argv[1]), {}, tensorboard=False)
 print("ready", flush=True)
 time.sleep(600)
@@ -302,6 +302,14 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     assert re.search(r"warning: .*step-000006 is damaged: state.pt .* going on from step-000005", said.err)
     assert "going on after step 5" in said.out
     assert [row["step"] for row in metrics(folder)] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_model_of_a_damaged_checkpoint_is_refused_by_that_name(three_steps: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(three_steps, tmp_path / "run")
+    cut(folder / "checkpoints" / "step-000003" / "model" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"step-000003 is damaged: model.safetensors has \d+ bytes"):
+        load_policy(folder)
+    load_policy(folder / "checkpoints" / "step-000002", tokenizer="char")
 
 
 # Signals

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 from beartype.roar import BeartypeException
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 
-from agents import CausalLMPolicy, Episode, make_batch, rollout
-from agents.sampling import kept_tokens, mix, sample, scaled_logprobs, uniforms
+from agents import CausalLMPolicy, Episode, PolicyConfig, make_batch, rollout
+from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
+from agents.seeding import mix, uniforms
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import foreign
 from tests.agents.trajectories import tiny_policy
@@ -355,7 +355,7 @@ def test_top_k_top_p_and_min_p_by_hand() -> None:
 @pytest.mark.parametrize("options", [{"top_k": 3}, {"top_p": 0.6}, {"min_p": 0.2}, {"top_k": 5, "top_p": 0.8}])
 def test_what_is_sampled_is_what_is_stored_and_learned(options: dict[str, Any]) -> None:
     """The stored log-probabilities are those of the renormalised distribution, and the learner's at the same weights."""
-    acting = CausalLMPolicy(tiny_policy().model, temperature=0.8, **options)
+    acting = CausalLMPolicy(tiny_policy().model, PolicyConfig(temperature=0.8, **options))
     played = rollout(foreign(5), acting, [Episode(-1, group, seed=group) for group in range(24)])
     for one in played:
         assert one.action_masks is not None
@@ -386,7 +386,7 @@ def test_bad_sampling_settings_are_named() -> None:
     ]
     for options, message in bad:
         with pytest.raises(InvalidArgumentError, match=message):
-            CausalLMPolicy(tiny_policy().model, **options)
+            CausalLMPolicy(tiny_policy().model, PolicyConfig(**options))
 
 
 @pytest.mark.parametrize("temperature", [-1.0, -1e-300, 1e-300, math.inf, math.nan])

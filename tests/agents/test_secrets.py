@@ -13,9 +13,9 @@ from typing import Any
 import gymnasium
 import pytest
 
-from agents.cli import main
 from agents.commands.common import named_arguments, redacted_pairs
-from agents.json_files import to_json
+from agents.commands.main import main
+from agents.files.json_files import to_json
 from verifiers import InvalidArgumentError, Problem, Secret, Verdict, redacted, secret, verify
 
 SECRET = "sk-12345"

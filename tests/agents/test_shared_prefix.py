@@ -25,22 +25,12 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from agents import (
-    GRPO,
-    Batch,
-    CausalLMPolicy,
-    GRPOConfig,
-    LearnerConfig,
-    Trajectory,
-    make_batch,
-    model_parts,
-    shared_prefix,
-)
-from agents import policy as policy_module
-from agents.kv_cache import CacheKind, can_group
-from agents.model_parts import agree, can_share, costs_of
-from agents.shared_prefix import is_cheaper, plan
-from agents.token_logprobs import token_logprobs_and_entropy
+from agents import GRPO, Batch, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig, Trajectory, make_batch
+from agents.policies.transformers import model_capabilities, prefix_sharing, scoring
+from agents.policies.transformers.kv_cache import CacheKind, can_group
+from agents.policies.transformers.logprobs import token_logprobs_and_entropy
+from agents.policies.transformers.model_capabilities import agree, can_share, costs_of
+from agents.policies.transformers.prefix_sharing import is_cheaper, plan
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.trajectories import VOCAB, trajectory
 
@@ -133,8 +123,8 @@ def outputs_and_gradient(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, 
 def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpointing: Any) -> None:
     batch = make_batch(groups(legal=legal))
     settings = {"temperature": 0.7, "checkpointing": checkpointing}
-    plain = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=False, **settings), batch)
-    sharing = CausalLMPolicy(model(name), **settings)
+    plain = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=False, **settings)), batch)
+    sharing = CausalLMPolicy(model(name), PolicyConfig(**settings))
     layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
     assert is_cheaper(layout, *batch.tokens.shape, costs_of(sharing.model))
     packed = outputs_and_gradient(sharing, batch)
@@ -147,7 +137,7 @@ def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpoint
 def test_in_float32_the_packed_pass_equals_the_plain_one_up_to_its_rounding(name: str) -> None:
     """The precision that models learn in, where the bound is wide, and still far below what a wrong layout does."""
     batch = make_batch(groups())
-    plain = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=False), batch)
+    plain = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=False)), batch)
     for expected, found in zip(plain, outputs_and_gradient(CausalLMPolicy(model(name)), batch), strict=True):
         assert found.dtype is torch.float32
         assert_equal(found, expected, precision=np.float32)
@@ -170,7 +160,7 @@ def test_a_layout_by_hand() -> None:
 
 def test_blocks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four completions of 2, 1, 1 and 1 tokens after one of prompt, in two blocks."""
-    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: 2)
+    monkeypatch.setattr(prefix_sharing, "_num_blocks", lambda *_: 2)
     tokens = torch.tensor([[5, 6, 1], [5, 3, 0], [5, 4, 0], [5, 2, 0]])
     layout = plan(tokens, torch.tensor([3, 2, 2, 2]), torch.tensor([1, 1, 1, 1]))
     (group,) = layout.groups
@@ -190,13 +180,13 @@ def test_blocks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many completions attend together."""
     batch = make_batch(groups(members=6) if ragged else even_groups(members=6, own=4))
-    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), shared_prefix=False), batch)
+    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), PolicyConfig(shared_prefix=False)), batch)
     sharing = CausalLMPolicy(model("qwen2"))
-    monkeypatch.setattr(shared_prefix, "_num_blocks", lambda *_: blocks)
-    monkeypatch.setattr(policy_module, "is_cheaper", lambda *_: True)
+    monkeypatch.setattr(prefix_sharing, "_num_blocks", lambda *_: blocks)
+    monkeypatch.setattr(scoring, "is_cheaper", lambda *_: True)
     with monkeypatch.context() as trial:  # whose groups have two members
-        trial.setattr(shared_prefix, "_num_blocks", lambda *_: min(blocks, 2))
-        assert sharing._shares_prefixes()
+        trial.setattr(prefix_sharing, "_num_blocks", lambda *_: min(blocks, 2))
+        assert sharing._lm.shares_prefixes
     packed = outputs_and_gradient(sharing, batch)
     for expected, found in zip(plain, packed, strict=True):
         assert_equal(found, expected)
@@ -207,7 +197,7 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
     [(64, 8, 8, 1), (128, 32, 8, 4), (16, 32, 8, 8), (1024, 256, 8, 8), (5, 0, 2, 1), (16, 4, 1, 1)],
 )
 def test_short_completions_attend_together(prefix: int, length: int, members: int, blocks: int) -> None:
-    assert shared_prefix._num_blocks(prefix, length, members) == blocks
+    assert prefix_sharing._num_blocks(prefix, length, members) == blocks
 
 
 def test_long_completions_after_short_prompts_are_read_plainly() -> None:
@@ -228,7 +218,7 @@ def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixt
     made = MistralForCausalLM(MistralConfig(**SIZES, sliding_window=8))
     policy = CausalLMPolicy(made)
     batch = make_batch(groups())
-    model_parts._say.cache_clear()  # another test may have made it say so
+    model_capabilities._say.cache_clear()  # another test may have made it say so
     with caplog.at_level(logging.WARNING):
         expected = policy.forward(batch.tokens, batch.first).logprobs
         for _ in range(2):
@@ -259,12 +249,12 @@ def test_a_mask_of_the_models_own_is_not_lost() -> None:
     found = []
     for settings in ({"fast": False}, {}):
         torch.manual_seed(0)
-        policy = CausalLMPolicy(DogeForCausalLM(DogeConfig(**SIZES)), **settings)
+        policy = CausalLMPolicy(DogeForCausalLM(DogeConfig(**SIZES)), PolicyConfig(**settings))
         batch = make_batch(groups())
         found.append(outputs_and_gradient(policy, batch))
         assert policy.model.model.layers[0].self_attn.A.grad is not None
         assert policy.model.config._attn_implementation == "sdpa"
-        assert not policy._shares_prefixes()
+        assert not policy._lm.shares_prefixes
     for expected, got in zip(*found, strict=True):
         assert_equal(got, expected)
 
@@ -275,7 +265,7 @@ def test_what_a_layout_has_no_room_for_is_refused(name: str) -> None:
     arguments: dict[str, Any] = {"attention_mask": None, "position_ids": torch.zeros(1, 3), name: torch.zeros(2)}
     mask = arguments.pop("attention_mask")
     with pytest.raises(ValueError, match=f"given {name} by the model itself.*shared_prefix=False"):
-        shared_prefix._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
+        prefix_sharing._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
 
 
 @pytest.mark.parametrize(("dtype", "seed"), [(torch.float16, 3), (torch.bfloat16, 3), (torch.float32, 3)])
@@ -293,7 +283,7 @@ def test_rounding_in_half_precision_is_no_reason_to_read_plainly(dtype: torch.dt
     assert can_group(made, CacheKind.MERGED)
     # A mask that shows the completions to one another is still found out.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_prefix.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
+        patch.setattr(prefix_sharing.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
         assert not can_share(made)
 
 
@@ -320,13 +310,15 @@ def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | Non
     if lengths is not None:
         ends[off] = lengths
     batch = dataclasses.replace(batch, loss_mask=mask, lengths=ends)
-    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), fast=False), batch)
+    plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False)), batch)
     sharing = CausalLMPolicy(model("qwen2"))
     assert sharing.read(batch).shared
     for expected, found in zip(plain, outputs_and_gradient(sharing, batch), strict=True):
         assert_equal(found, expected)
     learned = mask[:, batch.first :]
-    states = [each.read_states(batch)[:, :-1] for each in (CausalLMPolicy(model("qwen2"), fast=False), sharing)]
+    states = [
+        each.read_states(batch)[:, :-1] for each in (CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False)), sharing)
+    ]
     assert_equal(states[1][learned], states[0][learned])
     nothing = dataclasses.replace(batch, loss_mask=torch.zeros_like(mask))
     assert not sharing.read(nothing).shared
@@ -350,7 +342,7 @@ def test_a_bias_by_hand_is_made_once_for_all_layers() -> None:
             kept.append(tensor.data_ptr())
         return tensor
 
-    assert sharing._shares_prefixes()
+    assert sharing._lm.shares_prefixes
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         assert sharing.read(batch).shared
     assert len(kept) == 2  # by two layers
@@ -376,7 +368,7 @@ def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
 def test_an_update_is_the_same_with_the_flag_off() -> None:
     found = []
     for shared in (False, True):
-        policy = CausalLMPolicy(model("qwen2"), shared_prefix=shared)
+        policy = CausalLMPolicy(model("qwen2"), PolicyConfig(shared_prefix=shared))
         config = GRPOConfig(learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=8))
         metrics = GRPO(policy, config).update(groups())
         found.append((metrics["loss"], metrics["grad_norm"]))
@@ -423,10 +415,10 @@ def test_log_probabilities_and_their_gradient_by_hand_equal_autograd(
 def test_chunks_of_the_vocabulary_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = make_batch(groups())
     for shared in (False, True):
-        whole = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=shared), batch)
+        whole = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=shared)), batch)
         with monkeypatch.context() as patched:
-            patched.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
-            parts = outputs_and_gradient(CausalLMPolicy(model(name), shared_prefix=shared), batch)
+            patched.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
+            parts = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=shared)), batch)
         for expected, got in zip(whole, parts, strict=True):
             assert_equal(got, expected)
 
@@ -443,7 +435,7 @@ def test_a_head_that_does_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> 
         return output
 
     made.forward = scaled
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 5 * VOCAB)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     policy = CausalLMPolicy(made)
     batch = make_batch(groups())
     expected = made(input_ids=batch.tokens).logits.log_softmax(-1)[:, batch.first - 1 : -1]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.cli import main
-from agents.printable import printable
-from agents.progress import progress
-from agents.terminal import TerminalConsole
+from agents.commands.main import main
+from agents.console.printable import printable
+from agents.console.progress import progress
+from agents.console.terminal import TerminalConsole
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202egnp.exe\u2066\ud800[link=file:///etc]x[/link]"
 """A new title, a cleared screen, a colour by a C1 control, text that overwrites and text that runs backwards."""

@@ -20,11 +20,13 @@ from agents import (
     CausalLMPolicy,
     CriticConfig,
     NPGConfig,
+    PolicyConfig,
     TRPOConfig,
     make_batch,
     tiny_model,
 )
-from agents.fisher import (
+from agents.training.learner import Loss
+from agents.training.natural_gradient import (
     conjugate_gradient,
     fisher_vector_product,
     flat_gradient,
@@ -64,7 +66,7 @@ def some_policy(kind: str = "qwen2", temperature: float = 1.0) -> CausalLMPolicy
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
-    return CausalLMPolicy(model, temperature=temperature)
+    return CausalLMPolicy(model, PolicyConfig(temperature=temperature))
 
 
 def some_rows(policy: CausalLMPolicy, *, limited: bool = False, seed: int = 0) -> Batch:
@@ -182,7 +184,7 @@ def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypa
     monkeypatch.setattr(policy, "distributions", counted)
     for rows in (1, 2):
         made.clear()
-        monkeypatch.setattr("agents.fisher.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
+        monkeypatch.setattr("agents.training.natural_gradient.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
         assert_equal(fisher_vector_product(policy, batch, vector, 64), expected[0])
         assert_equal(mean_kl(policy, batch, vector, 64), expected[1])
         assert max(count for count, _ in made) == rows
@@ -375,7 +377,7 @@ def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages()
     gradient(trpo, batch)
     found = flat_gradient(trpo.policy)
     a2c.learner.backward(
-        dataclasses.replace(ready, value_targets=None), advantages, a2c.terms, aggregation=a2c.config.aggregation
+        dataclasses.replace(ready, value_targets=None), advantages, Loss(a2c.terms, aggregation=a2c.config.aggregation)
     )
     expected = flat_gradient(a2c.policy)
     assert float(expected.abs().max()) > 1e-3
@@ -399,7 +401,7 @@ def test_an_error_in_the_middle_of_a_natural_step_leaves_the_weights_as_they_wer
     def failing(*_: Any) -> float:
         raise torch.OutOfMemoryError("no room")
 
-    for module in ("agents.npg", "agents.trpo"):
+    for module in ("agents.algorithms.npg", "agents.algorithms.trpo"):
         monkeypatch.setattr(f"{module}.mean_kl", failing)
     with pytest.raises(torch.OutOfMemoryError, match="no room"):
         agent.update(batch)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.cli import main
+from agents.commands.main import main
 from agents.evaluation import summarize_evaluation
 from agents.evaluation_record import Sample
-from agents.metrics import summarize
+from agents.training.metrics import summarize
 from agents.training.verifier_errors import is_unsupported
 from tests.agents.trajectories import trajectory
 from verifiers import Outcome, Verdict

@@ -28,7 +28,7 @@ from agents import (
     rollout,
 )
 from agents.advantages import gae, n_step, returns_to_go
-from agents.passes import state_values
+from agents.training.batch_passes import state_values
 from rlvr_envs import Observation, exact
 from rlvr_envs.worlds import Walk, move_tokens, world_of
 from tests.agents import corridor

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents import CausalLMPolicy, Trajectory, tiny_model
+from agents import CausalLMPolicy, PolicyConfig, Trajectory, tiny_model
 from verifiers import Outcome, Verdict
 
 VOCAB = 16
@@ -78,7 +78,7 @@ def tiny_policy(temperature: float = 1.0) -> CausalLMPolicy:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3.0)
-    return CausalLMPolicy(model, temperature=temperature)
+    return CausalLMPolicy(model, PolicyConfig(temperature=temperature))
 
 
 def gradients(policy: CausalLMPolicy) -> list[Tensor]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_envs
-from agents.cli import main
+from agents.commands.main import main
 from tests.audit import broken
 from verifiers import AuditReport, InvalidArgumentError, Problem, UnknownNameError, audit_verifier
 from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, Row

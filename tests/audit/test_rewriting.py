@@ -6,8 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.audit.broken import value_of
 from verifiers.audit import TRANSFORMATIONS, Kind, Label, recognise

@@ -11,8 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import verifiers
 from rlvr_envs import TokenEnv, TokenVectorEnv

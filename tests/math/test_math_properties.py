@@ -9,8 +9,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from math_corpus import PAIRS
 
 from verifiers import Outcome, Problem

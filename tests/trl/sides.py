@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import Agent, CausalLMPolicy, LearnerConfig, Trajectory, load_model, make_batch
+from agents import Agent, CausalLMPolicy, LearnerConfig, PolicyConfig, Trajectory, load_model, make_batch
 from agents.registry import agent_classes
 from tests.agents.trajectories import gradients, largest_difference
 from tests.trl import oracle
@@ -66,7 +66,7 @@ def our_agent(folder: Path, pairing: Pairing, *, group_size: int = 4, **learner:
     temperature = settings.pop("temperature", 1.0)
     unclipped = LearnerConfig(**({"max_grad_norm": 1e9, "micro_batch_size": 5} | learner))
     config = config_kind(group_size=group_size, learner=unclipped, **settings)
-    agent = kind(CausalLMPolicy(load_model(folder), temperature=temperature), config)
+    agent = kind(CausalLMPolicy(load_model(folder), PolicyConfig(temperature=temperature)), config)
     moved(agent.policy.model)
     return agent
 

@@ -4,8 +4,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verifiers import InvalidArgumentError, Outcome, Problem, verify
 from verifiers.countdown import MAX_DEPTH, MAX_LENGTH, Countdown, CountdownVerifier

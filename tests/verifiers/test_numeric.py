@@ -2,8 +2,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verifiers import InvalidArgumentError, Outcome, Problem, verify
 from verifiers.numeric import MAX_LITERAL_LENGTH, NumericVerifier, parse_number

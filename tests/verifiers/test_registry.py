@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict, VerifierContractError
-from verifiers import registry as registry_module
+from verifiers import (
+    InvalidArgumentError,
+    Outcome,
+    Problem,
+    UnknownNameError,
+    Verdict,
+    VerifierContractError,
+    registry as registry_module,
+)
 from verifiers.choice import ChoiceVerifier
 from verifiers.exact import ExactVerifier
 

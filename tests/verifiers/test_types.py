@@ -73,6 +73,12 @@ def test_scored_verdict_needs_its_score():
         Verdict.of(Outcome.SCORED)
 
 
+@pytest.mark.parametrize("outcome", ["fine", "correct", None, 1.0])
+def test_an_outcome_is_one_of_those_there_are(outcome):
+    with pytest.raises(InvalidArgumentError, match="a verdict has a number and an Outcome"):
+        Verdict(1.0, outcome)
+
+
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.VERIFIER_ERROR])
 def test_only_a_broken_verifier_has_no_finite_score(outcome, score):

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from agents.policies.engine import Completion, Request, Sampling
-from agents.policies.vllm_child import sampling_parameters
-from agents.sampling import kept_tokens, scaled_logprobs
+from agents.policies.transformers.sampling import kept_tokens, scaled_logprobs
+from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.process_main import sampling_parameters
 from verifiers import EngineError
 
 

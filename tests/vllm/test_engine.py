@@ -22,11 +22,11 @@ import pytest
 import torch
 
 from agents import GRPO, Episode, GRPOConfig, LearnerConfig, Run, VLLMConfig, VLLMPolicy, rollout
-from agents.policies.engine import Sampling
-from agents.policies.vllm_child import sampling_parameters
-from agents.policies.vllm_process import ProcessEngine
-from agents.policies.vllm_worker import WeightLoader
-from agents.run import latest_checkpoint
+from agents.policies.vllm.engine import Sampling
+from agents.policies.vllm.process_engine import ProcessEngine
+from agents.policies.vllm.process_main import sampling_parameters
+from agents.policies.vllm.worker_extension import WeightLoader
+from agents.training.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
@@ -158,7 +158,7 @@ def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> Non
 
 
 def fitted_weights(policy: Any, sampler: VLLMPolicy) -> Any:
-    from agents.policies.weights import checkpoint_weights, fitted
+    from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 
     return fitted(checkpoint_weights(policy.model), sampler._shapes)
 
@@ -340,7 +340,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = free.getsockname()[1]
     options = [
         *("--enable-scale-out", "--skip-tokenizer-init", "--logprobs-mode", "processed_logprobs"),
-        *("--worker-extension-cls", "agents.policies.vllm_worker.WeightLoader"),
+        *("--worker-extension-cls", "agents.policies.vllm.worker_extension.WeightLoader"),
         *(
             "--dtype",
             "float32",

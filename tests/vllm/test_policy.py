@@ -14,6 +14,7 @@ from agents import (
     Episode,
     GRPOConfig,
     LearnerConfig,
+    PolicyConfig,
     ReMax,
     ReMaxConfig,
     VLLMConfig,
@@ -23,7 +24,7 @@ from agents import (
 )
 from agents.commands.policies import sampler_for
 from agents.importance import Correction
-from agents.policies.weights import checkpoint_weights, fitted
+from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from rlvr_envs import FixedActions
 from tests.vllm.doubles import TorchEngine
 from tests.vllm.worlds import CONTEXT, PROMPTS, TOKENIZER, learner, world
@@ -407,7 +408,7 @@ def test_an_adapter_is_merged_before_it_is_sent() -> None:
 
     plain = learner()
     names = list(checkpoint_weights(plain.model))
-    policy = CausalLMPolicy(add_lora(plain.model, rank=2), temperature=0.7, vocab_size=plain.vocab_size)
+    policy = CausalLMPolicy(add_lora(plain.model, rank=2), PolicyConfig(temperature=0.7, vocab_size=plain.vocab_size))
     env = world(4)
     sampler = VLLMPolicy.for_env(policy, env, engine=TorchEngine(learner().model))
     shift(policy, 0.3)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agents.policies.vllm_server import ServerEngine
+from agents.policies.vllm.server_engine import ServerEngine
 from verifiers import EngineError
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agents.policies.weights import SharedMemoryTransfer
+from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
 from verifiers import EngineError
 
 WEIGHTS = {"first": torch.arange(1000.0), "second": torch.ones(3, 5, dtype=torch.bfloat16)}
@@ -73,7 +73,7 @@ def test_no_room_anywhere_is_an_error_that_says_where_and_what_to_do(folders: di
 def test_a_file_needs_no_more_room_than_is_asked_for(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
-    from agents.policies.weights import _HEADER_BYTES
+    from agents.policies.vllm.weight_transfer import _HEADER_BYTES
 
     weights = {f"model.layers.{index}.mlp.experts.{index}.down_proj.weight": torch.zeros(1) for index in range(300)}
     save_file(weights, tmp_path / "file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import CausalLMPolicy, tiny_model
+from agents import CausalLMPolicy, PolicyConfig, tiny_model
 from rlvr_envs import CharTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import Outcome, Problem, Verdict
 
@@ -37,4 +37,4 @@ def learner(*, temperature: float = 0.7, spare_tokens: int = 0, seed: int = 0, *
     model = tiny_model(
         size + spare_tokens, seed=seed, layers=2, hidden_size=64, heads=2, intermediate_size=128, max_tokens=CONTEXT
     )
-    return CausalLMPolicy(model, temperature=temperature, vocab_size=size, **settings)
+    return CausalLMPolicy(model, PolicyConfig(temperature=temperature, vocab_size=size, **settings))

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlvr_envs import FixedActions, TokenEnv
 from tests.envs.helpers import EOS, streams, text_tokens, vector_env, visible

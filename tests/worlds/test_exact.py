@@ -7,8 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlvr_envs import TokenEnv, exact
 from rlvr_envs.worlds import MOVES, GridWorld, Maze, Walk, World, every_episode, prefix_values, world_of

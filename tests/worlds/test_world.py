@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlvr_envs.worlds import MOVES, Maze, World, draw, read_drawing
 from rlvr_envs.worlds.world import moves_of

@@ -1,0 +1,86 @@
+"""Advantage actor-critic: A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783, algorithm S3).
+
+With one-step errors it is the plain actor-critic; see `actor_critic.py`.
+
+The critic's value V of the state before a token is the baseline, and, cut off after n tokens, the rest of the return:
+A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` is the TD error; without `steps_ahead` the errors of
+all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), whose `trace_decay=1` is the
+whole return less the value.
+
+Departures from the paper: Adam for RMSprop, whole episodes in each batch, and an update for each batch of episodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from agents.advantages import n_step
+from agents.agent import Agent
+from agents.algorithms.config_checks import NO_RATIO, require_defaults, require_one_step, require_share
+from agents.algorithms.value_based import critic_advantages
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.losses import Aggregation, policy_gradient
+from agents.training.critic import CriticConfig
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class A2CConfig(AgentConfig):
+    """Settings of A2C."""
+
+    problems_per_step: int = 128
+    group_size: int = 1
+    aggregation: Aggregation = Aggregation.TOKEN_MEAN
+    entropy_coefficient: float = 0.01
+    critic: CriticConfig | None = field(default_factory=CriticConfig)
+    discount: float = 1.0
+    """Per token."""
+    trace_decay: float = 1.0
+    """Lambda of generalised advantage estimation."""
+    steps_ahead: int | None = None
+    """n, in place of `trace_decay`; None for generalised advantage estimation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_step(self, NO_RATIO)
+        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        if self.critic is None:
+            raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
+        if self.steps_ahead is not None and self.steps_ahead < 1:
+            raise InvalidArgumentError(f"steps_ahead is at least 1, got {self.steps_ahead}")
+        if self.steps_ahead is not None:
+            require_defaults(self, ("trace_decay",), "With steps_ahead the estimates are not mixed")
+
+
+class A2C(Agent):
+    """Advantage actor-critic."""
+
+    name = "a2c"
+    config: A2CConfig
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """The n-step error of the critic, or the mixture of all n."""
+        config = self.config
+        if config.steps_ahead is None:
+            return critic_advantages(batch, discount=config.discount, trace_decay=config.trace_decay)
+        assert batch.values is not None
+        return n_step(
+            batch.rewards,
+            batch.values,
+            batch.loss_mask,
+            config.steps_ahead,
+            discount=config.discount,
+            bootstrap=batch.bootstrap,
+        )
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """The returns that the advantages compare the values with: A_t + V_t."""
+        assert batch.values is not None
+        return self.advantages(batch) + batch.values
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A_t log pi(y_t)."""
+        return policy_gradient(logprobs, advantages)

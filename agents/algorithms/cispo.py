@@ -1,0 +1,56 @@
+"""CISPO: Clipped Importance Sampling Policy Optimization (MiniMax 2025, "MiniMax-M1", arXiv:2506.13585, equations 4 and 5).
+
+Clipping the surrogate takes the gradient of exactly those tokens away that have moved most. Here the importance weight is
+capped and every token keeps its gradient: -min(ratio, is_cap) A log pi, the weight being a constant.
+
+Departure from the paper: DAPO's dynamic sampling and length penalty, which it uses besides, are left out; the penalty is
+`truncation="soft-overlong"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.algorithms.group_relative import GroupAgent, GroupConfig, Scale, require_scale, scaled_scores
+from agents.batch import Batch
+from agents.losses import cispo
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class CISPOConfig(GroupConfig):
+    """Settings of CISPO."""
+
+    scale: Scale = "group-std"
+    """As in GRPO."""
+    is_cap: float = 5.0
+    """The largest importance weight itself, not its distance from 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scale(self.scale)
+        if not self.is_cap > 0:
+            raise InvalidArgumentError(f"is_cap is greater than 0, got {self.is_cap}")
+
+
+class CISPO(GroupAgent):
+    """GRPO with capped importance weights in place of the clipped surrogate."""
+
+    name = "cispo"
+    config: CISPOConfig
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """GRPO's z-score within the group."""
+        return scaled_scores(batch, self.config.scale)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-min(ratio, is_cap) A_t log pi(y_t)."""
+        return cispo(logprobs, batch.old, advantages, self.config.is_cap)
+
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the weight is capped; the gradient stays."""
+        capped = (logprobs - batch.old).exp() > self.config.is_cap
+        return torch.zeros_like(capped), capped

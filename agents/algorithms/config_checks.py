@@ -1,0 +1,103 @@
+"""Checks that the configs of several agents share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from agents.config import AgentConfig
+from agents.truncation import Truncation
+from verifiers import InvalidArgumentError, unknown_name
+
+
+def require_share(**values: float) -> None:
+    """Check that numbers are in [0, 1].
+
+    Raises:
+        InvalidArgumentError: If one is not.
+    """
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise InvalidArgumentError(f"{name} is in [0, 1], got {value}")
+
+
+def require_clip(clip_low: float, clip_high: float) -> None:
+    """Check the bounds of a clipped ratio, [1 - clip_low, 1 + clip_high].
+
+    Raises:
+        InvalidArgumentError: If they are not bounds around 1.
+    """
+    if not (0 <= clip_low <= 1 and clip_high >= 0):
+        raise InvalidArgumentError(
+            f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
+        )
+
+
+def require_groups(group_size: int) -> None:
+    """Check that there is something to compare with.
+
+    Raises:
+        InvalidArgumentError: If groups have one member.
+    """
+    if group_size < 2:
+        raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+
+
+def require_one_step(config: AgentConfig, reason: str) -> None:
+    """Check that each batch is learned from in one optimiser step.
+
+    Raises:
+        InvalidArgumentError: If it is in several.
+    """
+    if config.epochs * config.minibatches > 1:
+        raise InvalidArgumentError(
+            f"{reason}: epochs and minibatches are 1, got epochs={config.epochs} and minibatches={config.minibatches}"
+        )
+
+
+def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
+    """Check that settings were left alone that would have no effect.
+
+    Args:
+        settings: A dataclass.
+        names: Fields of it that nobody looks at.
+        instead: What decides in their place, for the message.
+
+    Raises:
+        InvalidArgumentError: If one was set; the message names it.
+    """
+    defaults = {each.name: each.default for each in dataclasses.fields(settings)}
+    for name in names:
+        if getattr(settings, name) != defaults[name]:
+            raise InvalidArgumentError(
+                f"{name}={getattr(settings, name)!r} would have no effect here: leave it out. {instead}"
+            )
+
+
+NO_RATIO = (
+    "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch follows its gradient"
+)
+"""The reason of agents whose loss is `policy_gradient`."""
+
+
+def require_plain_scores(config: AgentConfig, reason: str) -> None:
+    """Check that no setting adds to the scores that the verifier gave.
+
+    Raises:
+        InvalidArgumentError: If one does.
+    """
+    if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
+        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r}, which changes it, is not for it")
+    if config.needs_reference and config.kl_placement == "reward":
+        raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
+
+
+def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Check that a name is one of those there are.
+
+    Raises:
+        UnknownNameError: If it is not; the message offers the nearest.
+    """
+    if value not in choices:
+        raise unknown_name(name, value, choices)

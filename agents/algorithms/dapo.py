@@ -1,0 +1,77 @@
+"""DAPO: Decoupled Clip and Dynamic Sampling Policy Optimization (Yu et al. 2025, arXiv:2503.14476, section 3).
+
+Four changes to GRPO: the upper clip bound is wider than the lower, so that unlikely tokens can become likely (clip-higher);
+problems whose completions all score the same are replaced by others before the update (dynamic sampling); the loss is a mean
+over tokens; and completions close to the limit lose some of their reward (soft overlong shaping; set
+`truncation="soft-overlong"`, `max_tokens` and `overlong_margin`).
+
+Departure from the paper: after `max_rounds` rounds of problems the step goes on with the groups it has found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from agents.algorithms.grpo import GRPO, GRPOConfig
+from agents.types import Trajectory
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class DAPOConfig(GRPOConfig):
+    """Settings of DAPO."""
+
+    clip_high: float = 0.28
+    max_rounds: int = 4
+    """Rounds of `problems_per_step` problems that a step may draw to find as many with spread; 1 turns dynamic sampling off."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_rounds < 1:
+            raise InvalidArgumentError(f"max_rounds is at least 1, got {self.max_rounds}")
+
+
+class DAPO(GRPO):
+    """GRPO with clip-higher and dynamic sampling."""
+
+    name = "dapo"
+    config: DAPOConfig
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Play rounds of problems until `problems_per_step` groups have scores that differ."""
+        if self.config.max_rounds == 1:
+            return super().collect(env, first_round)
+        wanted = self.config.problems_per_step
+        flat: list[list[Trajectory]] = []
+        spread: list[list[Trajectory]] = []
+        rounds = 0
+        while len(spread) < wanted and rounds < self.config.max_rounds:
+            for group in _groups(self.play(env, self.episodes(env, first_round + rounds))):
+                (spread if _spreads(group) else flat).append(group)
+            rounds += 1
+        # Groups without spread fill the step up: they have no gradient, and its size stays what the config says.
+        return _renumbered((spread + flat)[:wanted]), rounds
+
+
+def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
+    groups: dict[int, list[Trajectory]] = {}
+    for trajectory in trajectories:
+        groups.setdefault(trajectory.group, []).append(trajectory)
+    return list(groups.values())
+
+
+def _spreads(group: Sequence[Trajectory]) -> bool:
+    scores = [trajectory.score for trajectory in group if not trajectory.broken]
+    return bool(scores) and max(scores) > min(scores)
+
+
+def _renumbered(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
+    """Groups of different rounds have the same numbers: number them anew."""
+    return [
+        dataclasses.replace(trajectory, group=number) for number, group in enumerate(groups) for trajectory in group
+    ]

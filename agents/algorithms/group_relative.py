@@ -1,0 +1,87 @@
+"""What agents share that compare the completions of one problem, and those of them whose loss is PPO's clipped surrogate."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from agents.advantages import group_centered, group_centered_batch_std, group_z_score
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_choice, require_clip, require_groups
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.losses import clipped_surrogate, clipped_tokens
+
+Scale = Literal["group-std", "batch-std", "none"]
+"""What a score's distance from the mean of its group is divided by: the group's standard deviation, that of the batch
+(arXiv:2508.08221), or nothing (Dr. GRPO)."""
+_RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
+
+
+@dataclass(frozen=True)
+class GroupConfig(AgentConfig):
+    """Settings of an agent that compares scores in groups."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_groups(self.group_size)
+
+
+class GroupAgent(Agent):
+    """Weighs every token of a completion by what its score is beside those of its group."""
+
+    config: GroupConfig
+    compares_groups = True
+
+    @abc.abstractmethod
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The advantage f64[b] of each completion."""
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """The score relative to the group, the same for every token of a completion."""
+        return self.relative_scores(batch)[:, None].expand(batch.tokens.shape)
+
+
+@dataclass(frozen=True)
+class ClippedGroupConfig(GroupConfig):
+    """Settings of an agent that compares scores in groups and clips the ratio to the sampling policy."""
+
+    clip_low: float = 0.2
+    """The ratio to the sampling policy counts from 1 - `clip_low`"""
+    clip_high: float = 0.2
+    """to 1 + `clip_high`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_clip(self.clip_low, self.clip_high)
+
+
+class ClippedGroupAgent(GroupAgent):
+    """The same with PPO's clipped surrogate, so that a batch may be learned from in several steps."""
+
+    config: ClippedGroupConfig
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """PPO's clipped surrogate."""
+        return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+
+def require_scale(scale: str) -> None:
+    """Check a `Scale`.
+
+    Raises:
+        UnknownNameError: If there is no such one; the message offers the nearest.
+    """
+    require_choice("scale", scale, get_args(Scale))
+
+
+def scaled_scores(batch: Batch, scale: Scale) -> Tensor:
+    """Each score's distance f64[b] from the mean of its group, divided as `scale` says."""
+    return _RELATIVE[scale](batch.scores, batch.groups, batch.valid)

@@ -1,0 +1,43 @@
+"""GRPO: Group Relative Policy Optimization (Shao et al. 2024, "DeepSeekMath", arXiv:2402.03300, section 4.1).
+
+For each problem a group of completions is sampled. The advantage of every token of a completion is its score's z-score
+within the group; the loss is PPO's clipped surrogate, with no critic.
+
+Departures from the paper: the losses are averaged over all tokens of the step; the paper averages over each completion's
+tokens first, which favours short right and long wrong completions (arXiv:2503.20783), and which
+`aggregation="sequence-mean-token-mean"` brings back. Groups whose scores are all equal get exactly 0. There is no KL term
+unless `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the other
+direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, Scale, require_scale, scaled_scores
+from agents.batch import Batch
+
+
+@dataclass(frozen=True)
+class GRPOConfig(ClippedGroupConfig):
+    """Settings of GRPO."""
+
+    scale: Scale = "group-std"
+    """Divide by the group's standard deviation, by that of the batch (arXiv:2508.08221), or not (Dr. GRPO)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scale(self.scale)
+
+
+class GRPO(ClippedGroupAgent):
+    """Group Relative Policy Optimization."""
+
+    name = "grpo"
+    config: GRPOConfig
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The z-score within the group."""
+        return scaled_scores(batch, self.config.scale)

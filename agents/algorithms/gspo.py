@@ -1,0 +1,46 @@
+"""GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
+
+GRPO whose ratio belongs to the completion and not to the token: the geometric mean of its tokens' ratios. A completion is
+clipped as a whole, in a range that is much narrower, since means vary less. Departures from the paper are those of GRPO, but
+for the aggregation, which is the paper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.algorithms.grpo import GRPO, GRPOConfig
+from agents.batch import Batch
+from agents.losses import Aggregation, clipped_tokens, sequence_clipped_surrogate, sequence_log_ratio
+
+
+@dataclass(frozen=True)
+class GSPOConfig(GRPOConfig):
+    """Settings of GSPO."""
+
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_MEAN
+    clip_low: float = 3e-4
+    clip_high: float = 4e-4
+
+
+class GSPO(GRPO):
+    """GRPO with one ratio for each completion."""
+
+    name = "gspo"
+    config: GSPOConfig
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """The clipped surrogate with the completion's ratio."""
+        return sequence_clipped_surrogate(
+            logprobs, batch.old, advantages, batch.loss_mask, self.config.clip_low, self.config.clip_high
+        )
+
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the completion's ratio takes the gradient away."""
+        sequence = sequence_log_ratio(logprobs, batch.old, batch.loss_mask).expand(logprobs.shape)
+        return clipped_tokens(
+            sequence, torch.zeros_like(sequence), advantages, self.config.clip_low, self.config.clip_high
+        )

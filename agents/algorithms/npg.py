@@ -1,0 +1,164 @@
+"""NPG: natural policy gradient (Kakade 2001, "A natural policy gradient").
+
+The gradient is multiplied by the inverse of the Fisher matrix, so that the step is the steepest in the space of
+distributions, whatever the parametrisation: x = F^-1 g by conjugate gradients (`agents.training.natural_gradient`). Each step
+is scaled to a mean divergence KL(pi_old || pi) of `max_kl` by its quadratic approximation (Rajeswaran et al. 2017,
+arXiv:1703.02660), and taken.
+
+The divergence is over all actions, the whole vocabulary, at each state that was visited.
+
+Departures from the paper: the normalised step length; generalised advantage estimates of a critic, whitened, in place of
+action values; and `damping` is added to the Fisher matrix's diagonal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from agents.advantages import whiten
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_defaults, require_one_step, require_share
+from agents.algorithms.value_based import critic_advantages, lambda_returns
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.training.critic import CriticConfig
+from agents.training.learner import Loss
+from agents.training.metrics import pass_metrics
+from agents.training.natural_gradient import (
+    conjugate_gradient,
+    fisher_vector_product,
+    flat_gradient,
+    flat_parameters,
+    mean_kl,
+    set_flat_parameters,
+)
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class NPGConfig(AgentConfig):
+    """Settings of the natural policy gradient.
+
+    `max_kl` decides how far a step goes, so the learner has no learning rate, warm-up or schedule here; the critic has its own
+    rate.
+    """
+
+    problems_per_step: int = 128
+    group_size: int = 1
+    critic: CriticConfig | None = field(default_factory=CriticConfig)
+    value_steps: int = 20
+    """Optimiser steps of the critic on each batch, after the policy's."""
+    discount: float = 1.0
+    """Per token."""
+    trace_decay: float = 0.97
+    """Lambda of generalised advantage estimation."""
+    max_kl: float = 0.01
+    """The mean divergence of one step, in nats per token."""
+    damping: float = 0.1
+    """Added to the Fisher matrix's diagonal."""
+    cg_iterations: int = 10
+    """Of conjugate gradients."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share(discount=self.discount, trace_decay=self.trace_decay)
+        if self.critic is None:
+            raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
+        for name in ("max_kl", "cg_iterations"):
+            if not getattr(self, name) > 0:
+                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+        if not self.damping >= 0:
+            raise InvalidArgumentError(f"damping is at least 0, got {self.damping}")
+        require_one_step(self, "one step is taken on the whole batch")
+        require_defaults(
+            self.learner,
+            ("learning_rate", "schedule", "warmup_steps", "skip_zero_advantages"),
+            f"{type(self).__name__}: max_kl decides how far a step goes, and critic=CriticConfig(critic_learning_rate=...) how "
+            "fast values are learned",
+        )
+
+    def for_model(self, model: Any) -> Self:
+        """Give these settings as they are: there is no learning rate to choose."""
+        return self
+
+
+class NPG(Agent):
+    """Natural policy gradient."""
+
+    name = "npg"
+    config: NPGConfig
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """Generalised advantage estimates, whitened."""
+        found = critic_advantages(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+        return whiten(found, batch.loss_mask)
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """The lambda-returns: A_t + V_t, before whitening."""
+        return lambda_returns(batch, discount=self.config.discount, trace_decay=self.config.trace_decay)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""
+        return -(logprobs - batch.old).exp() * advantages
+
+    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """Take the natural gradient's step, then fit the critic."""
+        if not batch.loss_mask.any():
+            return {"skipped": 1.0, "nonfinite_gradients": 0.0}
+        metrics = self._surrogate(batch, advantages)
+        gradient = flat_gradient(self.policy)
+        metrics["grad_norm"] = float(gradient.norm())
+        finite = math.isfinite(metrics["grad_norm"])
+        metrics["nonfinite_gradients"] = float(not finite)
+        if finite and metrics["grad_norm"] > 0:
+            metrics |= self._natural_step(batch, advantages, gradient, metrics["loss"])
+        else:
+            metrics["skipped"] = 1.0
+        for _ in range(self.config.value_steps):
+            nonfinite = metrics["nonfinite_gradients"]
+            metrics |= self.learner.fit_critic(batch)
+            metrics["nonfinite_gradients"] += nonfinite
+        self.learner.steps += 1
+        self.policy.weights_changed()
+        return metrics
+
+    def _natural_step(self, batch: Batch, advantages: Tensor, gradient: Tensor, before: float) -> dict[str, float]:
+        product = self._fisher(batch)
+        direction = conjugate_gradient(product, gradient, self.config.cg_iterations)
+        curvature = float(direction.dot(product(direction)))
+        full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
+        if not bool(torch.isfinite(full).all()):
+            return {"skipped": 1.0, "nonfinite_gradients": 1.0}
+        old = flat_parameters(self.policy)
+        try:
+            return self._move(batch, advantages, old, full, before)
+        except BaseException:
+            set_flat_parameters(self.policy, old)
+            self.learner.optimizer.zero_grad(set_to_none=True)
+            raise
+
+    def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
+        size, damping = self.config.learner.micro_batch_size, self.config.damping
+        return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
+
+    def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
+        """Take the full step from the weights `old`; `before` is the surrogate there."""
+        set_flat_parameters(self.policy, old - full)
+        divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+        return {"kl_step": divergence, "skipped": 0.0}
+
+    def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """The loss of the whole batch, entropy and KL terms included; leaves its gradient unless gradients are off."""
+        sums = self.learner.backward(
+            dataclasses.replace(batch, value_targets=None),
+            advantages,
+            Loss(self.terms, self.config.aggregation, self.config.max_tokens),
+        )
+        return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums)}

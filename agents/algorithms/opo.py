@@ -1,0 +1,49 @@
+"""OPO: On-Policy RL with Optimal reward baseline (Hao et al. 2025, arXiv:2505.23585).
+
+The baseline of least variance weighs each completion's score by the square of its gradient, which grows about as its length:
+so scores are compared with the length-weighted mean of their group. Exactly on-policy: one optimiser step for each batch, no
+clipping, no KL term, no entropy bonus.
+
+Departures from the paper: KL term and entropy bonus may be set, since they are every agent's, and are off by default as there;
+groups whose scores are all equal get exactly 0. The baseline holds the completion's own score, as there, which biases
+the gradient by a share of about 1 / `group_size`. Completions that `truncation="mask"` takes out have no gradient, so they have
+no weight in the mean either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from agents.advantages import length_weighted
+from agents.algorithms.config_checks import require_one_step
+from agents.algorithms.group_relative import GroupAgent, GroupConfig
+from agents.batch import Batch
+from agents.losses import Aggregation, policy_gradient
+
+
+@dataclass(frozen=True)
+class OPOConfig(GroupConfig):
+    """Settings of OPO."""
+
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_step(self, "OPO is exactly on-policy")
+
+
+class OPO(GroupAgent):
+    """REINFORCE with the length-weighted mean of the group as baseline."""
+
+    name = "opo"
+    config: OPOConfig
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The score less the length-weighted mean of its group."""
+        return length_weighted(batch.scores, batch.loss_mask.sum(dim=1), batch.groups, batch.valid)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A log pi(y_t), summed over the completion."""
+        return policy_gradient(logprobs, advantages)

@@ -1,0 +1,123 @@
+"""REINFORCE (Williams 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning").
+
+The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes, where G_t is
+the discounted reward from token t on (the causal form; the paper credits every decision with the whole return) and b a
+baseline that does not depend on the episode's own tokens from t on. Baselines: a constant, the mean score of the batch, the
+moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
+
+With a discount below 1 the factor discount^t of that gradient is left out, as is usual.
+
+The batch mean and the moving average are of whole scores, each the undiscounted sum of all that an episode was paid, and one
+number for all of its tokens. With a discount below 1, or with rewards before the end, the return from a later token on is
+another quantity than that, so these baselines stay unbiased (the batch mean up to its factor) and take less of the variance
+away; `baseline="value"` follows the state.
+
+Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch-mean
+baseline includes the episode itself, which scales the gradient by (n - 1) / n and leaves its direction unbiased.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from torch import Tensor
+
+from agents.advantages import batch_mean_baseline, moving_average, returns_to_go
+from agents.agent import Agent
+from agents.algorithms.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.losses import Aggregation, policy_gradient
+from agents.policies.trainable import TrainablePolicy
+from agents.training.critic import CriticConfig
+from agents.types import Sampler
+from verifiers import InvalidArgumentError
+
+Baseline = Literal["none", "constant", "batch-mean", "moving-average", "value"]
+
+
+@dataclass(frozen=True)
+class ReinforceConfig(AgentConfig):
+    """Settings of REINFORCE."""
+
+    problems_per_step: int = 128
+    group_size: int = 1
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    discount: float = 1.0
+    """Per token."""
+    baseline: Baseline = "batch-mean"
+    constant: float = 0.0
+    """The constant baseline, and where the moving average starts."""
+    decay: float = 0.9
+    """What the moving average keeps of itself in each step."""
+
+    def __post_init__(self) -> None:
+        require_choice("baseline", self.baseline, get_args(Baseline))
+        if self.baseline == "value" and self.critic is None:
+            object.__setattr__(self, "critic", CriticConfig())
+        if self.baseline != "value" and self.critic is not None:
+            raise InvalidArgumentError(
+                f"baseline {self.baseline!r} uses no critic: leave it out, or set baseline='value'"
+            )
+        super().__post_init__()
+        require_one_step(self, NO_RATIO)
+        require_share(discount=self.discount, decay=self.decay)
+        told = f"baseline {self.baseline!r} does not depend on it"
+        if self.baseline not in ("constant", "moving-average"):
+            require_defaults(self, ("constant",), told)
+        if self.baseline != "moving-average":
+            require_defaults(self, ("decay",), told)
+
+
+class Reinforce(Agent):
+    """REINFORCE with reward-to-go and a baseline."""
+
+    name = "reinforce"
+    config: ReinforceConfig
+
+    def __init__(self, policy: TrainablePolicy, config: ReinforceConfig, *, sampler: Sampler | None = None) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        self.average = config.constant
+        """The moving average of the scores of earlier batches."""
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """The return from each token on, less the baseline."""
+        return self._returns(batch) - self._baseline(batch)
+
+    def _returns(self, batch: Batch) -> Tensor:
+        return returns_to_go(batch.rewards, batch.loss_mask, self.config.discount, batch.bootstrap)
+
+    def _baseline(self, batch: Batch) -> Tensor | float:
+        match self.config.baseline:
+            case "none":
+                return 0.0
+            case "constant":
+                return self.config.constant
+            case "batch-mean":
+                return batch_mean_baseline(batch.scores, batch.valid)
+            case "moving-average":
+                return self.average
+            case "value":
+                assert batch.values is not None
+                return batch.values
+
+    def value_targets(self, batch: Batch) -> Tensor | None:
+        """Monte-Carlo: the return from each token on, with `Truncation.BOOTSTRAP` and the value of where it was cut off."""
+        return None if self.critic is None else self._returns(batch)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A_t log pi(y_t)."""
+        return policy_gradient(logprobs, advantages)
+
+    def finish(self, batch: Batch) -> None:
+        """Move the average, after its old value was the baseline: so it depends on no episode it is compared with."""
+        self.average = moving_average(self.average, batch.scores, batch.valid, self.config.decay)
+
+    def own_state(self) -> dict[str, Any]:
+        """The moving average."""
+        return {"average": self.average}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:
+        """Go on from a state of `own_state`."""
+        self.average = state["average"]

@@ -1,0 +1,80 @@
+"""REINFORCE++ (Hu et al. 2025, arXiv:2501.03262).
+
+REINFORCE with the parts of PPO that need no critic: the reward of each token loses the estimated divergence from the
+reference policy, advantages are the returns from each token on, whitened over all tokens of the batch, and the loss is the
+clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first takes the mean score of
+the group from each score, for tasks with many completions for each problem.
+
+Departure from the paper: no KL term unless `kl_coefficient` is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from agents.advantages import group_centered, returns_to_go, whiten
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_clip, require_defaults, require_groups, require_share
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.kl import KLEstimator
+from agents.losses import clipped_surrogate, clipped_tokens
+from agents.policies.trainable import TrainablePolicy
+from agents.types import Sampler
+
+
+@dataclass(frozen=True)
+class ReinforcePlusPlusConfig(AgentConfig):
+    """Settings of REINFORCE++."""
+
+    problems_per_step: int = 128
+    group_size: int = 1
+    kl_placement: Literal["loss", "reward"] = "reward"
+    kl_estimator: KLEstimator = KLEstimator.K1
+    discount: float = 1.0
+    """Per token."""
+    group_baseline: bool = False
+    """REINFORCE++-baseline: take the mean score of the group from each score."""
+    clip_low: float = 0.2
+    """The ratio to the sampling policy counts from 1 - `clip_low`"""
+    clip_high: float = 0.2
+    """to 1 + `clip_high`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share(discount=self.discount)
+        require_clip(self.clip_low, self.clip_high)
+        if self.group_baseline:
+            require_groups(self.group_size)
+            require_defaults(self, ("discount",), "With group_baseline=True whole scores are compared")
+
+
+class ReinforcePlusPlus(Agent):
+    """REINFORCE with whitened advantages and a clipped loss."""
+
+    name = "reinforce++"
+    config: ReinforcePlusPlusConfig
+
+    def __init__(
+        self, policy: TrainablePolicy, config: ReinforcePlusPlusConfig, *, sampler: Sampler | None = None
+    ) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        self.compares_groups = config.group_baseline
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """Returns from each token on, or scores relative to the group, whitened over the batch's tokens."""
+        if self.config.group_baseline:
+            relative = group_centered(batch.scores, batch.groups, batch.valid)
+            return whiten(relative[:, None].expand(batch.tokens.shape), batch.loss_mask)
+        return whiten(returns_to_go(batch.rewards, batch.loss_mask, self.config.discount), batch.loss_mask)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """PPO's clipped surrogate."""
+        return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

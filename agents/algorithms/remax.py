@@ -1,0 +1,96 @@
+"""ReMax (Li et al. 2023, arXiv:2310.10505, algorithm 1).
+
+REINFORCE whose baseline is the score of the greedy completion of the same problem: it costs one more completion for each
+problem, needs no critic, and does not depend on what was sampled.
+
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy one too:
+what is compared is always paid by one rule. A problem on whose greedy completion the verifier broke has nothing to compare
+with, so its completions are left out of learning like those of a broken verifier.
+
+Departures from the paper: four completions of each problem share its greedy one by default (the paper: one), so that four
+fifths of what is played is learned from: in 25 steps of 128 completions on Addition (one seed) the sampled reward went from
+0.25 to 0.29, with one completion for each greedy one to 0.26 for 1.4 times the time. And no KL term unless `kl_coefficient`
+is set; then it is taken from the reward of each token, as there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.advantages import returns_to_go
+from agents.agent import Agent
+from agents.algorithms.config_checks import NO_RATIO, require_one_step
+from agents.batch import Batch, make_batch
+from agents.config import AgentConfig
+from agents.kl import KLEstimator
+from agents.losses import Aggregation, policy_gradient
+from agents.types import Trajectory
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class ReMaxConfig(AgentConfig):
+    """Settings of ReMax."""
+
+    problems_per_step: int = 32
+    group_size: int = 4
+    """Completions for each problem, beside the greedy one, which is not learned from."""
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    kl_placement: Literal["loss", "reward"] = "reward"
+    kl_estimator: KLEstimator = KLEstimator.K1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_step(self, NO_RATIO)
+
+
+class ReMax(Agent):
+    """REINFORCE with the greedy completion's score as baseline."""
+
+    name = "remax"
+    config: ReMaxConfig
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Sample completions, and let each carry the score of its problem's greedy one."""
+        episodes = self.episodes(env, first_round)
+        sampled = self.play(env, episodes)
+        once = list({episode.group: episode for episode in episodes}.values())
+        greedy = self.play(env, once, self.sampler.at_temperature(0.0))
+        scores = self.truncated(make_batch(greedy)).scores.tolist()
+        by_group = {trajectory.group: score for trajectory, score in zip(greedy, scores, strict=True)}
+        return [dataclasses.replace(each, baseline=by_group[each.group]) for each in sampled], 1
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Leave completions out whose greedy completion has no score, and go on as for any agent."""
+        return super().prepare(batch.without(_baselines(batch).isnan()))
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """The return from each token on, less the greedy score; 0 where the verifier broke on the greedy completion."""
+        baselines = _baselines(batch)
+        known = batch.valid & ~baselines.isnan()
+        difference = returns_to_go(batch.rewards, batch.loss_mask) - baselines[:, None]
+        return torch.where(known[:, None], difference, 0.0)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A_t log pi(y_t)."""
+        return policy_gradient(logprobs, advantages)
+
+
+def _baselines(batch: Batch) -> Tensor:
+    """The greedy scores f64[b], NaN where there is none.
+
+    Raises:
+        InvalidArgumentError: If there are none at all, so that something else than ReMax made the trajectories.
+    """
+    if batch.baselines is None:
+        raise InvalidArgumentError(
+            "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
+            "trajectory its `baseline`"
+        )
+    return batch.baselines

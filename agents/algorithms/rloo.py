@@ -1,0 +1,50 @@
+"""RLOO: REINFORCE Leave-One-Out (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740, section 3.2).
+
+For each problem a group of completions is sampled. Each is compared with the mean score of the others, which does not depend
+on it, so that the gradient stays that of the expected score. A completion is one action: its log-probability is the sum over
+its tokens.
+
+Departure from the paper: no KL term unless `kl_coefficient` is set; then it is taken from the reward, as there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from agents.advantages import leave_one_out
+from agents.algorithms.config_checks import NO_RATIO, require_one_step
+from agents.algorithms.group_relative import GroupAgent, GroupConfig
+from agents.batch import Batch
+from agents.kl import KLEstimator
+from agents.losses import Aggregation, policy_gradient
+
+
+@dataclass(frozen=True)
+class RLOOConfig(GroupConfig):
+    """Settings of RLOO."""
+
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    kl_placement: Literal["loss", "reward"] = "reward"
+    kl_estimator: KLEstimator = KLEstimator.K1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_step(self, NO_RATIO)
+
+
+class RLOO(GroupAgent):
+    """REINFORCE Leave-One-Out."""
+
+    name = "rloo"
+    config: RLOOConfig
+
+    def relative_scores(self, batch: Batch) -> Tensor:
+        """The score less the mean score of the others."""
+        return leave_one_out(batch.scores, batch.groups, batch.valid)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A log pi(y_t), summed over the completion."""
+        return policy_gradient(logprobs, advantages)

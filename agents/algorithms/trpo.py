@@ -1,0 +1,64 @@
+"""TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
+
+Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`: the
+natural gradient's step (`npg.py`), scaled to the bound by the quadratic approximation of the divergence, is shortened until the
+surrogate has really improved and the real divergence keeps the bound. If no length does, nothing changes.
+
+As there, the divergence is over all actions, the whole vocabulary, at each state that was visited.
+
+Departures from the paper: advantages are generalised advantage estimates of a critic, whitened, as in later work (the paper:
+Monte-Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.algorithms.npg import NPG, NPGConfig
+from agents.batch import Batch
+from agents.training.natural_gradient import mean_kl, set_flat_parameters
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class TRPOConfig(NPGConfig):
+    """Settings of TRPO: those of the natural gradient, `max_kl` being a bound here, and of the search along its step."""
+
+    backtracks: int = 10
+    """Lengths that are tried,"""
+    backtrack_ratio: float = 0.8
+    """each this times the one before."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.backtracks > 0 and 0 < self.backtrack_ratio < 1):
+            raise InvalidArgumentError(
+                f"backtracks is greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and {self.backtrack_ratio}"
+            )
+
+
+class TRPO(NPG):
+    """Trust Region Policy Optimization."""
+
+    name = "trpo"
+    config: TRPOConfig
+
+    def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
+        """Search along the step, from its full length down, and stay where we are if no length will do."""
+        for tries in range(self.config.backtracks):
+            set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
+            with torch.no_grad():
+                after = self._surrogate(batch, advantages)["loss"]
+            divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+            if divergence <= self.config.max_kl and after <= before:
+                return {
+                    "kl_step": divergence,
+                    "backtracks": float(tries),
+                    "improvement": before - after,
+                    "skipped": 0.0,
+                }
+        set_flat_parameters(self.policy, old)
+        return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}

@@ -1,0 +1,368 @@
+"""The console command `rlvr`: finds the command that is named, and imports nothing of the others.
+
+Every error is one line on standard error. The exit code is
+
+| | |
+|---|---|
+| 0 | done |
+| 1 | the command could not be carried out, or found something wrong (`verify`, `check-dataset` and `audit-verifier`) |
+| 2 | the command line was refused: an option, name or value that can't be, a missing one; `verify`: the verifier broke |
+| 70 | a bug in rlvr-envs |
+| 130, 143 | interrupted; ended by SIGTERM, in a command that saves its work then |
+
+With the environment variable `RLVR_TRACEBACK=1` the traceback comes before the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import itertools
+import os
+import re
+import sys
+import sysconfig
+import traceback
+import types
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from agents.console.printable import in_one_line
+from agents.console.terminal import TerminalConsole, print_warnings_safely
+from agents.interrupts import Terminated
+from verifiers import (
+    InvalidArgumentError,
+    RLVRError,
+    UnknownNameError,
+    VerifierContractError,
+    __version__,
+    missing_dependency,
+    unknown_name,
+)
+
+CANNOT, REFUSED, BUG, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
+"""Exit codes."""
+TRACEBACK_VARIABLE = "RLVR_TRACEBACK"
+_HELP = ("-h", "--help")
+
+
+class _Command(Protocol):
+    """A dataclass of options."""
+
+    def run(self, console: Console) -> int:
+        """Do it, and give the exit code."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Entry:
+    home: str
+    """The command's class. Where it has subcommands: their summaries by name, with a method `load` that gives their classes."""
+    summary: str
+    subcommands: str | None = None
+    """What a subcommand is called in the usage, None for a command without."""
+
+
+_COMMANDS = {
+    "envs": _Entry("agents.commands.envs:Envs", "list the environments, or describe one"),
+    "check-dataset": _Entry(
+        "agents.commands.check_dataset:CheckDataset", "put a data set's gold answers through its verifier"
+    ),
+    "verify": _Entry("agents.commands.verify:Verify", "judge one completion against one reference, and say why"),
+    "audit-verifier": _Entry(
+        "agents.commands.audit_verifier:AuditVerifier", "look for what is wrong with a verifier, on a data set's golds"
+    ),
+    "train": _Entry(
+        "agents.commands.train:AGENT_COMMANDS",
+        "train an agent: rlvr train grpo --env Addition; your own is module:Class",
+        subcommands="AGENT",
+    ),
+    "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
+    "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
+    "gradient-lab": _Entry(
+        "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"
+    ),
+    "demo": _Entry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
+}
+
+
+class _RefusedError(Exception):
+    """The command line does not fit the command; the message says how."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; see the module's docstring for the exit codes."""
+    print_warnings_safely()
+    sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()  # here, where an error can still be told
+        return code
+    except (_RefusedError, InvalidArgumentError, UnknownNameError, VerifierContractError) as error:
+        return _report(error, str(error), REFUSED)
+    except RLVRError as error:
+        return _report(error, str(error), CANNOT)
+    except BrokenPipeError as error:
+        _drop_output()  # whoever read it has seen enough
+        return _report(error, None, CANNOT)
+    except OSError as error:
+        if error.errno is None:
+            return _unforeseen(error)  # of no system call, but of a library or of the user's code
+        if error.filename is None:
+            _drop_output()  # it may be the output that can't be written
+        return _report(error, _os_error(error), CANNOT)
+    except MemoryError as error:
+        text = f"there is not enough memory ({error}): choose smaller numbers, such as fewer episodes at once with --num-envs"
+        return _report(error, text, CANNOT)
+    except KeyboardInterrupt as error:
+        return _report(error, "interrupted", TERMINATED if isinstance(error, Terminated) else INTERRUPTED, label="")
+    except Exception as error:  # noqa: BLE001 - the last place: whatever is not foreseen becomes a report of its own
+        return _unforeseen(error)
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in _HELP:
+        usage = "usage: rlvr COMMAND [options]\n\nReinforcement learning with verifiable rewards."
+        _print_choices(usage, {name: entry.summary for name, entry in _COMMANDS.items()})
+        print("\nrlvr COMMAND --help shows the options of a command; rlvr --version the version.")
+        return 0
+    name, *rest = arguments
+    if name == "--version":
+        print(f"rlvr-envs {__version__}")
+        return 0
+    if name not in _COMMANDS:
+        raise _RefusedError(str(unknown_name("command", name, _COMMANDS)))
+    entry, prog = _COMMANDS[name], f"rlvr {name}"
+    target = _load(entry.home, prog)
+    if entry.subcommands is not None:
+        usage = f"usage: {prog} {entry.subcommands} [options]"
+        if not rest:
+            raise _RefusedError(f"{usage}: expected one of {', '.join(target)}")
+        if rest[0] in _HELP:
+            _print_choices(f"{usage}\n\n{entry.summary}", target)
+            print(f"\n{prog} {entry.subcommands} --help shows the options.")
+            return 0
+        prog = f"{prog} {rest[0]}"
+        try:
+            target, rest = target.load(rest[0]), rest[1:]
+        except UnknownNameError as error:
+            raise _RefusedError(str(error)) from error
+    command = _parse(target, rest, prog)
+    return command.run(TerminalConsole())
+
+
+def _load(home: str, prog: str) -> Any:
+    module_name, _, attribute = home.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if error.name in ("torch", "transformers", "jaxtyping"):
+            raise missing_dependency(error.name, "train", prog) from error
+        raise
+
+
+def _print_choices(usage: str, choices: Mapping[str, str]) -> None:
+    console = TerminalConsole()
+    console.print(f"{usage}\n", highlight=False, markup=False)
+    table = Table.grid(padding=(0, 3))
+    for name, summary in choices.items():
+        table.add_row(f"  {name}", summary)
+    console.print(table, highlight=False)
+
+
+# The command line
+
+
+_STYLE = (
+    tyro.conf.AvoidSubcommands,
+    tyro.conf.OmitSubcommandPrefixes,
+    tyro.conf.OmitArgPrefixes,
+    tyro.conf.EnumChoicesFromValues,
+)
+_REGISTRY = tyro.constructors.ConstructorRegistry()
+
+
+def _text(values: list[str]) -> str:
+    try:
+        values[0].encode()
+    except UnicodeEncodeError:
+        # Bytes of the command line that are no UTF-8 are half surrogate pairs here.
+        raise ValueError(f"expected text in UTF-8, got {values[0]!a}") from None
+    return values[0]
+
+
+def _path(values: list[str]) -> Path:
+    if not values[0]:
+        raise ValueError("expected a path, got ''")
+    return Path(_text(values))
+
+
+def _whole_number(values: list[str]) -> int:
+    try:
+        return int(values[0])
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {values[0]!r}") from None
+
+
+def _number(values: list[str]) -> float:
+    try:
+        number = float(values[0])
+    except ValueError:
+        number = float("nan")
+    if number != number:
+        raise ValueError(f"expected a number, got {values[0]!r}")
+    return number
+
+
+_READERS: dict[Any, tuple[str, Any]] = {
+    str: ("STR", _text),
+    Path: ("PATH", _path),
+    int: ("INT", _whole_number),
+    float: ("FLOAT", _number),
+}
+
+
+@_REGISTRY.primitive_rule
+def _plain_value(
+    info: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """How text, numbers and optional ones are read: as by `tyro`, with messages that say what was expected."""
+    kinds = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
+    optional = types.NoneType in kinds
+    given = [kind for kind in kinds if kind is not types.NoneType]
+    if len(given) != 1 or given[0] not in _READERS:
+        return None
+    (kind,) = given
+    metavar, read = _READERS[kind]
+
+    def read_optional(values: list[str]) -> Any:
+        if values == ["None"]:
+            return None
+        try:
+            return read(values)
+        except ValueError as error:
+            raise ValueError(str(error).replace(", got", " or None, got", 1)) from None
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{metavar}|None" if optional else metavar,
+        instance_from_str=read_optional if optional else read,
+        is_instance=lambda value: isinstance(value, kinds) or (kind is float and isinstance(value, int)),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Command:
+    """Read the options of a command.
+
+    Raises:
+        _RefusedError: If they are none of its own, or their values don't fit.
+        SystemExit: After `--help`.
+    """
+    _check_given_once(options, arguments)
+    wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), wide:
+            return tyro.cli(options, args=arguments, prog=prog, config=_STYLE, registry=_REGISTRY)
+    except RLVRError as error:
+        raise _RefusedError(str(error)) from error
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        # Where a config refused a value, tyro says so by the config's place within the command, which nobody knows.
+        cause = next((each for each in _context(stop) if isinstance(each, RLVRError)), stop)
+        message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
+        raise _RefusedError(message) from cause
+
+
+def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None:
+    """Refuse an option of several values that is given twice: only the last would count, and the values before be lost."""
+    hints = get_type_hints(options)
+    several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
+    own = itertools.takewhile(lambda argument: argument != "--", arguments)
+    given = Counter(argument.partition("=")[0].replace("_", "-") for argument in own)
+    for name in several:
+        if given[name] > 1:
+            raise _RefusedError(f"{name} is given twice: give it once, with the values one after the other")
+
+
+def _context(error: BaseException) -> Iterator[BaseException]:
+    """The errors during whose handling an error was raised."""
+    while (error := error.__context__) is not None:  # type: ignore[assignment]  # None ends the loop
+        yield error
+
+
+@contextlib.contextmanager
+def _wide_terminal() -> Iterator[None]:
+    """Let tyro break no line of its messages."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "10000"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def _without_box(text: str) -> str:
+    """What tyro says of a wrong command line: the box without its frame, its title, and the sections on where to find help."""
+    text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
+    _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
+    sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
+    first, *others = (part.strip() for part in re.split(r"[-─]{10,}", sections) if part.strip())
+    kept = [part for part in others if part.startswith("Perhaps you meant")]
+    return ". ".join([first, *kept])
+
+
+# Errors
+
+
+def _report(error: BaseException, message: str | None, code: int, *, label: str = "error: ") -> int:
+    if os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0"):
+        traceback.print_exception(error, file=sys.stderr)
+    if message is not None:
+        console = TerminalConsole(stderr=True)
+        console.print(label, style="red", end="", highlight=False)
+        console.print(in_one_line(message), soft_wrap=True, highlight=False, markup=False)
+    return code
+
+
+def _os_error(error: OSError) -> str:
+    """What the system refused, and of which file."""
+    return str(error.strerror) if error.filename is None else f"{error.strerror}: {os.fspath(error.filename)!r}"
+
+
+def _drop_output() -> None:
+    """Forget what could not be written, which Python would try again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unforeseen(error: Exception) -> int:
+    """Say whose an error is that nobody foresaw: of code of the user's, where it comes from there, and else a bug of ours."""
+    own = Path(__file__).parents[2]
+    ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
+    others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    what = f"{type(error).__name__}: {error}"
+    again = f"run again with {TRACEBACK_VARIABLE}=1 to see the whole traceback"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        place = f"{frame.filename}:{frame.lineno}"
+        if any(frame.filename.startswith(folder) for folder in ours):
+            return _report(error, f"this is a bug in rlvr-envs {__version__}, at {place}: {what}; {again}", BUG)
+        if os.path.isfile(frame.filename) and not any(frame.filename.startswith(folder) for folder in others):
+            return _report(error, f"the code at {place} raised {what}; {again}", CANNOT)
+    return _report(error, f"this is a bug in rlvr-envs {__version__}: {what}; {again}", BUG)

@@ -1,0 +1,54 @@
+"""Progress bars for work that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from agents.console.printable import in_one_line
+from agents.console.terminal import TerminalConsole
+
+
+class Advance(Protocol):
+    """Moves a progress bar."""
+
+    def __call__(self, done: float, text: str = "") -> None:
+        """Show how much is done in all, and a few words."""
+        ...
+
+
+@contextmanager
+def progress(title: str, total: float, console: Console | None = None) -> Iterator[Advance]:
+    """Show a progress bar while the block runs; on standard error, so that output can be piped.
+
+    Args:
+        title: What is going on.
+        total: How much there is to do.
+        console: Where to show it.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),  # it may name what the user typed
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console or TerminalConsole(stderr=True)) as bar:
+        task = bar.add_task(in_one_line(title), total=total, text="")
+
+        begun = False
+
+        def advance(done: float, text: str = "") -> None:
+            nonlocal begun
+            begun = True
+            bar.update(task, completed=done, text=text)
+
+        try:
+            yield advance
+        finally:
+            bar.update(task, visible=begun)  # an empty one says nothing, such as above an error

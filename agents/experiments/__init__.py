@@ -1,0 +1,1 @@
+"""Programs on top of agents: supervised warm starts, the gradient lab, the demonstration."""

@@ -1,0 +1,444 @@
+"""The gradient lab: what an agent's gradient estimate is worth, against the gradient itself.
+
+Where a vocabulary and a budget are so small that every completion of a problem can be written down, the expected return
+J = sum_y pi(y) R(y) and its gradient are known exactly. An estimator's batches are drawn from the same completions, so that
+its mean can be compared with the gradient, and its variance with that of other estimators.
+
+An estimate is exactly what the agent's learner would compute: its loss is differentiated with respect to the log-probabilities
+and entropies of the batch, and those with respect to the weights, once for all batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.agent import Agent
+from agents.batch import Batch, make_batch
+from agents.losses import token_weights
+from agents.policies.trainable import TokenOutputs
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.loop import Episode, rollout
+from agents.types import Action, Trajectory
+from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+MAX_SEQUENCES = 4096
+"""Most sequences that are tried to find every completion."""
+MAX_BYTES = 4 * 2**30
+"""Most room for the derivatives of all completions."""
+_ROWS_AT_ONCE = 16
+MAX_BATCHES = 10_000_000
+"""Most batches of an examination, which keeps a few numbers of each."""
+_DIRECTIONS = 16
+
+
+class _Scripted:
+    """A policy that plays given sequences, one for each episode's seed."""
+
+    version = 0
+
+    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
+        self._sequences = sequences
+        self._sequence_of: dict[int, int] = {}
+        self._begun: dict[int, int] = {}
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        self._sequence_of.update(zip(rows.tolist(), seeds.tolist(), strict=True))
+        for row in rows.tolist():
+            self._begun.pop(row, None)
+
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        lengths = observation["length"].reshape(-1)
+        tokens = np.zeros((len(lengths), 1), dtype=np.int64)
+        for row in range(len(lengths)) if rows is None else np.flatnonzero(rows).tolist():
+            start = self._begun.setdefault(row, int(lengths[row]))
+            tokens[row, 0] = self._sequences[self._sequence_of[row]][int(lengths[row]) - start]
+        counts = np.ones(len(lengths), dtype=np.int64) if rows is None else rows.astype(np.int64)
+        return Action(tokens, counts, np.zeros((len(lengths), 1), dtype=np.float32))
+
+
+def all_completions(
+    env: VectorEnv[Any, Any, Any], problem: int, horizon: int, actions: Sequence[int]
+) -> list[Trajectory]:
+    """Play every completion of a problem, each once.
+
+    Args:
+        env: See `rollout`.
+        problem: Its index, -1 for an environment that has only one.
+        horizon: Its budget of tokens.
+        actions: The tokens that may be chosen.
+
+    Raises:
+        InvalidArgumentError: If there are too many sequences to try.
+    """
+    count = len(actions) ** horizon
+    if count > MAX_SEQUENCES:
+        size = str(count) if count < 10**9 else f"about 10^{math.log10(len(actions)) * horizon:.0f}"
+        raise InvalidArgumentError(
+            f"{len(actions)} tokens and a budget of {horizon} make {size} sequences; the lab writes down at most "
+            f"{MAX_SEQUENCES}: choose a smaller vocabulary or budget"
+        )
+    sequences = list(itertools.product(actions, repeat=horizon))
+    episodes = [Episode(problem, 0, seed=number) for number in range(len(sequences))]
+    played = rollout(env, _Scripted(sequences), episodes)
+    return list({trajectory.tokens.tobytes(): trajectory for trajectory in played}.values())
+
+
+class GradientLab:
+    """Every completion of one problem, with its probability, return and derivatives under a policy.
+
+    Args:
+        policy: Whose weights the gradients are of; they stay as they are.
+        env: See `rollout`.
+        problem: The problem's index.
+        horizon: Its budget of tokens.
+        actions: The tokens that may be chosen; None for the policy's whole vocabulary.
+    """
+
+    def __init__(
+        self,
+        policy: CausalLMPolicy,
+        env: VectorEnv[Any, Any, Any],
+        *,
+        problem: int = 0,
+        horizon: int,
+        actions: Sequence[int] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.horizon = horizon
+        chosen = range(policy.vocab_size) if actions is None else actions
+        played = all_completions(env, problem, horizon, chosen)
+        self._batch = make_batch(played)
+        self.logprob_jacobian, self.entropy_jacobian, logprobs = _jacobians(policy, self._batch)
+        self.completions = [
+            dataclasses.replace(each, logprobs=row[: len(each.tokens)].astype(np.float32))
+            for each, row in zip(played, logprobs.numpy(), strict=True)
+        ]
+        self.returns = self._batch.scores
+        self.probabilities = torch.where(self._batch.loss_mask, logprobs, 0.0).sum(dim=1).exp()
+        total = float(self.probabilities.sum())
+        if abs(total - 1) > 1e-4:
+            raise InvalidArgumentError(
+                f"the probabilities of all completions sum to {total:.6f}, not 1: give the tokens that may be chosen as actions"
+            )
+        self.probabilities /= total
+        self.expected_return = float(self.probabilities @ self.returns)
+        self.gradient: Float[Tensor, " p"] = self.gradient_of(lambda p: p @ self.returns)
+        """The gradient of the expected return, f64[p]."""
+        self.values = self._exact_values()
+        """f64[c l], the expected return from the state before each token on, rewards before it left out."""
+
+    def _exact_values(self) -> Tensor:
+        """V of each prefix: the mean, over the completions that begin with it, of what is paid from there on."""
+        togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
+        paid = self.probabilities[:, None] * togo
+        places = [
+            (row, position, self.completions[row].tokens[:position].tobytes())
+            for row, position in self._batch.loss_mask.nonzero().tolist()
+        ]
+        mass: defaultdict[bytes, float] = defaultdict(float)
+        total: defaultdict[bytes, float] = defaultdict(float)
+        for row, position, prefix in places:
+            mass[prefix] += float(self.probabilities[row])
+            total[prefix] += float(paid[row, position])
+        values = torch.zeros_like(togo)
+        for row, position, prefix in places:
+            values[row, position] = total[prefix] / mass[prefix]
+        return values
+
+    def gradient_of(self, objective: Callable[[Tensor], Tensor]) -> Float[Tensor, " p"]:
+        """The gradient f64[p] of any function of the probabilities f64[c] of the completions."""
+        p = self.probabilities.clone().requires_grad_(True)
+        (slopes,) = torch.autograd.grad(objective(p), p)
+        weights = (self.probabilities * slopes)[:, None] * self._batch.loss_mask
+        return torch.einsum("cl,clp->p", weights, self.logprob_jacobian)
+
+    def best_of(self, k: int) -> Callable[[Tensor], Tensor]:
+        """The expected best return of k completions, as a function of the probabilities: sum_r r (F(r)^k - F(r-)^k)."""
+        ascending = self.returns.argsort()
+
+        def objective(probabilities: Tensor) -> Tensor:
+            reached = probabilities[ascending].cumsum(0) ** k
+            return (self.returns[ascending] * torch.diff(reached, prepend=reached.new_zeros(1))).sum()
+
+        return objective
+
+    def log_likelihood(self, terms: int) -> Callable[[Tensor], Tensor]:
+        """The first terms of log p = -sum_j (1 - p)^j / j, p being the chance of a success, as a function of the probabilities.
+
+        Raises:
+            InvalidArgumentError: If returns are not 1 for a success and else 0.
+        """
+        if not ((self.returns == 0) | (self.returns == 1)).all():
+            raise InvalidArgumentError(
+                f"the likelihood of a success needs returns of 1 and 0, got {sorted(set(self.returns.tolist()))}"
+            )
+
+        def objective(probabilities: Tensor) -> Tensor:
+            failure = 1 - probabilities @ self.returns
+            return -torch.stack([failure**j / j for j in range(1, terms + 1)]).sum()
+
+        return objective
+
+    @property
+    def greedy(self) -> int:
+        """The index of the completion that always takes the likeliest token."""
+        best, prefix = 0, self.completions[0].prompt_length
+        alive = list(range(len(self.completions)))
+        for position in range(prefix, self._batch.tokens.shape[1]):
+            alive = [row for row in alive if len(self.completions[row].tokens) > position] or alive
+            best = max(alive, key=lambda row: float(self.completions[row].logprobs[position : position + 1].sum()))
+            if len(self.completions[best].tokens) <= position:
+                break
+            token = self.completions[best].tokens[position]
+            alive = [row for row in alive if self.completions[row].tokens[position] == token]
+        return best
+
+    def draw(self, groups: int, group_size: int, generator: np.random.Generator) -> list[int]:
+        """Sample the completions of one batch, as indices."""
+        p = self.probabilities.numpy()
+        return [int(index) for index in generator.choice(len(p), size=groups * group_size, p=p / p.sum())]
+
+    def batch_of(self, agent: Agent, drawn: Sequence[int]) -> Batch:
+        """A batch of drawn completions, in groups of the agent's size, each with the greedy completion's score."""
+        baseline = float(self.returns[self.greedy])
+        size = agent.config.group_size
+        return make_batch(
+            [
+                dataclasses.replace(self.completions[index], group=number // size, baseline=baseline)
+                for number, index in enumerate(drawn)
+            ]
+        )
+
+    def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
+        """The gradient estimate f64[p] of one batch, of what is maximised.
+
+        The agent then takes note of the batch, as after an update: a moving average moves.
+
+        Args:
+            agent: The estimator.
+            drawn: Indices of completions, `group_size` for each group.
+            values: f64[c l], what stands for the critic's values; by default the exact ones.
+        """
+        batch = agent.prepare(self.batch_of(agent, drawn))
+        rows = torch.tensor(drawn)
+        if agent.critic is not None:
+            table = self.values if values is None else values
+            width = batch.tokens.shape[1]
+            batch = dataclasses.replace(batch, values=table[rows, :width], bootstrap=torch.zeros(len(batch)).double())
+        coefficients = _coefficients(agent, batch)
+        agent.finish(batch)
+        total = torch.zeros_like(self.gradient)
+        for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
+            if part is not None:
+                total -= torch.einsum("bl,blp->p", part, jacobian[rows, : part.shape[1]])
+        return total
+
+
+def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l].
+
+    Raises:
+        InvalidArgumentError: If they need more than `MAX_BYTES`.
+    """
+    parameters = list(policy.parameters())
+    shape = (*batch.tokens.shape, sum(parameter.numel() for parameter in parameters))
+    if 2 * 8 * math.prod(shape) > MAX_BYTES:
+        raise InvalidArgumentError(
+            f"the derivatives of {shape[0]} completions of up to {shape[1]} tokens by {shape[2]} weights need "
+            f"{2 * 8 * math.prod(shape) / 2**30:.1f} GiB; the lab takes at most {MAX_BYTES / 2**30:.0f}: choose a smaller "
+            "vocabulary, budget or model"
+        )
+    found = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
+    logprobs = torch.zeros(shape[:2], dtype=torch.float64)
+    # A derivative costs a pass over all that was read with its token, so few completions are read at once.
+    for rows in torch.arange(shape[0]).split(_ROWS_AT_ONCE):
+        part = batch.rows(rows).to(policy.model.device)
+        first, width = part.first, part.tokens.shape[1]
+        outputs = policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size))
+        for row, position in part.loss_mask.nonzero().tolist():
+            for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
+                grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
+                jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
+        logprobs[rows, first:width] = outputs.logprobs.detach().double().cpu()
+    return *found, torch.where(batch.loss_mask, logprobs, 0.0)
+
+
+def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
+    """Derivatives f64[b l] of the agent's loss by the log-probabilities and the entropies of its batch."""
+    config = agent.config
+    advantages = agent.advantages(batch)
+    mask = batch.loss_mask
+    leaves = batch.old.double().requires_grad_(True), torch.zeros(mask.shape).double().requires_grad_(True)
+    weights = token_weights(
+        mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
+    )
+    terms = agent.terms(batch, TokenOutputs(*leaves), advantages)
+    loss = torch.stack([(torch.where(mask, term, 0.0) * weights).sum() for term in terms.values()]).sum()
+    if not loss.requires_grad:
+        return None, None
+    first, second = torch.autograd.grad(loss, leaves, allow_unused=True)
+    return first, second
+
+
+_LARGEST_ERROR = 0.1
+"""Of a scale that says something about the bias."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the lab found about one estimator."""
+
+    name: str
+    batches: int
+    bias: float
+    """Size of the difference between the estimate's mean and the gradient, over that of the gradient; what chance alone would
+    give is taken off, so that it is 0 within rounding where there is none."""
+    z: float
+    """The largest difference along the gradient and some random directions at right angles to it, in standard errors."""
+    z_across: float
+    """The same without the gradient's own direction: an estimate that is only too long or too short differs in that alone."""
+    scale: float
+    """The mean's component along the gradient, over the gradient's size: 1 for an unbiased estimate."""
+    scale_error: float
+    """The standard error of the scale."""
+    cosine: float
+    """Of the angle between the estimate's mean and the gradient."""
+    raw_variance: float
+    """The total variance of one batch's estimate, over the squared size of the gradient."""
+    variance: float
+    """The same over the squared size of its mean's component along the gradient: so estimates of different scale can be
+    compared."""
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean is the gradient, as far as these batches can tell, at a level of 0.1 % over all directions."""
+        return self.z < _z_bound(_DIRECTIONS + 1)
+
+    @property
+    def proportional(self) -> bool:
+        """Whether the mean points along the gradient, whatever its length, as far as these batches can tell."""
+        return self.scale > 0 and self.z_across < _z_bound(_DIRECTIONS)
+
+    @property
+    def verdict(self) -> str:
+        """What the mean is, in words; nothing is said where the scale is not known to a tenth."""
+        if self.scale_error > _LARGEST_ERROR:
+            return "too few batches"
+        if self.unbiased:
+            return "unbiased"
+        return "unbiased, scaled" if self.proportional else f"bias {self.bias:.1%}"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.verdict} (z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
+            f"variance {self.variance:.3g} ({self.batches} batches)"
+        )
+
+
+def _z_bound(comparisons: int) -> float:
+    """The two-sided normal quantile for a level of 0.1 % over several comparisons (Bonferroni)."""
+    return float(torch.special.ndtri(torch.tensor(1 - 0.0005 / comparisons, dtype=torch.float64)))
+
+
+def examine(
+    lab: GradientLab,
+    name: str,
+    agent: Agent,
+    *,
+    batches: int = 2000,
+    seed: int = 0,
+    values: Tensor | None = None,
+    target: Tensor | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Finding:
+    """Compare an agent's gradient estimate with the gradient.
+
+    Args:
+        lab: The problem and the policy.
+        name: Of the estimator, for the report.
+        agent: The estimator, with the number of groups and their size in its config. Only the aggregation
+            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's own scale; one that divides by each length also points elsewhere.
+        batches: How many are drawn.
+        seed: Decides what is drawn.
+        values: See `GradientLab.estimate`.
+        target: The gradient f64[p] to compare with; by default that of the expected return.
+        progress: Called with the number of batches done.
+
+    Raises:
+        InvalidArgumentError: If there are fewer than two batches, which have no variance, or more than `MAX_BATCHES`; the seed
+            is negative; or the gradient is 0.
+    """
+    gradient = lab.gradient if target is None else target
+    _check_examination(batches, seed, gradient)
+    generator = np.random.default_rng(seed)
+    config = agent.config
+    mean, square = torch.zeros_like(gradient), 0.0
+    size = float(gradient.norm())
+    directions = _directions(gradient)
+    along = torch.zeros(batches, len(directions), dtype=torch.float64)
+    for number in range(batches):
+        found = lab.estimate(agent, lab.draw(config.problems_per_step, config.group_size, generator), values)
+        mean += found / batches
+        square += float(found @ found) / batches
+        along[number] = directions @ found
+        if progress is not None:
+            progress(number + 1)
+    variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)
+    squared_bias = float((mean - gradient).square().sum()) - variance / batches
+    errors = along.mean(dim=0) - directions @ gradient
+    deviations = along.std(dim=0) / math.sqrt(batches) + 1e-7 * size
+    scale = float(mean @ gradient) / size**2
+    return Finding(
+        name=name,
+        batches=batches,
+        bias=math.sqrt(max(0.0, squared_bias)) / size,
+        z=float((errors / deviations).abs().max()),
+        z_across=float((errors / deviations)[1:].abs().max()),
+        scale=scale,
+        scale_error=float(deviations[0]) / size,
+        cosine=float(mean @ gradient) / (float(mean.norm()) * size + 1e-300),
+        raw_variance=variance / size**2,
+        variance=variance / (scale * size) ** 2 if scale else math.inf,
+    )
+
+
+def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
+    if not 2 <= batches <= MAX_BATCHES:
+        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
+    if seed < 0:
+        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
+    if not gradient.any():
+        raise InvalidArgumentError(
+            "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "
+            "problem, verifier or budget"
+        )
+
+
+def _directions(gradient: Tensor) -> Tensor:
+    """Unit vectors f64[d p]: the gradient's own, and some random ones at right angles to it."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(_DIRECTIONS, len(gradient), generator=generator, dtype=torch.float64)
+    drawn -= torch.outer(drawn @ gradient, gradient) / gradient.square().sum()
+    every = torch.cat([gradient[None], drawn])
+    unit: Tensor = every / every.norm(dim=1, keepdim=True)
+    return unit

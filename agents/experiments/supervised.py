@@ -1,0 +1,164 @@
+"""Supervised learning from gold completions: the warm start before reinforcement learning.
+
+The loss is the negative log-likelihood of the completion's tokens and its end token, which is the policy gradient's with
+advantage 1 on given tokens; so it is one more use of the learner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.batch import Batch, make_batch
+from agents.config import MAX_COMPLETIONS
+from agents.interrupts import interrupts_deferred
+from agents.losses import Aggregation, policy_gradient
+from agents.policies.trainable import TokenOutputs
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.problem_order import problems_of_step
+from agents.training.learner import Learner, LearnerConfig, Loss
+from agents.types import Trajectory
+from rlvr_envs import TokenStreams
+from verifiers import DataError, InvalidArgumentError, check_types
+
+_RANDOM_STEPS = 900
+_TRAINED_STEPS = 100
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """Settings of supervised learning.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
+
+    steps: int | None = None
+    """Optimiser steps; None: 900 for a model with random weights, 100 for one that was trained before; see `for_model`."""
+    batch_size: int = 128
+    seed: int = 0
+    """Decides the order of the examples."""
+    learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(micro_batch_size=512))
+
+    def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
+        """Give these settings with all that is chosen for a torch model: the number of steps and the learning rate.
+
+        Args:
+            model: What will learn.
+            trained: Whether it was trained before, so that only the task is new to it.
+        """
+        steps = self.steps if self.steps is not None else _TRAINED_STEPS if trained else _RANDOM_STEPS
+        return dataclasses.replace(self, steps=steps, learner=self.learner.for_model(model, supervised=True))
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name, least in (("steps", 1), ("batch_size", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+        if self.batch_size > MAX_COMPLETIONS:
+            raise InvalidArgumentError(f"batch_size is at most {MAX_COMPLETIONS}, got {self.batch_size}")
+
+
+def demonstration(streams: TokenStreams, index: int) -> Trajectory:
+    """Make the episode in which a policy writes a problem's gold completion, and stops if the episode is not over then.
+
+    Raises:
+        DataError: If the problem has no gold completion.
+    """
+    problem = streams.dataset[index]
+    gold = problem.metadata.get("gold_completion")
+    if not isinstance(gold, str):
+        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be learned from")
+    tokenizer = streams.rules.tokenizer
+    prompt = streams.prompt_tokens(index)
+    tokens = np.concatenate([prompt, tokenizer.encode(gold)])
+    over = streams.rules.end_condition
+    if over is None or not over(tokens, len(prompt), problem):
+        tokens = np.append(tokens, np.int32(tokenizer.eos_token))
+    return Trajectory(
+        problem_id=problem.id,
+        group=index,
+        prompt_length=len(prompt),
+        terminated=True,
+        truncated=False,
+        verdict=None,
+        completion=gold,
+        tokens=tokens,
+        policy_mask=np.arange(len(tokens)) >= len(prompt),
+        logprobs=np.zeros(len(tokens), dtype=np.float32),
+        rewards=np.zeros(len(tokens)),
+        policy_version=np.zeros(len(tokens), dtype=np.int32),
+        action_masks=_legal_masks(streams, tokens, len(prompt)),
+    )
+
+
+def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:
+    """The tokens that each was chosen from, packed; None where any token is legal."""
+    legal = streams.rules.legal_actions
+    if legal is None:
+        return None
+    masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
+    for place in range(prompt_length, len(tokens)):
+        masks[place] = legal(tokens[:place], prompt_length).astype(bool)
+    return np.packbits(masks, axis=1)
+
+
+def train_supervised(
+    policy: CausalLMPolicy,
+    streams: TokenStreams,
+    config: SupervisedConfig,
+    *,
+    seconds: float | None = None,
+    on_step: Callable[[int, float], None] | None = None,
+) -> int:
+    """Fit a policy to gold completions.
+
+    Args:
+        policy: Whose weights learn.
+        streams: Where the problems, their prompts and the tokenizer come from.
+        config: How.
+        seconds: Stop after this time in place of `config.steps`.
+        on_step: Called with the number of each step and its mean loss per token, in nats.
+
+    Returns:
+        The number of steps done.
+
+    Raises:
+        InvalidArgumentError: If neither the config nor `seconds` says when to stop.
+    """
+    if seconds is None and config.steps is None:
+        raise InvalidArgumentError(
+            "no number of steps is set: set `steps` or `seconds`, or let `config.for_model` choose"
+        )
+    learner = Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    learner.run_steps = config.steps if seconds is None else None
+    started = time.perf_counter()
+    step = 0
+    while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
+        indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
+        demonstrations = [demonstration(streams, index) for index in indices]
+        with interrupts_deferred():  # the weights are those after a whole step, whenever they are looked at
+            metrics = _fit(learner, demonstrations)
+            step += 1
+            if on_step is not None:
+                on_step(step, metrics["loss"])
+    return step
+
+
+def _fit(learner: Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
+    batch = make_batch(demonstrations)
+    ones = torch.ones(batch.tokens.shape, dtype=torch.float64)
+    return learner.step(batch, ones, Loss(_likelihood, aggregation=Aggregation.TOKEN_MEAN))
+
+
+def _likelihood(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
+    return {"likelihood": policy_gradient(outputs.logprobs, advantages)}

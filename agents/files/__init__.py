@@ -1,0 +1,1 @@
+"""How results reach the disk: whole, strict and never overwritten unasked."""

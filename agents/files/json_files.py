@@ -1,0 +1,225 @@
+r"""JSON as every file of this package is written: strict, in UTF-8, whatever the data holds.
+
+Text, finite numbers, booleans, null, lists and objects with text as keys are written as they are. All else stays visible:
+
+| value | written as |
+|---|---|
+| a lone surrogate in text | the six characters `\ud800`, as Python's "backslashreplace" writes it |
+| NaN and infinities | the text `NaN`, `Infinity` or `-Infinity`, as in the JSON mapping of Protocol Buffers |
+| an integer of more than 2048 bits | its hexadecimal text, since Python refuses to read decimal ones of that size |
+| a mapping, a dataclass | an object |
+| a key that is not text | its JSON text; an apostrophe is added where that key is taken |
+| a tuple, a set | a list, that of a set in the order of its items' JSON text |
+| NumPy's and torch's numbers and arrays | numbers and lists |
+| a path | text |
+| bytes | text: UTF-8, with other bytes as `\xff` |
+| a `verifiers.Secret` | where it comes from, such as `env:NAME` |
+| anything else, what contains itself, what lies deeper than 64 levels | the text of its `repr` |
+
+A line is one line for every reader: control characters and other line ends are written as JSON's escapes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from verifiers import DataError, Secret
+
+T = TypeVar("T")
+_MOST_BITS = 2048
+_MOST_LEVELS = 64
+_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")
+"""Control characters and line ends that the `json` module writes as they are."""
+
+
+def to_json(value: object, *, indent: int | None = None) -> str:
+    """Write any value as strict JSON, without a line end unless `indent` asks for several lines."""
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def plain(value: object) -> Any:
+    """Give a value as it comes back from JSON, as the module's table says: what `json.loads` makes of `to_json(value)`."""
+    return _plain(value, ())
+
+
+def _plain(value: object, outer: tuple[int, ...]) -> Any:
+    try:
+        return _converted(value, outer)
+    except Exception:  # noqa: BLE001 - objects of anyone, whose methods may raise anything: said in the text
+        return _described(value)
+
+
+def _converted(value: object, outer: tuple[int, ...]) -> Any:
+    """Convert a value that lies in containers with the ids `outer`."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Secret):
+        return value.source
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        exact = int(value)
+        return exact if exact.bit_length() <= _MOST_BITS else hex(exact)
+    if isinstance(value, float | np.floating):
+        return _number(float(value))
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "backslashreplace")
+    if id(value) in outer or len(outer) >= _MOST_LEVELS:
+        return _described(value)
+    return _converted_container(value, (*outer, id(value)))
+
+
+def _converted_container(value: object, outer: tuple[int, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return _object(value.items(), outer)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _object([(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)], outer)
+    if isinstance(value, list | tuple):
+        return [_plain(item, outer) for item in value]
+    if isinstance(value, AbstractSet):
+        return sorted((_plain(item, outer) for item in value), key=json.dumps)
+    if isinstance(value, os.PathLike):
+        return _plain(os.fspath(value), outer)
+    if callable(to_list := getattr(value, "tolist", None)) and not isinstance(value, np.generic):
+        return _plain(to_list(), outer)
+    return _described(value)
+
+
+def _object(items: Iterable[tuple[object, object]], outer: tuple[int, ...]) -> dict[str, Any]:
+    pairs = list(items)
+    as_they_are = {key for key, _ in pairs if type(key) is str and _text(key) == key}
+    result: dict[str, Any] = {}
+    for key, item in pairs:
+        name = _plain(key, outer)
+        name = name if isinstance(name, str) else json.dumps(name)
+        unchanged = type(key) is str and name == key
+        while name in result or (name in as_they_are and not unchanged):
+            name += "'"
+        result[name] = _plain(item, outer)
+    return result
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(value: str) -> str:
+    return str.encode(value, "utf-8", "backslashreplace").decode()
+
+
+def _described(value: object) -> str:
+    try:
+        return _text(repr(value))
+    except Exception as error:  # noqa: BLE001 - said in the text
+        return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a file of indented JSON, which appears as a whole or stays as it was."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(to_json(value, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of JSON.
+
+    Raises:
+        DataError: If it holds none.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} holds no JSON, or only a part of it: {error}") from error
+
+
+class JsonLines:
+    """A file that lines of JSON are appended to, each as a whole or not at all.
+
+    A line is in the hands of the system when `write` returns, so that a process that is killed loses none; one that is killed
+    in the middle of `write` leaves a part of that line behind, which `read` leaves out and removes. Only one process at a time
+    may write.
+
+    Args:
+        path: Made if there is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("a+b", buffering=0)
+
+    def write(self, value: object) -> None:
+        """Append one line.
+
+        Raises:
+            OSError: If it can't be written, as on a full disk; the file then holds the lines before it.
+        """
+        line = to_json(value).encode() + b"\n"
+        start = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:  # an unbuffered write may take a part only
+                line = line[self._file.write(line) :]
+        except BaseException as error:
+            self._file.truncate(start)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+            raise
+
+    def read(self, parse: Callable[[Any], T]) -> list[T]:
+        """Give what `parse` makes of each line's value, and remove what a crash left of a line at the end.
+
+        Raises:
+            DataError: If a line is no JSON, or `parse` raises a ValueError.
+        """
+        values: list[T] = []
+        end = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    values.append(parse(json.loads(line)))
+                except (ValueError, RecursionError) as error:
+                    raise DataError(
+                        f"{self.path}, line {number} is damaged ({error}): remove that line to have it made again"
+                    ) from error
+                end += len(line)
+        self._file.truncate(end)
+        return values
+
+    def clear(self) -> None:
+        """Remove all lines."""
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def differences(before: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Everything in which two trees of JSON objects differ: its dotted name and both values, None for one that is missing."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
+    elif before != now:
+        yield name, before, now

@@ -1,0 +1,290 @@
+"""`Actor`: samples one token for each row, with cached keys and values.
+
+The cache is only a shortcut: every observation is compared with the tokens the cache has read, and rows that differ are read
+anew. A plain `act(observation)` loop, refilled rows, restored states and forks are therefore all right.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache, read_without_cache
+from agents.policies.transformers.language_model import LOGITS_AT_ONCE, LanguageModel
+from agents.policies.transformers.memory import cacheable_tokens
+from agents.policies.transformers.rows import Rows
+from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
+from agents.seeding import uniforms
+from agents.types import Action
+from rlvr_envs import Observation
+from verifiers import DivergedError, InvalidArgumentError
+
+_LOGGER = logging.getLogger(__name__)
+_PROMPT_TOKENS_AT_ONCE = 2**16
+"""Most tokens of one forward pass over prompts when sampling, padding included."""
+_Read = tuple[Tensor | None, list[int]]
+"""Logits f[r v] of the next token, and the rows that they are of; None where there are no rows."""
+
+
+class Actor:
+    """Chooses the next token of each row.
+
+    Args:
+        language_model: Whose logits the tokens are sampled from.
+        config: How they are sampled.
+    """
+
+    def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
+        self._lm = language_model
+        self._config = config
+        self._rows = Rows(config.seed, (language_model.vocab_size + 7) // 8)
+        self._acted_with = language_model.weights_version()
+        self._room: int | None = None  # tokens that the cache may hold, once that has been found out
+        self._cache = self._new_cache()
+        self._slots: list[int] = []  # the row that each slot of the cache belongs to
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes and the seeds u64[r] of their sampling."""
+        self._rows.begin(rows, seeds)
+
+    def forget(self) -> None:
+        """Drop keys, values and choices, since the weights have changed."""
+        self._acted_with = self._lm.weights_version()
+        self.release_cache()
+        self._rows.current[:] = False
+
+    def release_cache(self) -> None:
+        """Let go of keys and values; rows that go on are read anew."""
+        self._cache = self._new_cache()
+        self._slots = []
+        self._room = None
+
+    def rows_at_once(self, width: int) -> int | None:
+        """How many rows of up to `width` tokens the cache has room for, at least 1; None for any number."""
+        if self._lm.cache_kind is CacheKind.NONE:
+            return None
+        if self._room is None:
+            self._room = self._config.max_cached_tokens or cacheable_tokens(self._lm.module, self._lm.value_bytes)
+        return None if self._room is None else max(1, self._room // width)
+
+    @torch.no_grad()
+    def act(
+        self, observation: Observation, action_mask: NDArray[np.int8] | None, asked: NDArray[np.bool_] | None
+    ) -> Action:
+        """Choose the next token of each row that is asked for; see `CausalLMPolicy.act`."""
+        tokens = np.atleast_2d(observation["tokens"])
+        length = observation["length"].reshape(-1).astype(np.int64)
+        self._lm.check_context(tokens.shape[1])
+        self._rows.fit(*tokens.shape)
+        if self._acted_with != self._lm.weights_version():  # through whichever policy
+            self.forget()
+        asked = (length > 0) if asked is None else asked & (length > 0)
+        legal = None if action_mask is None else self._legal_tokens(np.atleast_2d(action_mask), asked)
+        action, grown, fresh = self._sort(tokens, length, asked)
+        beyond = self._beyond_the_cache(grown, fresh, tokens.shape[1])
+        fresh &= ~beyond
+        if not self._cache.mergeable and fresh.any():
+            grown, fresh = np.zeros_like(grown), fresh | grown
+        with self._lm.autocast():
+            reads = (
+                self._decode(tokens, grown),
+                self._prefill(tokens, length, fresh),
+                self._read_uncached(tokens, length, beyond),
+            )
+        for logits, rows in reads:
+            if logits is not None:
+                self._choose(logits, np.array(rows), length, legal, action)
+        self._rows.remember(tokens, length, grown | fresh | beyond, action)
+        return action
+
+    def _sort(
+        self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]
+    ) -> tuple[Action, NDArray[np.bool_], NDArray[np.bool_]]:
+        """The choices of rows that did not change, the rows that grew by one token, and those that are to be read anew."""
+        read = self._rows.length[: len(tokens)]
+        same = self._rows.begins_with_what_was_read(tokens)
+        unchanged = asked & same & (length == read) & self._rows.current[: len(tokens)]
+        grown = asked & same & self._held(len(tokens)) & (length == read + 1)
+        fresh = asked & ~unchanged & ~grown
+        self._rows.seed_unannounced(fresh & ~(same & (length >= read)))
+        return self._rows.recall(len(tokens), unchanged, with_kept=self._config.leaves_tokens_out), grown, fresh
+
+    def _legal_tokens(self, mask: NDArray[np.int8], asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The mask as bool[b v]; checked before anything is read, so that acting again with a right one goes on as usual."""
+        if mask.shape != (len(asked), self._lm.vocab_size):
+            raise InvalidArgumentError(
+                f"an action mask has a row for each observation and a column for each of the policy's tokens, "
+                f"{(len(asked), self._lm.vocab_size)}, got {mask.shape}: give policy and environment the same tokenizer"
+            )
+        legal = mask.astype(bool)
+        stuck = np.flatnonzero(asked & ~legal.any(axis=1))
+        if len(stuck):
+            raise InvalidArgumentError(
+                f"the action mask allows row {stuck[0]} no token at all: legal_actions must leave one, such as a stop token"
+            )
+        return legal
+
+    # Reading
+
+    def _beyond_the_cache(self, grown: NDArray[np.bool_], fresh: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
+        """The rows to be read for which the cache has no room; those that nobody asked for now make room for the others."""
+        slots = self.rows_at_once(width)
+        beyond = np.zeros_like(fresh)
+        if slots is None:
+            return beyond
+        if not grown.any() and len(self._slots) + int(fresh.sum()) > slots:
+            self.release_cache()
+        beyond[np.flatnonzero(fresh)[max(slots - int(grown.sum()), 0) :]] = True
+        if beyond.any():
+            _say_beyond(slots, width)
+        return beyond
+
+    def _held(self, num_rows: int) -> NDArray[np.bool_]:
+        """The rows whose keys and values are in the cache."""
+        self._keep(np.array(self._slots, dtype=np.int64) < num_rows)
+        held = np.zeros(num_rows, dtype=bool)
+        held[self._slots] = True
+        return held
+
+    def _keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop the other slots of the cache."""
+        self._cache.keep([slot for slot, keep in enumerate(kept) if keep])
+        self._slots = [row for row, keep in zip(self._slots, kept, strict=True) if keep]
+
+    def _decode(self, tokens: NDArray[np.int32], grown: NDArray[np.bool_]) -> _Read:
+        """Read the new token of rows that grew by one; rows that did not leave the cache."""
+        kept = grown[self._slots]
+        if not kept.any():
+            return None, []
+        self._keep(kept)
+        newest = tokens[self._slots, self._rows.length[self._slots]]
+        return self._cache.append(torch.from_numpy(newest.astype(np.int64))), list(self._slots)
+
+    def _prefill(self, tokens: NDArray[np.int32], length: NDArray[np.int64], fresh: NDArray[np.bool_]) -> _Read:
+        """Read the whole prefix of rows that the cache does not hold; equal prefixes are read once."""
+        if self._lm.cache_kind is CacheKind.NONE:
+            return self._read_uncached(tokens, length, fresh)
+        rows = np.flatnonzero(fresh).tolist()
+        if not rows:
+            return None, []
+        self._keep(~fresh[self._slots])
+        unique, repeats = _distinct([tokens[row, : length[row]].astype(np.int64) for row in rows])
+        if not self._cache.mergeable:
+            self._cache, self._slots = self._new_cache(), rows
+            return self._cache.prefill(unique, repeats), rows
+        logits, chosen = [], []
+        for part in _parts(unique):
+            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in part]
+            groups = len(part) < len(members) and self._lm.groups_rows
+            added = self._new_cache(Grouping.IF_CHEAPER if groups else Grouping.NEVER)
+            logits.append(added.prefill([unique[prompt] for prompt in part], repeats[members] - part.start))
+            self._cache.extend(added)
+            chosen += [rows[slot] for slot in members]
+        self._slots = self._slots + chosen
+        return torch.cat(logits), chosen
+
+    def _new_cache(self, grouping: Grouping = Grouping.NEVER) -> RowCache:
+        lm = self._lm
+        return RowCache(lm.module, lm.cache_kind, positions=lm.takes_positions, grouping=grouping)
+
+    def _read_uncached(self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]) -> _Read:
+        """Read the whole prefix of rows and keep nothing of it."""
+        rows = np.flatnonzero(asked).tolist()
+        if not rows:
+            return None, []
+        prefixes = [tokens[row, : length[row]].astype(np.int64) for row in rows]
+        if self._config.fast:
+            unique, repeats = _distinct(prefixes)
+        else:
+            unique, repeats = [torch.from_numpy(prefix) for prefix in prefixes], torch.arange(len(rows))
+        logits = [read_without_cache(self._lm.module, unique[part.start : part.stop]) for part in _parts(unique)]
+        return torch.cat(logits)[repeats], rows
+
+    # Choosing
+
+    def _choose(
+        self,
+        logits: Tensor,
+        rows: NDArray[np.int64],
+        length: NDArray[np.int64],
+        legal: NDArray[np.bool_] | None,
+        action: Action,
+    ) -> None:
+        """Choose a token for each of some rows from their logits [r v], and write it into the action; a few rows at once."""
+        size = max(1, LOGITS_AT_ONCE // self._lm.vocab_size)
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            scores = logits[start : start + size, : self._lm.vocab_size]
+            mask = None if legal is None else torch.from_numpy(legal[some]).to(logits.device)
+            if self._config.temperature == 0:
+                tokens, logprobs, kept = *_likeliest(scores, mask), None
+            else:
+                u = torch.from_numpy(uniforms(self._rows.seeds[some], length[some])).to(logits.device)
+                tokens, logprobs, kept = self._sampled(scores, mask, u)
+            action.tokens[some, 0] = tokens.cpu().numpy()
+            action.logprobs[some, 0] = logprobs.cpu().numpy()
+            action.counts[some] = 1
+            if kept is not None and action.kept is not None:
+                action.kept[some, 0] = np.packbits(kept.cpu().numpy(), axis=1)
+
+    def _sampled(self, logits: Tensor, legal: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Tokens i64[r] that numbers u f64[r] choose, their log-probabilities f32[r], and bool[r v] what they are chosen from.
+
+        The last is None where all legal tokens are.
+        """
+        config, kept = self._config, None
+        logprobs = scaled_logprobs(logits, config.temperature, legal)
+        _check_finite(logprobs)
+        if config.leaves_tokens_out:
+            kept = kept_tokens(logprobs, top_k=config.top_k, top_p=config.top_p, min_p=config.min_p)
+            logprobs = scaled_logprobs(logits, config.temperature, kept)
+        tokens = sample(logprobs, u, blocks=config.fast)
+        return tokens, logprobs.gather(-1, tokens[:, None])[:, 0], kept
+
+
+def _likeliest(logits: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The likeliest legal tokens i64[r], and NaN f32[r], since they are not sampled."""
+    masked = logits if legal is None else logits.masked_fill(~legal, -torch.inf)
+    _check_finite(masked)
+    return masked.argmax(dim=-1), torch.full((len(logits),), torch.nan)
+
+
+@functools.cache  # once
+def _say_beyond(slots: int, width: int) -> None:
+    _LOGGER.warning(
+        "the cache has room for %d rows of up to %d tokens; further rows are read anew at every token, which is slow: play "
+        "fewer rows at once, or raise max_cached_tokens",
+        slots,
+        width,
+    )
+
+
+def _distinct(prefixes: Sequence[NDArray[np.int64]]) -> tuple[list[Tensor], Tensor]:
+    """The different ones among prefixes, and i64[r], for each which it is."""
+    order: dict[bytes, int] = {}
+    repeats = torch.tensor([order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes])
+    return [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order], repeats
+
+
+def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
+    """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single one."""
+    start, width = 0, 0
+    for number, prompt in enumerate(prompts):
+        width = max(width, len(prompt))
+        if number > start and (number + 1 - start) * width > _PROMPT_TOKENS_AT_ONCE:
+            yield range(start, number)
+            start, width = number, len(prompt)
+    yield range(start, len(prompts))
+
+
+def _check_finite(scores: Tensor) -> None:
+    """Check that logits or log-probabilities f[r v] of tokens, of which each row has a legal one, say which to choose."""
+    if not bool(torch.isfinite(scores.amax(dim=-1)).all()):
+        raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")

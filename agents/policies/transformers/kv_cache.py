@@ -1,0 +1,242 @@
+"""A KV cache over rows that begin and end at different times.
+
+All rows end at the same column, so that one forward pass appends one token to each; what stands left of a row's first
+token is padding, which the attention mask hides. Rows that begin with the same prompt keep it once while that is less work;
+see `agents.policies.transformers.shared_prompt_cache`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from agents.policies.transformers.model_capabilities import agree, some_tokens, takes_positions
+from agents.policies.transformers.preallocated_layer import GrowingLayer
+from agents.policies.transformers.prefix_sharing import shared_prefix_attention
+from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLayout
+
+
+class CacheKind(enum.Enum):
+    """What a model's cache allows."""
+
+    MERGED = "merged"
+    """Plain keys and values in every layer: rows can be dropped and others added."""
+    SELECTED = "selected"
+    """Keys and values, some of a window only: rows can be dropped, and are all read anew when others begin."""
+    NONE = "none"
+    """No cache of keys and values (recurrent and hybrid models, or none at all): everything is read at every token."""
+
+
+@torch.no_grad()
+def cache_kind(model: Any) -> CacheKind:
+    """Find out what a model does with a cache by giving it two tokens."""
+    cache = DynamicCache(config=model.config)
+    tokens = torch.zeros(1, 2, dtype=torch.long, device=model.device)
+    try:
+        model(input_ids=tokens, past_key_values=cache, use_cache=True)
+        filled = cache.get_seq_length() == 2
+    except (AttributeError, IndexError, TypeError, ValueError):  # a cache of another kind is needed: none is used
+        return CacheKind.NONE
+    # By their very type: a layer that inherits from these may keep more, such as a recurrent state, which is then not selected.
+    kinds = {type(layer) for layer in cache.layers}
+    if not filled or not kinds <= {DynamicLayer, DynamicSlidingWindowLayer}:
+        return CacheKind.NONE
+    return CacheKind.MERGED if kinds == {DynamicLayer} else CacheKind.SELECTED
+
+
+class Grouping(enum.Enum):
+    """When what several rows begin with is kept once for all of them; see `can_group`."""
+
+    NEVER = "never"
+    IF_CHEAPER = "if cheaper"
+    """For as long as that is less work, and no other rows are added."""
+    ALWAYS = "always"
+    """Until other rows are added."""
+
+
+@torch.no_grad()
+def can_group(model: Any, kind: CacheKind) -> bool:
+    """Whether prompts can be kept once for each group, by comparing a few tokens' logits; `can_share` must have been true.
+
+    Only on a CPU so far: a GPU spends its time on starting kernels when it decodes, of which this takes some more.
+    """
+    if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
+        return False
+    tokens = some_tokens(model, 4, 3)
+
+    def read(grouping: Grouping) -> Tensor:
+        cache = RowCache(model, kind, positions=True, grouping=grouping)
+        cache.prefill([tokens[0], tokens[1, :2]], torch.tensor([0, 1, 0]))  # uneven groups of uneven prompts
+        return torch.stack([cache.append(each) for each in tokens[2:]]).float().log_softmax(dim=-1)
+
+    try:
+        found = read(Grouping.ALWAYS)
+    except (TypeError, ValueError, IndexError, RuntimeError):  # it takes no further keywords, or no such cache
+        return False
+    return agree(found, read(Grouping.NEVER), model.dtype)
+
+
+class RowCache:
+    """Keys and values of some rows, each a prefix of tokens that the model has read.
+
+    Args:
+        model: A `transformers` causal LM.
+        kind: What its cache allows; not `NONE`.
+        positions: Whether it may be told where its tokens stand; see `takes_positions`.
+        grouping: When common beginnings are kept once.
+    """
+
+    def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
+        self._model = model
+        self._kind = kind
+        self._takes_positions = positions
+        self._grouping = grouping
+        self.lengths: list[int] = []
+        """How many tokens each row of the cache holds."""
+        self._cache: Any = None  # a DynamicCache; its layers are typed more widely than they are here
+        self._layout: GroupLayout | None = None  # while prompts are kept once
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether rows can be added to those that are there: all layers keep plain keys and values."""
+        return self._cache is None or self._kind is CacheKind.MERGED
+
+    def prefill(self, prompts: list[Tensor], repeats: Tensor) -> Tensor:
+        """Read prompts i64[l_i] as new rows of an empty cache, and give the logits [r v] after each.
+
+        Args:
+            prompts: Different token prefixes.
+            repeats: i64[r], for each new row which prompt it has; a prompt is computed once, however many rows have it.
+        """
+        width = max(len(prompt) for prompt in prompts)
+        tokens = torch.zeros(len(prompts), width, dtype=torch.long)
+        for row, prompt in enumerate(prompts):
+            tokens[row, width - len(prompt) :] = prompt
+        lengths = [len(prompt) for prompt in prompts]
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._forward(tokens, lengths, width)
+        indices = repeats.to(logits.device)
+        self.lengths = [lengths[row] for row in repeats.tolist()]
+        if self._kind is not CacheKind.MERGED:
+            if len(prompts) < len(repeats):
+                self._cache.batch_select_indices(indices)
+        elif not self._start_groups(repeats.tolist(), lengths):
+            self._cache.layers = [GrowingLayer.spread(each.keys, each.values, indices) for each in self._cache.layers]
+        return logits[indices]
+
+    def _start_groups(self, groups: list[int], prompts: list[int]) -> bool:
+        """Keep the prompts as they are, where that is wanted."""
+        if len(prompts) == len(groups):
+            return False
+        layers = self._cache.layers
+        _, heads, columns, size = layers[0].keys.shape
+        layout = GroupLayout(groups, prompts, heads * size, layers[0].keys.device)
+        if not self._pays(layout, columns):
+            return False
+        self._layout = layout
+        self._cache.layers = [GroupLayer(each.keys, each.values, layout) for each in layers]
+        return True
+
+    def _pays(self, layout: GroupLayout, columns: int) -> bool:
+        """Whether the next token is read by groups of so many columns."""
+        if self._grouping is Grouping.IF_CHEAPER:
+            return layout.pays(columns + layout.members)
+        return self._grouping is Grouping.ALWAYS
+
+    def append(self, tokens: Tensor) -> Tensor:
+        """Read one more token i64[r] in every row, and give the logits [r v] after each."""
+        self.lengths = [length + 1 for length in self.lengths]
+        if self._layout is not None and not self._pays(self._layout, self._columns()):
+            self._leave_groups()
+        return self._forward(tokens[:, None], self.lengths, self._columns() + 1)
+
+    def keep(self, rows: list[int]) -> None:
+        """Drop all rows but these, in this order, and the columns that none of them needs."""
+        if self._cache is None or rows == list(range(len(self.lengths))):
+            return
+        self.lengths = [self.lengths[row] for row in rows]
+        if not rows:
+            self._cache = self._layout = None
+        elif self._layout is not None:
+            self._keep_in_groups(self._layout, rows)
+        else:
+            self._cache.batch_select_indices(torch.tensor(rows, device=self._model.device))
+            spare = self._columns() - max(self.lengths)
+            if spare and self.mergeable:
+                for layer in self._cache.layers:
+                    layer.keys, layer.values = layer.keys[:, :, spare:], layer.values[:, :, spare:]
+
+    def _keep_in_groups(self, layout: GroupLayout, rows: list[int]) -> None:
+        num_groups = layout.num_groups
+        groups = layout.keep(rows)
+        if len(groups) < num_groups:
+            self._cache.batch_select_indices(torch.tensor(groups, device=self._model.device))
+
+    def extend(self, other: RowCache) -> None:
+        """Add the rows of another cache behind those of this one."""
+        if self._cache is None:
+            self._cache, self.lengths = other._cache, other.lengths
+            self._layout, self._grouping = other._layout, other._grouping
+        elif other._cache is not None:
+            for cache in (self, other):
+                cache._leave_groups()
+            self._extend_rows(other)
+
+    def _extend_rows(self, other: RowCache) -> None:
+        width = max(self._columns(), other._columns())
+        for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
+            mine.keys = torch.cat([_pad(mine.keys, width), _pad(theirs.keys, width)])
+            mine.values = torch.cat([_pad(mine.values, width), _pad(theirs.values, width)])
+        self.lengths = self.lengths + other.lengths
+
+    def _leave_groups(self) -> None:
+        """Keep rows from now on, each with its own copy of the prompt."""
+        if self._layout is not None:
+            self._cache.layers = [layer.by_rows() for layer in self._cache.layers]
+            self._layout = None
+
+    def _columns(self) -> int:
+        return 0 if self._cache is None else self._cache.get_seq_length()
+
+    def _forward(self, tokens: Tensor, lengths: list[int], columns: int) -> Tensor:
+        device = self._model.device
+        ends = torch.tensor(lengths, device=device)[:, None]
+        arguments: dict[str, Any] = {"input_ids": tokens.to(device), "past_key_values": self._cache, "use_cache": True}
+        attention: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self._layout is not None:
+            arguments["group_layout"] = self._layout
+            attention = shared_prefix_attention(self._model)
+        elif min(lengths) < columns:
+            arguments["attention_mask"] = torch.arange(columns, device=device) >= columns - ends
+        if self._takes_positions:
+            offsets = torch.arange(-tokens.shape[1], 0, device=device)
+            arguments["position_ids"] = (ends + offsets).clamp(min=0)
+        with attention:
+            logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
+        return logits
+
+
+def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
+    """Read whole prefixes i64[l_i] and give the logits [r v] after each, with no padding: those of one length together."""
+    by_length: dict[int, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(row)
+    logits: list[Tensor] = [torch.empty(0)] * len(prompts)
+    for rows in by_length.values():
+        tokens = torch.stack([prompts[row] for row in rows]).to(model.device)
+        for row, last in zip(
+            rows, model(input_ids=tokens, use_cache=False, logits_to_keep=1).logits[:, -1], strict=True
+        ):
+            logits[row] = last
+    return torch.stack(logits)
+
+
+def _pad(states: Tensor, width: int) -> Tensor:
+    # Padded with zeros, which the attention mask hides.
+    return torch.nn.functional.pad(states, (0, 0, width - states.shape[2], 0))

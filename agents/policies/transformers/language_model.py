@@ -1,0 +1,129 @@
+"""`LanguageModel`: a causal language model with what is known about it, found out by trying it once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any, Literal
+
+import torch
+
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.kv_cache import CacheKind, cache_kind, can_group
+from agents.policies.transformers.memory import require_checkpointable
+from agents.policies.transformers.model_capabilities import (
+    LogitTransform,
+    can_share,
+    costs_of,
+    logit_transform,
+    takes_positions,
+)
+from agents.policies.transformers.prefix_sharing import Costs
+from verifiers import InvalidArgumentError
+
+LOGITS_AT_ONCE = 2**24
+"""Most logits that are worked on at once, learning or choosing tokens; 64 MiB in float32, of which either needs several
+copies."""
+
+
+class LanguageModel:
+    """A model, the tokens and the precision it is used with, and which optimisations it allows.
+
+    Policies on the same weights at different temperatures share one, so that nothing is tried twice.
+
+    Args:
+        module: Any `transformers` causal LM. It is put in evaluation mode.
+        config: Of the policy; nothing is read here that sampling alone depends on.
+
+    Raises:
+        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
+            `checkpointing` is `"on"`.
+    """
+
+    def __init__(self, module: Any, config: PolicyConfig) -> None:
+        require_checkpointable(module, config.checkpointing)
+        self.module = module.eval()
+        self.vocab_size = _vocab_size(module, config.vocab_size)
+        self.precision = _precision(module) if config.precision == "auto" else config.precision
+        self.context = getattr(module.config.get_text_config(), "max_position_embeddings", None)
+        self.cache_kind = cache_kind(module) if config.fast else CacheKind.NONE
+        self.takes_positions = takes_positions(module)
+        self._fast = config.fast
+        self._shared_prefix = config.shared_prefix
+        # Tensors of inference mode have no count of changes.
+        self._weights = [weight for weight in module.parameters() if not weight.is_inference()]
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the model computes in half precision."""
+        return bool(self.precision == "bfloat16" or self.module.dtype.itemsize == 2)
+
+    @property
+    def value_bytes(self) -> int:
+        """Size of an activation."""
+        return 2 if self.is_half else 4
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """The precision that the model computes in, both when it samples and when it learns."""
+        if self.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.module.device.type, dtype=torch.bfloat16)
+
+    def check_context(self, width: int) -> None:
+        """Check that the model's context holds as many tokens.
+
+        Raises:
+            InvalidArgumentError: If it does not.
+        """
+        if self.context is not None and width > self.context:
+            raise InvalidArgumentError(
+                f"episodes have up to {width} tokens, prompt included, and the model's context holds "
+                f"{self.context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
+                "max_new_tokens count in full), or use another model"
+            )
+
+    def weights_version(self) -> int:
+        """A number that grows when weights change: a sum of torch's own counts, in microseconds."""
+        return sum([weight._version for weight in self._weights])
+
+    def count_change(self) -> None:
+        """Count a change on behalf of fused optimisers, such as the learner's, which torch does not."""
+        torch.autograd.graph.increment_version(self._weights)
+
+    @functools.cached_property
+    def shares_prefixes(self) -> bool:
+        """Whether reading common prefixes once is wanted and right for this model."""
+        return self._fast and self._shared_prefix and can_share(self.module)
+
+    @functools.cached_property
+    def groups_rows(self) -> bool:
+        """Whether keeping prompts once for each group is wanted and right for this model."""
+        # A trial compares to more digits than half precision has.
+        with torch.autocast(self.module.device.type, enabled=False):
+            return self.shares_prefixes and can_group(self.module, self.cache_kind)
+
+    @functools.cached_property
+    def costs(self) -> Costs:
+        """What passes over this model cost."""
+        return costs_of(self.module)
+
+    @functools.cached_property
+    def logit_transform(self) -> LogitTransform | None:
+        """How logits come from the body's last states, where that is known and wanted."""
+        return logit_transform(self.module) if self._fast else None
+
+
+def _vocab_size(module: Any, wanted: int | None) -> int:
+    """How many of a model's tokens to choose from."""
+    available = int(module.get_output_embeddings().weight.shape[0])
+    if wanted is not None and wanted > available:
+        raise InvalidArgumentError(
+            f"the model has {available} tokens and the environment {wanted}: give both the same tokenizer"
+        )
+    return wanted or available
+
+
+def _precision(module: Any) -> Literal["float32", "bfloat16"]:
+    """Half the bytes and many times the speed where the device has units for it; float32 anywhere else."""
+    capable = module.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if capable and module.dtype is torch.float32 else "float32"

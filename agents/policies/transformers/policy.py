@@ -1,0 +1,132 @@
+"""`CausalLMPolicy`: a `transformers` causal language model as a policy."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.policies.transformers.acting import Actor
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.language_model import LanguageModel
+from agents.policies.transformers.scoring import Scorer
+from agents.types import Action
+from rlvr_envs import Observation
+
+
+class CausalLMPolicy(Scorer):
+    """Samples one token for each row, and reads log-probabilities of batches with gradients.
+
+    Args:
+        model: Any `transformers` causal LM. It is put in evaluation mode and stays there: with dropout the stored
+            log-probabilities would not be those of the distribution that is trained.
+        config: How it samples and computes.
+
+    Raises:
+        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
+            `checkpointing` is `"on"`.
+    """
+
+    def __init__(self, model: Any, config: PolicyConfig | None = None) -> None:
+        config = config or PolicyConfig()
+        self._set_up(LanguageModel(model, config), config)
+
+    def _set_up(self, language_model: LanguageModel, config: PolicyConfig) -> None:
+        super().__init__(language_model, config)
+        self._actor = Actor(language_model, config)
+        self.config = config
+        self.model = language_model.module
+        self.temperature, self.fast = config.temperature, config.fast
+        self.vocab_size, self.precision = language_model.vocab_size, language_model.precision
+        self.version = 0
+
+    def at_temperature(self, temperature: float) -> CausalLMPolicy:
+        """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        policy = CausalLMPolicy.__new__(CausalLMPolicy)
+        policy._set_up(self._lm, dataclasses.replace(self.config, temperature=temperature))
+        return policy
+
+    def with_model(self, model: Any) -> CausalLMPolicy:
+        """Give a policy with the same settings on another model, such as a copy of this one's."""
+        return CausalLMPolicy(model, self.config)
+
+    @property
+    def learner(self) -> CausalLMPolicy:
+        """Itself."""
+        return self
+
+    def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
+        """Nothing has to be done before acting: what acts is what learns."""
+        return contextlib.nullcontext({})
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes and the seeds u64[r] of their sampling."""
+        self._actor.begin(rows, seeds)
+
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
+
+        Raises:
+            InvalidArgumentError: If observations are longer than the model's context, or the mask does not fit them or allows a
+                row no token.
+            DivergedError: If the weights have diverged.
+        """
+        action = self._actor.act(observation, action_mask, rows)
+        if observation["tokens"].ndim > 1:
+            return action
+        kept = None if action.kept is None else action.kept[0]
+        return Action(action.tokens[0], action.counts[0], action.logprobs[0], kept)
+
+    def rows_at_once(self, width: int) -> int | None:
+        """How many rows of up to `width` tokens the cache has room for, at least 1; None for any number."""
+        return self._actor.rows_at_once(width)
+
+    def weights_changed(self) -> None:
+        """Count a new version of the weights; what the cache holds of the old ones is dropped.
+
+        Other policies on the same model drop what they hold when they act next. They and this one also notice by themselves
+        what `torch` counts as a change of a tensor: operations in place, under `no_grad` too, and so `load_state_dict`. It does
+        not count fused optimisers, nor what is done to a parameter's `data`: call this after either.
+        """
+        self.version += 1
+        self._lm.count_change()
+        self._actor.forget()
+
+    def release_cache(self) -> None:
+        """Let go of keys and values; rows that go on are read anew."""
+        self._actor.release_cache()
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """The precision that the model computes in, both when it samples and when it learns."""
+        return self._lm.autocast()
+
+    def parameters(self) -> Sequence[torch.nn.Parameter]:
+        """The weights that learn."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the model computes in half precision: what it says when sampling and when learning then differs visibly."""
+        return self._lm.is_half
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def state_size(self) -> int:
+        """The size d of what the output layer reads."""
+        return int(self.model.get_output_embeddings().weight.shape[1])

@@ -1,0 +1,280 @@
+"""`Scorer`: what a language model says of tokens, with gradients."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from agents.batch import Batch
+from agents.policies.trainable import TokenOutputs
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.language_model import LOGITS_AT_ONCE, LanguageModel
+from agents.policies.transformers.logprobs import token_logprobs_and_entropy, token_logprobs_by_autograd
+from agents.policies.transformers.memory import checkpointed, checkpoints
+from agents.policies.transformers.model_capabilities import body_of
+from agents.policies.transformers.prefix_sharing import (
+    Layout,
+    is_cheaper,
+    mask_entries,
+    plan,
+    relative_cost,
+    shared_prefix_attention,
+)
+from agents.policies.transformers.sampling import scaled_logprobs
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Scorer:
+    """Reads batches: log-probabilities, entropies and states; see `CausalLMPolicy`.
+
+    Args:
+        language_model: What reads.
+        config: The temperature, and which optimisations are wanted.
+    """
+
+    def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
+        self._lm = language_model
+        self._config = config
+        self._shared_last: bool | None = None  # how the last micro-batch was read, where there was a choice
+
+    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+        """What the model says of a batch's tokens from `part.first` on. With gradients.
+
+        Rows that begin alike are read together (`agents.policies.transformers.prefix_sharing`) where that is less work; see
+        `forward` for the rest.
+        """
+        first = part.first
+        legal = part.legal_tokens(first, self._lm.vocab_size)
+        layout = self._shared_layout(part)
+        if layout is None:
+            return self.forward(part.tokens, first, legal, with_states=with_states)
+        return self._read_packed(part, layout, first, legal, with_states)
+
+    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+        """What the output layer reads of a batch: the states before its tokens from `part.first` on, and after the last.
+
+        Of the rows' tokens on the loss mask, that is; see `TokenOutputs.shared`. With gradients.
+        """
+        layout = self._shared_layout(part)
+        if layout is None:
+            return self.states(part.tokens, part.first)
+        if self._lm.logit_transform is None:
+            found = self.read(part, with_states=True).states
+            assert found is not None
+            return found
+        with shared_prefix_attention(self._lm.module):
+            states = self._last_states(_packed_inputs(layout))
+        sources, rows, columns = _state_places(part, layout, part.first)
+        return _put_back(part, part.first, states[0, sources], (rows, columns), extra=1)
+
+    def _shared_layout(self, part: Batch) -> Layout | None:
+        """How to read a batch with its shared prefixes once; None where that is not wanted, not right or not less work."""
+        rows, length = part.tokens.shape
+        self._lm.check_context(length)
+        learned = part.loss_mask.any(dim=1).nonzero()[:, 0]  # of the other rows there is nothing to say
+        if not len(learned) or not self._lm.shares_prefixes:
+            return None
+        prefixes = part.loss_mask[learned].int().argmax(dim=1).clamp(min=1)
+        layout = plan(part.tokens[learned], part.lengths[learned], prefixes)
+        layout = dataclasses.replace(layout, rows=learned[layout.rows])
+        shares = is_cheaper(layout, rows, length, self._lm.costs)
+        if shares is not self._shared_last:
+            self._shared_last = shares
+            _LOGGER.info(
+                "%s reads a micro-batch of %d rows of up to %d tokens %s: sharing prompts is estimated to cost %.2f times the "
+                "plain pass; said again when the choice changes",
+                type(self._lm.module).__name__,
+                rows,
+                length,
+                "with prompts shared" if shares else "plainly",
+                relative_cost(layout, rows, length, self._lm.costs),
+            )
+        return layout if shares else None
+
+    def _read_packed(
+        self, part: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
+    ) -> TokenOutputs:
+        """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
+        at = (layout.rows, layout.places - first)
+        places, *states_at = _state_places(part, layout, first) if with_states else (layout.sources,)
+        with shared_prefix_attention(self._lm.module):
+            logprobs, entropy, states = self._read_places(
+                _packed_inputs(layout),
+                places,
+                part.tokens[layout.rows, layout.places],
+                None if legal is None else legal[at],
+                with_states=with_states,
+            )
+        return TokenOutputs(
+            _put_back(part, first, logprobs, at),
+            _put_back(part, first, entropy, at),
+            None if states is None else _put_back(part, first, states[0], tuple(states_at), extra=1),
+            shared=True,
+        )
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "b l"],
+        first: int,
+        legal: Tensor | None = None,
+        *,
+        with_states: bool = False,
+    ) -> TokenOutputs:
+        """What the model says of tokens `first` to l - 1, t of them. With gradients.
+
+        Padding stands on the right, where causal attention never looks, so it needs no mask. What is said of padding means
+        nothing.
+
+        Args:
+            tokens: Right-padded.
+            first: At least 1: the first token has no distribution.
+            legal: bool[b t v], the tokens each was chosen from; None if all.
+            with_states: Give the states too.
+
+        Raises:
+            InvalidArgumentError: If there are more tokens than the model's context holds.
+        """
+        self._lm.check_context(tokens.shape[1])
+        chosen = tokens[:, first:]
+        allowed = None if legal is None else legal.flatten(0, 1)
+        places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
+        logprobs, entropy, states = self._read_places(
+            {"input_ids": tokens}, places, chosen.reshape(-1), allowed, with_states=with_states
+        )
+        return TokenOutputs(logprobs.view(chosen.shape), entropy.view(chosen.shape), states)
+
+    def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
+        """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
+        self._lm.check_context(tokens.shape[1])
+        if self._lm.logit_transform is None:
+            found = self.forward(tokens, first, with_states=True).states
+            assert found is not None
+            return found
+        return self._last_states({"input_ids": tokens})[:, first - 1 :]
+
+    def _last_states(self, inputs: dict[str, Any]) -> Tensor:
+        """The body's last states f[r s d], of inputs with `input_ids` i64[r s]."""
+        with self._lm.autocast(), self._checkpointed(inputs):
+            last: Tensor = body_of(self._lm.module)(**inputs, use_cache=False).last_hidden_state
+        return last
+
+    def _checkpointed(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+        masks = mask_entries(inputs.get("prefix_layout", ()))
+        wanted = torch.is_grad_enabled() and self.recomputes(inputs["input_ids"], masks=masks)
+        return checkpointed(self._lm.module, wanted)
+
+    def _read_places(
+        self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None, *, with_states: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Log-probabilities and entropies f32[n] of tokens i64[n], and the states f[r k d] at the places if wanted.
+
+        Args:
+            inputs: Of the model, with `input_ids` i64[r s].
+            places: i64[k], the places whose states predict the tokens, and behind them others whose states are wanted.
+            tokens: In the order of rows and places, n = r times those that predict.
+            legal: bool[n v], the tokens each was chosen from; None if all.
+            with_states: Give the states.
+        """
+        used = len(tokens) // len(inputs["input_ids"])
+        large = len(tokens) * self._lm.vocab_size > LOGITS_AT_ONCE
+        if (large or with_states) and self._lm.logit_transform is not None:
+            states = self._last_states(inputs)[:, places]
+            found = self._by_chunks(states[:, :used].flatten(0, 1), tokens, legal)
+            return *found, states if with_states else None
+        with self._states_of_the_head(with_states) as caught, self._lm.autocast(), self._checkpointed(inputs):
+            logits = self._lm.module(**inputs, use_cache=False, logits_to_keep=places).logits
+        # Not every model leaves the other places out.
+        logits, *kept = (each if each.shape[1] == len(places) else each[:, places] for each in (logits, *caught[:1]))
+        found = self._token_outputs(logits[:, :used, : self._lm.vocab_size].flatten(0, 1), tokens, legal)
+        return *found, kept[0] if with_states else None
+
+    def _token_outputs(self, logits: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies f32[n] of tokens i64[n] from logits f[n v]."""
+        compute = token_logprobs_and_entropy if self._config.fast else token_logprobs_by_autograd
+        return compute(logits, tokens, self._config.temperature, legal)
+
+    def _by_chunks(self, states: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The same from states f[n d], by parts of the tokens, so that no tensor of all tokens x vocabulary comes to be."""
+        head, transform = self._lm.module.get_output_embeddings(), self._lm.logit_transform
+        assert transform is not None
+
+        def read(part: Tensor, own: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
+            with self._lm.autocast():
+                logits = transform(head(part)[:, : self._lm.vocab_size])
+            return self._token_outputs(logits, own, allowed)
+
+        size = max(1, LOGITS_AT_ONCE // self._lm.vocab_size)
+        allowed = [None] * -(-len(tokens) // size) if legal is None else legal.split(size)
+        again = torch.is_grad_enabled() and len(tokens) > size
+        parts = [
+            checkpoint(read, *each, use_reentrant=False) if again else read(*each)
+            for each in zip(states.split(size), tokens.split(size), allowed, strict=True)
+        ]
+        logprobs, entropies = zip(*parts, strict=True)
+        return torch.cat(logprobs), torch.cat(entropies)
+
+    def distributions(
+        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
+    ) -> Float[Tensor, "b t v"]:
+        """Log-probabilities of every token at positions `first` to l - 1; see `forward`."""
+        self._lm.check_context(tokens.shape[1])
+        kept = tokens.shape[1] - first + 1
+        with self._lm.autocast():
+            logits = self._lm.module(input_ids=tokens, use_cache=False, logits_to_keep=kept).logits
+        return scaled_logprobs(logits[:, -kept:-1, : self._lm.vocab_size], self._config.temperature, legal)
+
+    def recomputes(self, tokens: Tensor, *, masks: int = 0) -> bool:
+        """Whether the backward pass computes activations again; see `checkpointing`.
+
+        Args:
+            tokens: That are read, i64[b l].
+            masks: Entries of the masks that attention is given.
+        """
+        logits = min(tokens.numel() * self._lm.vocab_size, LOGITS_AT_ONCE)
+        return checkpoints(
+            self._lm.module, self._config.checkpointing, tokens.numel(), logits, self._lm.value_bytes, masks=masks
+        )
+
+    @contextlib.contextmanager
+    def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
+        """Catch what the output layer reads, the last layer's states, which not every model returns by itself."""
+        caught: list[Tensor] = []
+        if not wanted:
+            yield caught
+            return
+        hook = self._lm.module.get_output_embeddings().register_forward_pre_hook(
+            lambda _, inputs: caught.append(inputs[0])
+        )
+        try:
+            yield caught
+        finally:
+            hook.remove()
+
+
+def _packed_inputs(layout: Layout) -> dict[str, Any]:
+    return {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
+
+
+def _state_places(part: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the packed row has the states before its m tokens and after the last of each row, and their rows and columns."""
+    last = layout.places == part.lengths[layout.rows] - 1
+    return (
+        torch.cat([layout.sources, layout.targets[last]]),
+        torch.cat([layout.rows, layout.rows[last]]),
+        torch.cat([layout.places, layout.places[last] + 1]) - first,
+    )
+
+
+def _put_back(part: Batch, first: int, values: Tensor, at: tuple[Tensor, ...], *, extra: int = 0) -> Tensor:
+    """Values f[m ...] at their rows and columns of f[b t+extra ...]; 0 elsewhere."""
+    shape = (len(part), part.tokens.shape[1] - first + extra, *values.shape[1:])
+    return values.new_zeros(shape).index_put(at, values)

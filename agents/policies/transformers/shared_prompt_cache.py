@@ -1,0 +1,161 @@
+"""Keys and values of groups of rows that share their prompt: the prompt's are kept, and read, once for each group.
+
+In every layer a group has one row of columns: those of its prompt, and then at each step one for each member. The queries of
+all members attend to them in one call, under a mask that leaves each the prompt and its own columns. That takes as many
+products as rows of their own would and some in vain, but it reads the prompt's keys from memory once, and as a product of
+matrices. So it pays until the columns of the other members outweigh the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from agents.policies.transformers.preallocated_layer import SPARE_STEPS, GrowingLayer
+
+# What attention costs, in comparisons of one query with one column, as measured on a CPU:
+_READING = 9.0
+"""to read a column, for however many queries;"""
+_STARTING = 300.0
+"""to start with a row of columns;"""
+_FOLDING = 1e6
+"""to bring rows into groups and back, at every step, over the entries of a column."""
+
+
+class GroupLayout:
+    """Which row of a pass stands where: g groups of up to m members each, and what they look at.
+
+    Args:
+        groups: For each row its group, 0 to g - 1.
+        prompts: For each group the tokens of its prompt; shorter ones are padded on the left.
+        width: Entries of a column's keys, h d.
+        device: Of the model.
+    """
+
+    def __init__(self, groups: Sequence[int], prompts: Sequence[int], width: int, device: torch.device) -> None:
+        self._width = width
+        self.members = max(map(groups.count, set(groups)))
+        counts = [0] * len(prompts)
+        self._places: list[int] = []  # of each row among g m
+        for group in groups:
+            self._places.append(group * self.members + counts[group])
+            counts[group] += 1
+        self._prompts = list(prompts)
+        self.prompt = max(prompts)
+        """Columns of the prompts."""
+        self._device = device
+        self._masks: Tensor | None = None
+        self._index()
+
+    def _index(self) -> None:
+        """Find out which rows are there."""
+        self.full = self._places == list(range(self.num_groups * self.members))
+        """Whether each group has all members, in order."""
+        self.places = torch.tensor(self._places, device=self._device)
+        """i64[r], where each row stands among g m."""
+
+    def keep(self, rows: Sequence[int]) -> list[int]:
+        """Drop all rows but these, and groups that have none left; give the groups that stay."""
+        places = [self._places[row] for row in rows]
+        groups = sorted({place // self.members for place in places})
+        number = {group: new for new, group in enumerate(groups)}
+        self._places = [number[place // self.members] * self.members + place % self.members for place in places]
+        if len(groups) < self.num_groups:
+            self._prompts = [self._prompts[group] for group in groups]
+            self._masks = None
+        self._index()
+        return groups
+
+    @property
+    def num_groups(self) -> int:
+        """Groups that have rows."""
+        return len(self._prompts)
+
+    def pays(self, columns: int) -> bool:
+        """Whether to attend to so many columns of each group is less work than to a row of columns for each row."""
+        steps = (columns - self.prompt) // self.members
+        by_rows = len(self._places) * (_STARTING + (self.prompt + steps) * (_READING + 1))
+        by_groups = self.num_groups * (_STARTING + columns * (_READING + self.members))
+        return by_groups + _FOLDING / self._width < by_rows
+
+    def fold(self, states: Tensor) -> Tensor:
+        """f[r h 1 d] -> f[g m h d]; zeros where there is no row."""
+        _, heads, _, depth = states.shape
+        if not self.full:
+            slots = self.num_groups * self.members
+            states = states.new_zeros(slots, heads, 1, depth).index_copy(0, self.places, states)
+        return states.reshape(self.num_groups, self.members, heads, depth)
+
+    def unfold(self, states: Tensor) -> Tensor:
+        """f[g m h d] -> f[r 1 h d]."""
+        slots = states.reshape(self.num_groups * self.members, 1, *states.shape[2:])
+        return slots if self.full else slots.index_select(0, self.places)
+
+    def mask(self, columns: int, repeats: int, dtype: torch.dtype) -> Tensor:
+        """f[g 1 repeats*m columns], one for all groups whose prompts are alike: 0 where a member looks, else -inf."""
+        rows = repeats * self.members
+        masks = self._masks
+        if masks is None or masks.dtype is not dtype or masks.shape[2] != rows or masks.shape[3] < columns:
+            masks = self._masks = self._new_masks(columns + SPARE_STEPS * self.members, dtype).repeat(1, 1, repeats, 1)
+        return masks[..., :columns]
+
+    def _new_masks(self, columns: int, dtype: torch.dtype) -> Tensor:
+        ends = torch.tensor(self._prompts if len(set(self._prompts)) > 1 else self._prompts[:1])
+        steps = -(-(columns - self.prompt) // self.members)
+        prompt = torch.arange(self.prompt) >= self.prompt - ends[:, None, None, None]
+        own = torch.eye(self.members, dtype=torch.bool).repeat(1, steps)
+        seen = torch.cat([part.expand(len(ends), 1, self.members, -1) for part in (prompt, own)], dim=-1)
+        return torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, -torch.inf).to(self._device)
+
+
+class GroupLayer(GrowingLayer):
+    """Keys and values of groups, f[g h c d] with c = prompt + members * steps.
+
+    Args:
+        keys: Of the prompts.
+        values: Likewise.
+        layout: Which rows the groups have; it may drop some in between.
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, layout: GroupLayout) -> None:
+        super().__init__(keys, values)
+        self._layout = layout
+        self._spare_columns = SPARE_STEPS * layout.members
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Append one token f[r h 1 d] of each row; give the groups' columns."""
+        fold = self._layout.fold
+        return super().update(fold(key_states).transpose(1, 2), fold(value_states).transpose(1, 2))
+
+    def by_rows(self) -> GrowingLayer:
+        """The same with a row of columns for each row."""
+        assert self.keys is not None
+        assert self.values is not None
+        prompt, groups = self._layout.prompt, self._layout.places // self._layout.members
+        layer = GrowingLayer.spread(self.keys[:, :, :prompt], self.values[:, :, :prompt], groups)
+        if self.keys.shape[2] > prompt:
+            layer.update(self._own_by_rows(self.keys), self._own_by_rows(self.values))
+        return layer
+
+    def _own_by_rows(self, states: Tensor) -> Tensor:
+        """f[g h c d] -> f[r h t d], without the prompt."""
+        own = states[:, :, self._layout.prompt :].unflatten(2, (-1, self._layout.members))
+        by_member: Tensor = own.permute(0, 3, 1, 2, 4).flatten(0, 1)
+        return by_member[self._layout.places]
+
+
+def attend_by_groups(query: Tensor, key: Tensor, value: Tensor, layout: GroupLayout, scale: float | None) -> Tensor:
+    """The outputs f[r 1 h d] of one query f[r h 1 d] of each row over the keys and values f[g k c d] of its group."""
+    groups, kept, columns, depth = key.shape
+    repeats = query.shape[1] // kept
+    # The heads that share keys stand beside the members, so that keys and values are read as they are.
+    shape = (groups, layout.members, kept, repeats, depth)
+    folded = layout.fold(query).view(shape).permute(0, 2, 3, 1, 4).reshape(groups, kept, -1, depth)
+    mask = layout.mask(columns, repeats, query.dtype)
+    found = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scale)
+    by_member = found.view(groups, kept, repeats, layout.members, -1).permute(0, 3, 1, 2, 4)
+    return layout.unfold(by_member.reshape(groups, layout.members, kept * repeats, -1))

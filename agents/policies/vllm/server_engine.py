@@ -1,0 +1,132 @@
+"""`ServerEngine`: a running `vllm serve`, over HTTP; docs/vllm.md lists the options that it has to be started with."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.process_engine import RESUME
+from agents.policies.vllm.process_main import sampling_parameters
+from verifiers import EngineError, InvalidArgumentError
+
+_AT_ONCE = 512
+"""Most requests under way; the server queues what it has no room for."""
+_TIMEOUT_S = 3600.0
+
+
+class ServerEngine:
+    """Speaks to a server; see `agents.policies.vllm.engine.Engine`.
+
+    The server is somebody else's: closing only hangs up.
+
+    Args:
+        address: Such as http://localhost:8000.
+        api_key: The key that the server was started with; None: what the environment variable VLLM_API_KEY holds, which the
+            server reads too, and no key where that is not set.
+
+    Raises:
+        InvalidArgumentError: If the address is no HTTP address.
+    """
+
+    def __init__(self, address: str, *, api_key: str | None = None) -> None:
+        if not address.startswith(("http://", "https://")):
+            raise InvalidArgumentError(
+                f"a server's address begins with http:// or https://, such as http://localhost:8000; got {address!r}"
+            )
+        self.address = address.rstrip("/")
+        self._api_key = os.environ.get("VLLM_API_KEY") if api_key is None else api_key
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # an engine is near
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+        """Sample one completion for each request, all at once."""
+        parameters = sampling_parameters(sampling)
+        ask = partial(self._complete, parameters=parameters, leaves_out=sampling.leaves_out)
+        with ThreadPoolExecutor(max_workers=min(_AT_ONCE, max(1, len(requests)))) as pool:
+            return list(pool.map(ask, requests))
+
+    def _complete(self, request: Request, *, parameters: dict[str, Any], leaves_out: bool) -> Completion:
+        own = {**parameters, "seed": request.seed, "max_tokens": request.max_tokens}
+        answer = self._post("/inference/v1/generate", {"token_ids": request.prompt, "sampling_params": own})
+        choice = answer["choices"][0]
+        said = choice["logprobs"]["content"]
+        completion = Completion(choice["token_ids"], [each["logprob"] for each in said])
+        return replace(completion, kept=choice.get("sampling_mask")) if leaves_out else completion
+
+    def rpc(self, method: str, *arguments: str) -> list[Any]:
+        """Call a method of every worker; the arguments are text."""
+        answer = self._post("/collective_rpc", {"method": method, "args": list(arguments)})
+        results: list[Any] = answer["results"]
+        return results
+
+    def weight_client(self) -> Any:
+        """The client of its HTTP routes that vLLM comes with."""
+        from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
+
+        return HTTPVLLMWeightSyncClient(self.address)
+
+    def reset_prefix_cache(self) -> None:
+        """Forget the keys and values of earlier prompts."""
+        if not self._post("/reset_prefix_cache", None)["success"]:
+            raise EngineError("the vLLM server could not reset its prefix cache: other requests are using it")
+
+    def sleep(self) -> None:
+        """Give up the memory of weights and cache."""
+        self._post("/sleep?level=2", None)
+
+    def wake(self, part: str) -> None:
+        """Take the memory of `"weights"` or `"kv_cache"` again."""
+        self._post(f"/wake_up?tags={part}", None)
+
+    def close(self) -> None:
+        """Nothing to do: each call has its own connection."""
+
+    def _post(self, path: str, content: Any) -> Any:
+        request = urllib.request.Request(
+            self.address + path,
+            data=b"" if content is None else json.dumps(content).encode(),
+            headers={"Content-Type": "application/json"},
+            method="POST",
+        )
+        if self._api_key:
+            request.add_unredirected_header(
+                "Authorization", f"Bearer {self._api_key}"
+            )  # goes nowhere but to this server
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as response:
+                body = response.read()
+        except urllib.error.HTTPError as error:
+            said = error.read().decode("utf-8", errors="replace")[:500]
+            if error.code == http.HTTPStatus.UNAUTHORIZED:
+                raise EngineError(
+                    f"the vLLM server at {self.address} refused {path}: it wants a key, and got "
+                    f"{'another' if self._api_key else 'none'}. Set VLLM_API_KEY to the key that the server was started with"
+                ) from error
+            raise EngineError(
+                f"the vLLM server at {self.address} answered {path} with {error.code}: {said}. Was it started with the options "
+                f"that docs/vllm.md lists? {RESUME}"
+            ) from error
+        except http.client.HTTPException as error:
+            raise EngineError(
+                f"the vLLM server at {self.address} broke off its answer to {path} ({error!r}): it probably died; {RESUME}"
+            ) from error
+        except OSError as error:
+            raise EngineError(f"no vLLM server answers at {self.address}{path} ({error}); {RESUME}") from error
+        return self._parsed(path, body) if body else None
+
+    def _parsed(self, path: str, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except ValueError as error:
+            raise EngineError(
+                f"what answers {path} at {self.address} is no vLLM server: JSON was expected, and {body[:100]!r} came; is the "
+                "address right?"
+            ) from error

@@ -1,0 +1,109 @@
+"""The learner's weights on their way to an engine: named as in a checkpoint, checked, and handed over.
+
+Names and shapes are checked before anything is sent, since an engine whose reload fails is dead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers.core_model_loading import revert_weight_conversion
+
+from agents.policies.transformers.lora import merged
+from agents.policies.vllm.engine import Engine
+from verifiers import EngineError, InvalidArgumentError
+
+_NAMED = 5
+"""How many weights an error names."""
+_HEADER_BYTES = 512
+"""More than safetensors writes of one weight besides its numbers."""
+_MIB = 2**20
+
+
+def checkpoint_weights(model: Any) -> dict[str, Tensor]:
+    """The weights of a model under the names that a checkpoint gives them; an adapter is merged into a copy first.
+
+    Weights that are tied appear under each of their names.
+    """
+    whole = merged(model)
+    with torch.no_grad():
+        return dict(revert_weight_conversion(whole, whole.state_dict()))
+
+
+def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    """The weights that an engine holds, in its order. What is tied to one of them is left out.
+
+    Args:
+        weights: The learner's, by name.
+        shapes: The engine's, by name.
+
+    Raises:
+        InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; nothing has been sent.
+    """
+    missing = [name for name in shapes if name not in weights]
+    other = [
+        f"{name} is {list(weights[name].shape)}, the engine's {list(shape)}"
+        for name, shape in shapes.items()
+        if name in weights and tuple(weights[name].shape) != tuple(shape)
+    ]
+    known = {weights[name].data_ptr() for name in shapes if name in weights}
+    unknown = [name for name in weights if name not in shapes and weights[name].data_ptr() not in known]
+    for problem, names in (("missing", missing), ("of another shape", other), ("unknown to the engine", unknown)):
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            raise InvalidArgumentError(
+                f"the engine was started with another model than the one that learns, and was sent nothing; weights "
+                f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model that learns"
+            )
+    return {name: weights[name] for name in shapes}
+
+
+class SharedMemoryTransfer:
+    """Hands weights over in a file in shared memory, to workers on this machine (see `agents.policies.vllm.worker_extension`).
+
+    Shared memory may be small, 64 MiB in a container of Docker's; weights that it has no room for go through the folder for
+    temporary files.
+
+    Args:
+        engine: Whose workers read the file.
+        folder: Where the file is, for as long as it takes.
+    """
+
+    def __init__(self, engine: Engine, folder: Path = Path("/dev/shm")) -> None:
+        self._engine = engine
+        self._folders = [each for each in (folder, Path(tempfile.gettempdir())) if each.is_dir()]
+
+    def push(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace the engine's weights; returns when all workers have them.
+
+        Raises:
+            EngineError: If there is no room for the file; nothing was sent.
+        """
+        folder = self._roomy(sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()))
+        handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=folder)
+        os.close(handle)
+        try:
+            save_file({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, path)
+            self._engine.rpc("load_shared_weights", path)
+        finally:
+            Path(path).unlink()
+
+    def _roomy(self, size: int) -> Path:
+        """The first folder that has room for a file of so many bytes."""
+        free = {folder: shutil.disk_usage(folder).free for folder in self._folders}
+        for folder, room in free.items():
+            if size <= room:
+                return folder
+        found = " and ".join(f"{folder} has {room / _MIB:.0f}" for folder, room in free.items())
+        raise EngineError(
+            f"the weights on their way to the engine take {size / _MIB:.0f} MiB, and {found} MiB free: make room there, give a "
+            "container more shared memory (docker run --shm-size), or set TMPDIR to a roomier folder"
+        )

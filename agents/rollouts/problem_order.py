@@ -1,0 +1,59 @@
+"""Which problems a training step works on: a pure function of seed and step, so that resuming needs no cursor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from agents.rollouts.loop import Episode
+from agents.rollouts.vector_adapter import num_problems
+from agents.seeding import ORDERS, env_seeds, episode_seeds
+
+
+def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
+    """The indices of one step: the data set is gone through in a new random order each time.
+
+    Args:
+        num_problems: Size of the data set.
+        step: The first is 0.
+        per_step: Problems in each step.
+        seed: Decides the orders.
+    """
+    numbers = range(step * per_step, (step + 1) * per_step)
+    return [int(_order(num_problems, number // num_problems, seed)[number % num_problems]) for number in numbers]
+
+
+def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
+    key = (num_problems, epoch, seed)
+    if key not in _orders:
+        _orders.clear()  # one epoch at a time
+        # One word of seed and epoch together: a list of both would run together where the seed is longer than 32 bits.
+        entropy = int(episode_seeds(seed, ORDERS + epoch, 1)[0])
+        generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+        _orders[key] = generator.permutation(num_problems)
+    return _orders[key]
+
+
+_orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+
+
+def episodes_of_step(
+    env: VectorEnv[Any, Any, Any], step: int, problems_per_step: int, group_size: int, seed: int
+) -> list[Episode]:
+    """The episodes of one step: `group_size` of each problem, with sampling seeds of their own.
+
+    A `TokenVectorEnv` is told the problems. Any other environment is reset with one seed for each group, so that its members
+    begin alike, and so that a run that is repeated or resumed plays the same episodes.
+    """
+    size = num_problems(env)
+    problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)
+    seeds = episode_seeds(seed, step, len(problems) * group_size)
+    starts = env_seeds(env, seed, step, len(problems))
+    return [
+        Episode(problem, group, int(seeds[group * group_size + member]), starts[group])
+        for group, problem in enumerate(problems)
+        for member in range(group_size)
+    ]

@@ -1,0 +1,60 @@
+"""Every random number of a run: seeds of episodes, samples, orders and environments, and the numbers drawn from them.
+
+A counter-based generator, so that a number depends on what it is for, and not on what was drawn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from rlvr_envs import TokenVectorEnv
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+ORDERS = 2**62
+"""The first stream of the orders in which problems come; those of training steps count from 0."""
+ENVIRONMENTS = 2**61
+"""The first stream of the seeds that environments are reset with."""
+
+
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, figure 17), a bijection."""
+    with np.errstate(over="ignore"):
+        z = values + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give a number in [0, 1) for each seed u64[b] and position i64[b]."""
+    with np.errstate(over="ignore"):
+        words = mix(mix(seeds) + positions.astype(np.uint64) * _GOLDEN)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int) -> Sequence[int | None]:
+    """What each of `count` problems is reset with; None for a `TokenVectorEnv`, where a problem is the same each time.
+
+    Of 31 bits, since not every environment takes more.
+    """
+    if isinstance(env.unwrapped, TokenVectorEnv):
+        return [None] * count
+    found: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
+    return found
+
+
+def sample_seeds(seed: int, stream: int, problems: int, samples: int) -> NDArray[np.uint64]:
+    """Sampling seeds u64[p s] of each sample of each problem; no number of problems or samples changes another's seed."""
+    return mix(episode_seeds(seed, stream, problems)[:, None] ^ mix(np.arange(samples, dtype=np.uint64)))
+
+
+def episode_seeds(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
+    """Sampling seeds u64[count] of one step."""
+    origin = mix(np.array([seed % 2**64], dtype=np.uint64))
+    base = mix(origin ^ np.uint64(stream % 2**64))
+    return mix(base ^ mix(np.arange(count, dtype=np.uint64)))

@@ -1,0 +1,162 @@
+"""Checkpoints: folders that appear as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.files.integrity import check_checksums, write_checksums
+from agents.policies.transformers.loading import is_pretrained, save_model, saved_weights, writing_to
+from agents.policies.transformers.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
+from rlvr_envs import Tokenizer
+from verifiers import CheckpointError, InvalidArgumentError
+
+_STATE = "state.pt"
+_MODEL = "model"
+
+
+def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: Tokenizer | None = None) -> None:
+    """Write the model, as `load_policy` reads it, and a state of tensors and plain data.
+
+    A model with an adapter is written merged; the adapter itself goes with the state.
+
+    Everything is written beside the folder first, with checksums, flushed to the disk and renamed. A checkpoint that the
+    folder holds is set aside between two renames, as `.NAME.previous`, and removed in the end; after a crash between the two,
+    `load_checkpoint` puts it back.
+
+    Raises:
+        InvalidArgumentError: If the folder holds something else.
+    """
+    if folder.exists() and not (folder / _STATE).is_file() and any(folder.iterdir()):
+        raise InvalidArgumentError(f"{folder} holds something else than a checkpoint: choose another folder")
+    partial, previous = folder.with_name(f".{folder.name}.partial"), _previous(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
+        with writing_to(folder):
+            torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
+        write_checksums(partial)
+        for path in (*partial.rglob("*"), partial):
+            _flush(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)  # on a disk that is full, its room is what is needed first
+        raise
+    if folder.exists():
+        shutil.rmtree(previous, ignore_errors=True)
+        os.replace(folder, previous)
+    os.replace(partial, folder)
+    _flush(folder.parent)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def _previous(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.previous")
+
+
+def load_checkpoint(
+    folder: Path, model: Any, *, agent: str, parts: Mapping[str, Sequence[str] | None]
+) -> dict[str, Any]:
+    """Load the weights into the model and give the state.
+
+    Args:
+        folder: Written by `save_checkpoint`.
+        model: Gets the weights, once everything else has been found to fit.
+        agent: The agent's name.
+        parts: What the agent has beside its policy, by the names of the weights; None for what it has not.
+
+    Raises:
+        CheckpointError: If there is no checkpoint, it is damaged, or it is of another kind of agent, part or model.
+    """
+    if not folder.exists() and _previous(folder).is_dir():
+        os.replace(_previous(folder), folder)  # a save was cut off between its two renames
+    state = _read_state(folder)
+    if state["agent"] != agent:
+        raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
+    if has_adapter(model) != (state["adapter"] is not None):
+        here, there = ("an", "none") if has_adapter(model) else ("no", "one")
+        raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
+    _check_kind(folder, model)
+    _check_parts(folder, state["parts"], parts)
+    try:
+        if state["adapter"] is not None:
+            _check_weights(folder, state["adapter"], adapter_weights(model) or {})
+            _check_adapted(folder, state["adapted"], adapted_model(model) or {})
+            set_adapter_weights(model, state["adapter"])
+        else:
+            saved = saved_weights(folder / _MODEL, model)
+            _check_weights(folder, saved, model.state_dict())
+            model.load_state_dict(saved)
+    except RuntimeError as error:
+        raise CheckpointError(f"the checkpoint at {folder} is of another model: {error}") from error
+    return state
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    if not (folder / _STATE).is_file():
+        raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
+    check_checksums(folder)
+    try:
+        # Not to the device it was saved on, which may not be here.
+        state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"the checkpoint at {folder} is damaged: {_STATE} can't be read ({error})") from error
+    return state
+
+
+def _check_parts(
+    folder: Path, saved: Mapping[str, Sequence[str] | None], wanted: Mapping[str, Sequence[str] | None]
+) -> None:
+    for name, weights in wanted.items():
+        if saved[name] == weights:
+            continue
+        kinds = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
+        there, here = kinds if None in (saved[name], weights) else (f"one kind of {name}", "another")
+        raise CheckpointError(
+            f"the checkpoint at {folder} has {there}, and this agent has {here}: give it the config it was saved with"
+        )
+
+
+def _check_weights(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """`load_state_dict` copies the weights that fit before it raises; nothing is to be copied then."""
+    for name in {**wanted, **saved}:
+        there, here = (None if name not in weights else tuple(weights[name].shape) for weights in (saved, wanted))
+        if there != here:
+            raise CheckpointError(
+                f"the checkpoint at {folder} is of another model: the shape of {name} is {there} there and {here} here"
+            )
+
+
+def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """An adapter is only what it was with the same scale, on the same weights."""
+    for name, there in saved.items():
+        if there != wanted.get(name):
+            raise CheckpointError(
+                f"the adapter at {folder} is of another model: its {name} is {there} there and {wanted.get(name)} here"
+            )
+
+
+def _check_kind(folder: Path, model: Any) -> None:
+    """A class of `transformers` reads the weights of another as far as names agree, and invents the others."""
+    if not is_pretrained(model):
+        return
+    kind = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
+    if kind != model.config.model_type:
+        raise CheckpointError(
+            f"the checkpoint at {folder} is of another model: a {kind}, and this is a {model.config.model_type}"
+        )
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,137 @@
+"""Critics: the value of a state, the return that the policy is expected to get from there on.
+
+The state is everything before a token: V_t belongs to the prefix of token t, and one more value to the state after the last
+token, from which a return that was cut off is continued.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from agents.policies.trainable import TrainablePolicy
+from agents.policies.transformers.lora import merged
+from agents.policies.transformers.memory import checkpointed
+from agents.policies.transformers.policy import CausalLMPolicy
+from verifiers import InvalidArgumentError, check_types, unknown_name
+
+_LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
+"""By the kind of critic."""
+
+
+@dataclass(frozen=True)
+class CriticConfig:
+    """How values are learned.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
+
+    critic: Literal["head", "separate"] = "head"
+    """`"head"`: one linear layer on the policy's last states, whose gradient also shapes the policy's layers; `"separate"`: a
+    model of its own, a copy of the policy's, with that layer."""
+    critic_learning_rate: float | None = None
+    """Of the critic's own weights; None: 1e-3 for a head, which is one layer that begins at 0, and 1e-5 for a separate model,
+    which is a whole language model and may not be moved faster than those are fine-tuned."""
+    value_coefficient: float = 0.5
+    """The weight of the value loss beside the policy's."""
+    value_clip: float | None = None
+    """How far a value may move from that before the update (PPO); None: as far as it likes."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.critic not in _LEARNING_RATES:
+            raise unknown_name("critic", self.critic, _LEARNING_RATES)
+        if not self.learning_rate > 0:
+            raise InvalidArgumentError(f"critic_learning_rate is greater than 0, or None, got {self.learning_rate}")
+        if not self.value_coefficient > 0:
+            raise InvalidArgumentError(f"value_coefficient is greater than 0, got {self.value_coefficient}")
+        if self.value_clip is not None and not self.value_clip > 0:
+            raise InvalidArgumentError(f"value_clip is greater than 0, or None, got {self.value_clip}")
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the critic's own weights: what was set, or what its kind has by default."""
+        return _LEARNING_RATES[self.critic] if self.critic_learning_rate is None else self.critic_learning_rate
+
+
+class Critic(torch.nn.Module, abc.ABC):
+    """Gives values. Its layer starts at 0, so that values do, and advantages are then returns."""
+
+    reads_policy: bool
+    """Whether it needs the policy's states."""
+
+    def __init__(self, hidden_size: int, device: torch.device) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(hidden_size, 1, device=device, dtype=torch.float32)
+        torch.nn.init.zeros_(self.layer.weight)
+        torch.nn.init.zeros_(self.layer.bias)
+
+    @abc.abstractmethod
+    def values(
+        self, tokens: Int[Tensor, "b l"], first: int, states: Float[Tensor, "b t+1 d"] | None
+    ) -> Float[Tensor, "b t+1"]:
+        """The values f32 of the states before tokens `first` to l - 1, and after the last of them.
+
+        Args:
+            tokens: Right-padded; what is said of padding means nothing.
+            first: At least 1.
+            states: Of the policy, where `reads_policy`.
+        """
+
+    def _read(self, states: Tensor) -> Tensor:
+        values: Tensor = self.layer(states.float()).squeeze(-1)
+        return values
+
+
+class ValueHead(Critic):
+    """A linear layer on the policy's own states."""
+
+    reads_policy = True
+
+    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+        """See `Critic.values`."""
+        if states is None:
+            raise InvalidArgumentError("a value head reads the policy's states: call the policy with with_states=True")
+        return self._read(states)
+
+
+class ValueModel(Critic):
+    """A model of its own, begun as a copy of the policy's without its output layer."""
+
+    reads_policy = False
+
+    def __init__(self, policy: CausalLMPolicy) -> None:
+        super().__init__(policy.state_size, policy.device)
+        self.body = copy.deepcopy(merged(policy.model).base_model).requires_grad_(True)
+        # The body computes as the policy does: in its precision, and again in the backward pass where memory is short.
+        self._precision = policy.autocast
+        self._recomputes = policy.recomputes
+
+    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+        """See `Critic.values`."""
+        again = torch.is_grad_enabled() and self._recomputes(tokens)
+        with self._precision(), checkpointed(self.body, again):
+            states = self.body(input_ids=tokens, use_cache=False).last_hidden_state
+        return self._read(states[:, first - 1 :])
+
+
+def make_critic(policy: TrainablePolicy, config: CriticConfig) -> Critic:
+    """Build the kind of critic that a config names.
+
+    Raises:
+        InvalidArgumentError: If a critic is to be a copy of a model that is not one of `transformers`.
+    """
+    if config.critic == "head":
+        return ValueHead(policy.state_size, policy.device)
+    if not isinstance(policy, CausalLMPolicy):
+        raise InvalidArgumentError(
+            f"critic='separate' copies a transformers model, and the policy is a {type(policy).__name__}: set critic='head'"
+        )
+    return ValueModel(policy)

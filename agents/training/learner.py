@@ -1,0 +1,342 @@
+"""`Learner`: from losses to new weights. Micro-batches, gradient clipping and the schedule exist here once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.interrupts import interrupts_deferred
+from agents.losses import Aggregation, squared_value_error, token_weights
+from agents.policies.trainable import TokenOutputs, TrainablePolicy
+from agents.training.batch_passes import micro_batches
+from agents.training.critic import Critic, CriticConfig
+from agents.training.learning_rate import learning_rate_for
+from agents.training.metrics import pass_metrics, pass_sums
+from agents.training.schedules import Schedule, Shape
+from verifiers import InvalidArgumentError, check_types
+
+TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
+"""(micro-batch, what the policy says of its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
+
+ClippedTokens = Callable[[Batch, Tensor, Tensor], tuple[Tensor, Tensor] | None]
+"""(micro-batch, log-probabilities f[b t], advantages f64[b t]) -> where the loss is clipped from below and above, bool[b t]."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What an optimiser step minimises: the losses of tokens, and how they are put together."""
+
+    terms: TokenLoss
+    """The loss of each token."""
+    aggregation: Aggregation
+    """What is averaged over what."""
+    max_tokens: int | None = None
+    """The constant length of some aggregations; see `agents.losses.token_weights`."""
+    clipped: ClippedTokens | None = None
+    """Where the loss is clipped, for the metrics."""
+    vanishes_without_advantage: bool = False
+    """Whether a token's loss has gradient 0 where its advantage is 0."""
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How weights are updated.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
+
+    learning_rate: float | None = None
+    """None: chosen from the number of the model's parameters, about 1e-4 for a million and 1e-6 from a billion on, ten times as
+    much for supervised learning and ten times as much for LoRA; see `agents.training.learning_rate`."""
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    max_grad_norm: float = 1.0
+    """Gradients are scaled down to this global norm; those of a critic's own weights to the same, by themselves."""
+    schedule: Shape = "constant"
+    """Of the learning rates, from their full value to 0 at `schedule_steps`."""
+    warmup_steps: int = 0
+    schedule_steps: int | None = None
+    """Optimiser steps of a whole run; None: as many as the `steps` asked of `learn` come to. A run that is resumed with more
+    steps goes on at the rate that the longer run has there."""
+    micro_batch_size: int = 64
+    """Completions in one forward and backward pass; has no effect on the result beyond rounding."""
+    skip_zero_advantages: bool = True
+    """Leave completions out of the passes whose loss has gradient 0 because their advantages are 0, as in groups without
+    spread; they still count in every mean of the loss. Changes no gradient; `entropy` and the ratios are those of the rest."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("learning_rate", "weight_decay"):
+            if getattr(self, name) in (math.inf, -math.inf):
+                raise InvalidArgumentError(f"{name} is a finite number, got {getattr(self, name)}")
+        for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
+            value = getattr(self, name)
+            if not (value is None and name == "learning_rate") and not value > 0:
+                raise InvalidArgumentError(f"{name} is greater than 0, got {value}")
+        if not self.weight_decay >= 0:
+            raise InvalidArgumentError(f"weight_decay is at least 0, got {self.weight_decay}")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
+        self._schedule(1.0, None)  # raises on what does not fit
+
+    def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
+        """Give these settings with a learning rate: that which is set, or the one that suits a torch model."""
+        if self.learning_rate is not None:
+            return self
+        return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
+
+    def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
+        """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state.
+
+        Args:
+            step: Number of the optimiser step.
+            run_steps: Optimiser steps of the whole run, which count where `schedule_steps` is None.
+
+        Raises:
+            InvalidArgumentError: If no learning rate is set, or nothing says how fast the schedule falls.
+        """
+        if self.learning_rate is None:
+            raise InvalidArgumentError("no learning rate is set: `for_model` chooses one")
+        return self._schedule(self.learning_rate, run_steps)(step)
+
+    def check_schedule(self, run_steps: int) -> None:
+        """Refuse a schedule that a run of so many optimiser steps leaves no room for.
+
+        Raises:
+            InvalidArgumentError: If the warm-up is as long as the schedule.
+        """
+        self._schedule(1.0, run_steps)
+
+    def _schedule(self, rate: float, run_steps: int | None) -> Schedule:
+        steps = run_steps if self.schedule_steps is None else self.schedule_steps
+        return Schedule(rate, 0.0, self.schedule, steps, self.warmup_steps)
+
+
+class Learner:
+    """Updates the weights of a policy, and of its critic if it has one, with AdamW.
+
+    Args:
+        policy: Whose weights learn.
+        config: How.
+        critic: Who learns values beside it.
+        critic_config: How.
+
+    Raises:
+        InvalidArgumentError: If the policy's temperature is 0.
+    """
+
+    def __init__(
+        self,
+        policy: TrainablePolicy,
+        config: LearnerConfig,
+        critic: Critic | None = None,
+        critic_config: CriticConfig | None = None,
+    ) -> None:
+        if policy.temperature == 0:
+            raise InvalidArgumentError("a policy at temperature 0 has no distribution to learn: give it one above 0")
+        self.policy = policy
+        self.config = config = config.for_model(policy.model)
+        self.critic = critic
+        self.critic_config = critic_config or CriticConfig()
+        self.steps = 0
+        """Optimiser steps done."""
+        self.run_steps: int | None = None
+        """Optimiser steps of the whole run, which schedules follow where `schedule_steps` is None; None: not known."""
+        groups: list[dict[str, Any]] = [{"params": policy.parameters(), "lr": config.learning_rate}]
+        if critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": self.critic_config.learning_rate})
+        self._full_rates = [group["lr"] for group in groups]
+        self.optimizer = torch.optim.AdamW(
+            groups,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
+            # One pass over the weights where `torch` by itself makes one for each operation, on a CPU.
+            fused=True if policy.fast and policy.device.type == "cpu" else None,
+        )
+
+    def step(self, batch: Batch, advantages: Tensor, loss: Loss) -> dict[str, float]:
+        """Make one optimiser step.
+
+        The weights of tokens come from the whole batch, so the gradient does not depend on micro-batches. A completion
+        whose advantages are all 0 and which adds nothing to the gradient still counts in the denominators. The values of
+        a critic are fitted to `batch.value_targets` by the mean over all tokens, whatever the aggregation.
+
+        Args:
+            batch: b completions.
+            advantages: f64[b l].
+            loss: What is minimised.
+
+        An error on the way leaves no gradient behind and everything else as it was; SIGINT and SIGTERM wait while weights
+        change. Only an error inside the optimiser itself, such as a GPU without room for its temporaries, may leave weights
+        that have moved in part.
+
+        Returns:
+            Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
+            or that has nothing to learn from, changes no weight and has `skipped` 1; `nonfinite_gradients` tells them apart.
+        """
+        if not batch.loss_mask.any():
+            return {"skipped": 1.0, "nonfinite_gradients": 0.0}
+        sums = self.backward(batch, advantages, loss)
+        with self._no_gradient_after_errors(), interrupts_deferred():
+            return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
+
+    @contextmanager
+    def _no_gradient_after_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.optimizer.zero_grad(set_to_none=True)
+            raise
+
+    def backward(self, batch: Batch, advantages: Tensor, loss: Loss) -> list[dict[str, float]]:
+        """Leave the gradient of a whole batch's loss in the weights; see `step`, which goes on from it."""
+        completions = int(batch.valid.sum())
+        weights = token_weights(
+            batch.loss_mask, loss.aggregation, num_completions=completions, max_tokens=loss.max_tokens
+        )
+        num_tokens = int(batch.loss_mask.sum())
+        self.optimizer.zero_grad(set_to_none=True)
+        sums: list[dict[str, float]] = []
+        with self._no_gradient_after_errors():
+            for rows in micro_batches(batch, self.config.micro_batch_size, self._rows_with_gradient(advantages, loss)):
+                part = batch.rows(rows)
+                width = part.tokens.shape[1]
+                sums.append(self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss))
+        return sums
+
+    def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
+        """The completions bool[b] whose loss may have a gradient; None for all."""
+        skips = self.config.skip_zero_advantages and loss.vanishes_without_advantage and self.critic is None
+        return (advantages != 0).any(dim=1) if skips else None
+
+    def _backward(
+        self, part: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
+    ) -> dict[str, float]:
+        part = part.to(self.policy.device)
+        first = part.first
+        reads = self.critic is not None and self.critic.reads_policy
+        outputs = self.policy.read(part, with_states=reads)
+        tail = part.positions_from(first)
+        mask = tail.loss_mask
+        # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
+        outputs = dataclasses.replace(
+            outputs,
+            logprobs=torch.where(mask, outputs.logprobs, 0.0),
+            entropy=torch.where(mask, outputs.entropy, 0.0),
+        )
+        advantages = advantages[:, first:].to(mask.device)
+        scale = weights[:, first:].to(mask.device)
+        terms = {
+            name: (torch.where(mask, term, 0.0).double() * scale).sum()
+            for name, term in loss.terms(tail, outputs, advantages).items()
+        }
+        total = torch.stack(list(terms.values())).sum()
+        fits = self.critic is not None and tail.value_targets is not None
+        sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
+        if self.critic is not None and tail.value_targets is not None:
+            values = self.critic.values(part.tokens, first, outputs.states)[:, :-1]
+            error = self._value_error(tail, values)
+            total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
+            sums["loss/value"] = float(error.detach().sum()) / num_tokens
+        if total.requires_grad:
+            total.backward()
+        with torch.no_grad():
+            where = None if loss.clipped is None else loss.clipped(tail, outputs.logprobs, advantages)
+            return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
+
+    def _value_error(self, tail: Batch, values: Tensor) -> Tensor:
+        """The error f64[b t] of the critic's values, 0 off the mask."""
+        assert tail.value_targets is not None
+        clip = self.critic_config.value_clip
+        old = None if clip is None else tail.values
+        error = squared_value_error(values.double(), tail.value_targets, old, clip)
+        return torch.where(tail.loss_mask, error, 0.0)
+
+    def fit_critic(self, batch: Batch) -> dict[str, float]:
+        """Make one optimiser step of the critic's own weights alone, at its full learning rate.
+
+        Returns:
+            `loss/value`, its mean error before the step, `grad_norm/critic`, `learning_rate/critic`, and
+            `nonfinite_gradients`, 1 if the step was left out.
+        """
+        assert self.critic is not None
+        self.optimizer.zero_grad(set_to_none=True)
+        num_tokens = int(batch.loss_mask.sum())
+        total = 0.0
+        with self._no_gradient_after_errors():
+            for rows in micro_batches(batch, self.config.micro_batch_size):
+                part = batch.rows(rows).to(self.policy.device)
+                first = part.first
+                states = None
+                if self.critic.reads_policy:
+                    with torch.no_grad():
+                        states = self.policy.read_states(part)
+                values = self.critic.values(part.tokens, first, states)[:, :-1]
+                error = self._value_error(part.positions_from(first), values).sum() / num_tokens
+                error.backward()
+                total += float(error.detach())
+            norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
+            if math.isfinite(norm):
+                with interrupts_deferred():
+                    self.optimizer.step()
+        return {
+            "loss/value": total,
+            "grad_norm/critic": norm,
+            "learning_rate/critic": self.optimizer.param_groups[-1]["lr"],
+            "nonfinite_gradients": float(not math.isfinite(norm)),
+        }
+
+    def _update(self) -> dict[str, float]:
+        rate = self.config.learning_rate_at(self.steps, self.run_steps)
+        for group, full in zip(self.optimizer.param_groups, self._full_rates, strict=True):
+            group["lr"] = full * rate / self._full_rates[0]
+        norm = _clip(self.policy.parameters(), self.config.max_grad_norm)
+        metrics = {"grad_norm": norm, "learning_rate": rate}
+        if self.critic is not None:
+            metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
+        norms = (norm, metrics.get("grad_norm/critic", 0.0))
+        # A gradient that is 0 everywhere has nothing to say, and moments of earlier ones would still move the weights.
+        finite = all(map(math.isfinite, norms))
+        learns = finite and any(norms)
+        if learns:
+            self.optimizer.step()
+        self.steps += 1
+        self.policy.weights_changed()
+        return {**metrics, "skipped": float(not learns), "nonfinite_gradients": float(not finite)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next step depends on, beside the policy's weights."""
+        return {
+            "steps": self.steps,
+            "version": self.policy.version,
+            "optimizer": self.optimizer.state_dict(),
+            "critic": None if self.critic is None else self.critic.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state of `state_dict`."""
+        # Which kernel steps is a choice of this process, not of the one that saved.
+        kernel = {"fused": self.optimizer.defaults["fused"]}
+        groups = [group | kernel for group in state["optimizer"]["param_groups"]]
+        self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
+        if self.critic is not None:
+            self.critic.load_state_dict(state["critic"])
+        self.steps = state["steps"]
+        self.policy.weights_changed()
+        self.policy.version = state["version"]
+
+
+def _clip(parameters: Sequence[torch.nn.Parameter], norm: float) -> float:
+    """Scale gradients down to a global norm, and give the norm they had."""
+    return float(torch.nn.utils.clip_grad_norm_(parameters, norm))

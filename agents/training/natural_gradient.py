@@ -1,0 +1,185 @@
+"""The natural gradient: Fisher-vector products of a policy, and conjugate gradients.
+
+Kakade 2001; Schulman et al. 2015, arXiv:1502.05477, appendix C.
+
+Parameters and gradients are flat vectors f32[p] of the policy's trainable weights.
+
+Both the product and the divergence need the whole distribution at each token, b t v numbers and a few copies of them. They are
+taken of so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so that what
+is needed is bounded by the larger of that and t v for the longest one. The gradient itself needs no such tensor.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from agents.batch import Batch
+from agents.policies.trainable import TrainablePolicy
+from agents.training.batch_passes import micro_batches
+
+LOGITS_AT_ONCE = 2**24
+"""64 MiB in float32."""
+
+
+def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
+    """The trainable weights, copied into one vector."""
+    return torch.cat([parameter.detach().reshape(-1) for parameter in policy.parameters()])
+
+
+def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
+    """The gradient that a backward pass has left, 0 where it has reached no weight."""
+    found = [torch.zeros_like(each) if each.grad is None else each.grad for each in policy.parameters()]
+    return torch.cat([gradient.reshape(-1) for gradient in found])
+
+
+def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) -> None:
+    """Put a vector back into the trainable weights."""
+    start = 0
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.copy_(vector[start : start + parameter.numel()].view_as(parameter))
+            start += parameter.numel()
+
+
+def fisher_vector_product(
+    policy: TrainablePolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
+) -> Float[Tensor, " p"]:
+    """F v, with F the mean over the tokens of the loss mask of the Fisher matrices of their distributions.
+
+    F is the Hessian of the mean KL(pi_old || pi) at pi = pi_old. As a Gauss-Newton product, J^T (diag(p) - p p^T) J v with J
+    the Jacobian of the logits: one forward-mode and one reverse-mode derivative, and no second derivative, which fused
+    attention does not have.
+    """
+    num_tokens = int(batch.loss_mask.sum())
+    names = [name for name, parameter in policy.model.named_parameters() if parameter.requires_grad]
+    total = torch.zeros_like(vector)
+    # Fused attention has no forward-mode derivative either; the plain kernel has both.
+    with sdpa_kernel(SDPBackend.MATH):
+        for part in _parts(policy, batch, micro_batch_size):
+            tangents = dict(zip(names, _unflatten(policy, vector), strict=True))
+            total += _part_product(policy, part, tangents) / num_tokens
+    return total
+
+
+def _parts(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
+    """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
+    width = batch.tokens.shape[1] - batch.first + 1
+    fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
+    for rows in micro_batches(batch, min(micro_batch_size, fitting)):
+        yield batch.rows(rows).to(policy.device)
+
+
+def _part_product(policy: TrainablePolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
+    first = part.first
+    legal = part.legal_tokens(first, policy.vocab_size)
+    weights = {name: parameter.detach().requires_grad_(True) for name, parameter in _trainable(policy).items()}
+    with forward_ad.dual_level():
+        duals = {name: _dual(weights[name], tangents[name]) for name in weights}
+        found = _distributions_at(policy, part, first, legal, duals)
+        logprobs, slopes = forward_ad.unpack_dual(found)
+        mask = part.loss_mask[:, first:, None]
+        # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times them.
+        pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
+    grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
+    return torch.cat([grad.reshape(-1) for grad in grads])
+
+
+def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        # The first of all makes torch load derivatives that it still writes in a language of its own.
+        warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
+        dual: Tensor = forward_ad.make_dual(weight, tangent)
+    return dual
+
+
+def _distributions_at(
+    policy: TrainablePolicy, part: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
+) -> Tensor:
+    """The policy's distributions with other weights in its model's place."""
+    named = {f"model.{name}": weight for name, weight in weights.items()}
+    found: Tensor = functional_call(_Module(policy), named, (part.tokens, first, legal), tie_weights=True)
+    return found
+
+
+class _Module(torch.nn.Module):
+    """The policy as a module, as `functional_call` wants it."""
+
+    def __init__(self, policy: TrainablePolicy) -> None:
+        super().__init__()
+        self.model = policy.model
+        self._policy = policy
+
+    def forward(self, tokens: Tensor, first: int, legal: Tensor | None) -> Tensor:
+        return self._policy.distributions(tokens, first, legal)
+
+
+def _trainable(policy: TrainablePolicy) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in policy.model.named_parameters() if parameter.requires_grad}
+
+
+def _unflatten(policy: TrainablePolicy, vector: Tensor) -> list[Tensor]:
+    parameters = policy.parameters()
+    parts = vector.split([parameter.numel() for parameter in parameters])
+    return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
+
+
+def conjugate_gradient(
+    product: Callable[[Tensor], Tensor], target: Float[Tensor, " p"], iterations: int, tolerance: float = 1e-10
+) -> Float[Tensor, " p"]:
+    """Solve A x = target for a positive definite A, given as its product with a vector (Hestenes and Stiefel 1952).
+
+    Args:
+        product: x -> A x.
+        target: The right-hand side.
+        iterations: At most this many products; p of them solve it exactly, but for rounding.
+        tolerance: Stop when the squared residual is below it, relative to that of 0.
+    """
+    solution = torch.zeros_like(target)
+    residual = target.clone()
+    direction = target.clone()
+    square = residual.dot(residual)
+    enough = tolerance * float(square)
+    for _ in range(iterations):
+        if float(square) <= enough:
+            break
+        image = product(direction)
+        length = square / direction.dot(image)
+        solution += length * direction
+        residual -= length * image
+        new_square = residual.dot(residual)
+        direction = residual + new_square / square * direction
+        square = new_square
+    return solution
+
+
+@torch.no_grad()
+def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], micro_batch_size: int) -> float:
+    """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
+
+    Args:
+        policy: pi, as it is now.
+        batch: The tokens.
+        old: The weights of pi_old; its distributions are computed again, which is slower than keeping them, and needs no room.
+        micro_batch_size: Completions in one pass.
+    """
+    new = flat_parameters(policy)
+    total = 0.0
+    for part in _parts(policy, batch, micro_batch_size):
+        legal = part.legal_tokens(part.first, policy.vocab_size)
+        found = policy.distributions(part.tokens, part.first, legal)
+        set_flat_parameters(policy, old)
+        before = policy.distributions(part.tokens, part.first, legal)
+        set_flat_parameters(policy, new)
+        # Both are -inf where a token is not legal; there the difference has no meaning and the probability is 0.
+        gap = torch.where(before > -torch.inf, before - found, 0.0)
+        divergence = (before.exp() * gap).sum(-1)
+        total += float(divergence.double()[part.loss_mask[:, part.first :]].sum())
+    return total / int(batch.loss_mask.sum())

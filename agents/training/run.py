@@ -1,0 +1,303 @@
+"""`Run`: the folder that a training run leaves behind.
+
+```
+runs/<name>/
+  config.json      everything that decides the run: settings, environment, versions
+  metrics.jsonl    one line for each step
+  tensorboard/     the same numbers
+  verifier_errors.jsonl   why verifiers broke: step, count, cause, and the problem and completion of one; only ever appended to
+  checkpoints/     step-000100/ ... , the last ones and the best
+  .lock            held by the process that writes here
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from agents.files.integrity import check_checksums
+from agents.files.json_files import to_json, write_json
+from agents.files.outputs import locked
+from verifiers import CheckpointError, InvalidArgumentError
+
+BEST_OVER = 20
+"""Steps up to a checkpoint over whose mean reward checkpoints are compared."""
+_PACKAGES = ("rlvr-envs", "gymnasium", "numpy", "sympy", "torch", "transformers")
+_STEP = re.compile(r"step-(\d{6,})")
+
+
+class Run:
+    """Writes metrics and keeps checkpoints.
+
+    A folder belongs to one process at a time: it is locked until `close`, or until the process ends in whatever way. A folder
+    in which no step was finished, such as one whose run failed at its first, may be used for a new run.
+
+    When a run is resumed, `checkpoint` is the last one that is sound: damaged ones after it are renamed to `damaged-step-N`
+    with a warning. What metrics say of later steps is cut off.
+
+    Args:
+        folder: Made if it does not exist.
+        config: Plain data that is written to `config.json`, with the versions of packages.
+        resume: Go on with the run in this folder.
+        tensorboard: Write TensorBoard files too.
+        keep: How many of the last checkpoints stay, beside the best one (see `best_checkpoint`); None: all stay.
+
+    Raises:
+        InvalidArgumentError: If the folder holds a run already, or a `config.json` of something else, and `resume` is False;
+            another process writes there; or `keep` is less than 1.
+        CheckpointError: If it is to be resumed and holds no run, or all its checkpoints are damaged.
+    """
+
+    checkpoint: Path | None
+    """The checkpoint to go on from; None at the beginning."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        tensorboard: bool = True,
+        keep: int | None = 2,
+    ) -> None:
+        if keep is not None and keep < 1:
+            raise InvalidArgumentError(f"keep is at least 1, or None for all checkpoints, got {keep}")
+        self.folder = Path(folder)
+        self.keep = keep
+        self._metrics = self.folder / "metrics.jsonl"
+        if resume:
+            read_config(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(locked(self.folder))
+            if not resume:
+                self._check_free()
+            self._checkpoints.mkdir(exist_ok=True)
+            self._clean_up()
+            self.checkpoint = self._last_sound_checkpoint() if resume else None
+            if not resume:
+                self._write_config(config)
+            step = 0 if self.checkpoint is None else _step_of(self.checkpoint)
+            self._rewards = self._keep_until(step)
+            self._file = opened.enter_context(self._metrics.open("a", encoding="utf-8"))
+            self._board = self._open_board(step + 1) if tensorboard else None
+            if self._board is not None:
+                opened.callback(self._board.close)
+            self._opened = opened.pop_all()
+
+    def log(self, step: int, metrics: Mapping[str, float], warned: Sequence[str] = ()) -> None:
+        """Append one step's metrics; numbers that are not finite are written as null, and warnings as "warnings"."""
+        row: dict[str, Any] = {"step": step}
+        row |= {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        if warned:
+            row["warnings"] = list(warned)
+        self._file.write(to_json(row) + "\n")
+        self._file.flush()
+        self._rewards[step] = row.get("reward")
+        if self._board is not None:
+            for name, value in metrics.items():
+                self._board.add_scalar(name, value, step)
+
+    @property
+    def verifier_errors(self) -> Path:
+        """The file in which it says why verifiers broke; there is none as long as none did."""
+        return self.folder / "verifier_errors.jsonl"
+
+    def log_verifier_error(self, line: Mapping[str, Any]) -> None:
+        """Append plain data on why a verifier broke."""
+        with self.verifier_errors.open("a", encoding="utf-8") as file:
+            file.write(to_json(line) + "\n")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What was logged so far, step by step."""
+        with self._metrics.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+    def checkpoint_folder(self, step: int) -> Path:
+        """The folder of a step's checkpoint."""
+        return self._checkpoints / f"step-{step:06d}"
+
+    def keep_checkpoint(self, step: int, save: Callable[[Path], None]) -> None:
+        """Have a step's checkpoint written, unless it is there, and remove those that are not to be kept.
+
+        Args:
+            step: The step that was done last.
+            save: Writes the checkpoint to a folder, as a whole or not at all.
+        """
+        folder = self.checkpoint_folder(step)
+        if folder.exists():
+            return
+        save(folder)
+        if self.keep is None:
+            return
+        every = step_checkpoints(self.folder)
+        kept = {self.best_checkpoint(), *every[-self.keep :]}
+        for checkpoint in every:
+            if checkpoint not in kept:
+                # Renamed first, so that one that is half removed is never taken for a checkpoint.
+                removed = checkpoint.with_name(f".{checkpoint.name}.removed")
+                os.replace(checkpoint, removed)
+                shutil.rmtree(removed)
+
+    def best_checkpoint(self) -> Path | None:
+        """The checkpoint with the highest mean training reward over the last `BEST_OVER` steps up to it.
+
+        Of equal ones it is the last. One that was removed before is never found to be the best again. None if there is none.
+        """
+
+        def measure(checkpoint: Path) -> tuple[float, int]:
+            step = _step_of(checkpoint)
+            rewards = [self._rewards.get(each) for each in range(step - BEST_OVER + 1, step + 1)]
+            known = [reward for reward in rewards if reward is not None]
+            return sum(known) / len(known) if known else -math.inf, step
+
+        return max(step_checkpoints(self.folder), key=measure, default=None)
+
+    def close(self) -> None:
+        """Close the files, and let others write to the folder."""
+        self._opened.close()
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    def _has_metrics(self) -> bool:
+        return self._metrics.exists() and self._metrics.stat().st_size > 0
+
+    def _check_free(self) -> None:
+        """Refuse a folder in which a new run would overwrite something."""
+        if step_checkpoints(self.folder) or self._has_metrics():
+            raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
+        with contextlib.suppress(CheckpointError):  # there is none, or one that nobody can read
+            if "versions" not in read_config(self.folder):
+                raise InvalidArgumentError(
+                    f"{self.folder} holds a config.json that is of no run, such as a model's: choose another folder"
+                )
+
+    def _clean_up(self) -> None:
+        """Remove what a save or a removal left when it was cut off: nothing but checkpoints has a name without a dot."""
+        for path in self._checkpoints.glob(".step-*"):
+            shutil.rmtree(path)
+
+    def _last_sound_checkpoint(self) -> Path | None:
+        for stray in set(self._checkpoints.glob("step-*")) - set(step_checkpoints(self.folder)):
+            warnings.warn(
+                f"{stray} is no checkpoint and stays as it is: a checkpoint's name is like step-000100", stacklevel=3
+            )
+        damaged: dict[Path, CheckpointError] = {}
+        for checkpoint in reversed(step_checkpoints(self.folder)):
+            try:
+                check_checksums(checkpoint)
+            except CheckpointError as error:
+                damaged[checkpoint] = error
+                continue
+            for path, damage in damaged.items():
+                aside = path.with_name(f"damaged-{path.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                os.replace(path, aside)
+                warnings.warn(f"{damage}; going on from {checkpoint.name}, and {aside} can be removed", stacklevel=3)
+            return checkpoint
+        for damage in damaged.values():
+            raise CheckpointError(
+                f"{damage}, and there is no sound one before it: start another run, or remove {self._checkpoints} to begin "
+                "this one again"
+            )
+        return None
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
+        write_json(self.folder / "config.json", {**config, "versions": package_versions()})
+
+    def _keep_until(self, step: int) -> dict[int, float | None]:
+        """Cut the metrics off after a step, lines that can't be read included, and give the reward of each step before."""
+        if not self._metrics.exists():
+            return {}
+        lines = self._metrics.read_text(encoding="utf-8", errors="replace").splitlines()
+        rows = {number: row for number, line in enumerate(lines, start=1) if (row := _row(line)) is not None}
+        lost = [number for number in range(1, len(lines)) if number not in rows]  # a crash may cut the last one short
+        if lost:
+            warnings.warn(f"{self._metrics} has lines that are no metrics, which are left out: {lost}", stacklevel=3)
+        kept = {number: row for number, row in rows.items() if row["step"] <= step}
+        partial = self.folder / ".metrics.jsonl.partial"
+        partial.write_text("".join(lines[number - 1] + "\n" for number in kept), encoding="utf-8")
+        os.replace(partial, self._metrics)
+        return {row["step"]: row.get("reward") for row in kept.values()}
+
+    def _open_board(self, next_step: int) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            from verifiers import missing_dependency
+
+            raise missing_dependency("tensorboard", "train", "a run's TensorBoard log") from error
+        try:
+            str(self.folder).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(
+                f"TensorBoard needs a folder whose path is UTF-8 text, got {os.fsencode(self.folder)!r}: choose "
+                "another run_folder"
+            ) from error
+        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=next_step)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a run's `config.json` says.
+
+    Raises:
+        CheckpointError: If there is none, or it can't be read.
+    """
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise CheckpointError(f"no run to resume at {folder}: expected a folder with config.json")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json is no JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json holds no settings by name")
+    return config
+
+
+def step_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run, by step; what has another name than step-N is none."""
+    found = (Path(folder) / "checkpoints").glob("step-*")
+    return sorted((path for path in found if _STEP.fullmatch(path.name)), key=_step_of)
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint of a run's last saved step, None if there is none."""
+    return next(reversed(step_checkpoints(folder)), None)
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    """One line of metrics; None if it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
+
+
+def package_versions() -> dict[str, str | None]:
+    """The installed versions of the packages that decide a run's numbers; None for one that is not installed."""
+    return {package: _version(package) for package in _PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

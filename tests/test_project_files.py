@@ -1,0 +1,66 @@
+"""What contributors and robots are told holds: paths exist, versions and commands are those of the project."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def read(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_the_workflow_runs_the_two_commands_and_every_supported_version() -> None:
+    jobs = read(".github/workflows/test.yml")["jobs"]
+    commands = [step["run"] for step in jobs["everything"]["steps"] if "run" in step]
+    assert {"make test", "make demo"} <= set(commands)
+    (first,) = [step["with"]["python-version"] for step in jobs["everything"]["steps"] if "with" in step]
+    tried = {first, *jobs["pythons"]["strategy"]["matrix"]["python"]}
+    supported = {re.fullmatch(r".* :: (3\.\d+)", line) for line in PROJECT["classifiers"]}
+    assert tried == {match[1] for match in supported if match}
+    for job in jobs.values():
+        assert job["strategy"]["matrix"]["os"] == ["ubuntu-24.04", "ubuntu-24.04-arm"]
+
+
+def test_the_hooks_are_the_checks_of_make() -> None:
+    (repository,) = read(".pre-commit-config.yaml")["repos"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for hook in repository["hooks"]:
+        assert hook["entry"].removeprefix(".venv/bin/").removesuffix(" --fix") in makefile
+
+
+def test_the_citation_has_what_its_format_requires() -> None:
+    citation = read("CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["license"] == PROJECT["license"]
+
+
+@pytest.mark.parametrize("path", sorted(path.name for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")))
+def test_issue_forms_have_what_their_format_requires(path: str) -> None:
+    form = read(f".github/ISSUE_TEMPLATE/{path}")
+    assert {"name", "description", "body"} <= form.keys()
+    for field in form["body"]:
+        assert field["type"] in ("textarea", "input", "dropdown")
+        assert field["attributes"]["label"]
+
+
+def test_every_path_of_the_guide_is_there() -> None:
+    named = re.findall(r"`([\w.]+/[\w./-]*)`", GUIDE) + re.findall(r"\]\(([\w./-]+)", GUIDE)
+    assert len(named) > 20
+    for path in named:
+        assert "NAME" in path or (ROOT / path).exists(), path
+
+
+def test_every_target_of_the_guide_is_one() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"make ([a-z-]+)", GUIDE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
