@@ -36,7 +36,6 @@ PATCHES = {
     "sharing": "from runtime import sharing; sharing.Table.changed = lambda self: []",
     "classes_under_test": f"from runtime import remote, session; remote.let_operators_see_plain = {NOTHING}; "
     f"session.let_operators_see_plain = {NOTHING}",
-    "chained_methods": "from runtime import remote; remote._is_passed_over = lambda frame: False",
     "enumerations": "from runtime import candidate; candidate._is_enumerated_plainly = lambda value: False",
     "rebuilt_attributes": "from runtime import remote; remote._REBUILT.clear()",
     "builtins_in_with": "from runtime import remote; remote._names_builtins_alone = lambda code, place: False",

@@ -9,6 +9,7 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.runtime.mirroring import may_replace
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +17,13 @@ def verifier() -> Iterator[UnitTestVerifier]:
     verifier = UnitTestVerifier(timeout_s=2, partial_credit=True)
     yield verifier
     verifier.close()
+
+
+def test_what_a_test_keeps_in_itself_replaces_nothing() -> None:
+    assert not any(map(may_replace, ("self.items = []", "cls.tree: object = 5", "assert solution.f(1) == 5", "x = 5")))
+    assert all(
+        map(may_replace, ("sys.stdout = out", "self.time.sleep = fake", "solution.RATE: int = 5", "random.seed(5)"))
+    )
 
 
 def judge(verifier: UnitTestVerifier, program: str, test: str) -> Verdict:

@@ -46,6 +46,26 @@ def test_operators_with_plain_values_are_not_supported(verifier: UnitTestVerifie
     assert verdict.detail["cases"][0]["failure"] == "unsupported"  # type: ignore[index]  # cases are a tuple of dicts
 
 
+CHAIN = """
+class Chain:
+    def __init__(self): self.seen = []
+    def push(self, item):
+        self.seen.append(item)
+        return self
+    def __eq__(self, other): return self.seen == other
+    def __add__(self, other): return self.seen + other
+"""
+
+
+def test_a_method_that_returns_its_object_takes_its_operators_away(verifier: UnitTestVerifier) -> None:
+    """Else a function that returns what a test has made would be its own judge."""
+    assert judge(verifier, CHAIN, "c = Chain()\nc.push(1)\nc.push(2).push(3)\nassert c.seen == [1, 2, 3]").score == 1
+    for body in ("c = Chain()\nc.push(1)\nassert c == [1]", "c = Chain()\nc.push(1)\nassert c + [] == [1]"):
+        verdict = judge(verifier, CHAIN, body)
+        assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported")
+    assert judge(verifier, CHAIN, "c = Chain()\nc.seen.append(1)\nassert c == [1] and c + [2] == [1, 2]").score == 1
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -294,9 +294,10 @@ def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
-    detail: dict[str, object] = {"name": case["name"], "passed": case["passed"]}
-    if not case["passed"]:
-        detail |= {"failure": case["failure"], "exception": _clean_exception(case["exception"])}
+    failure, exception = case.get("failure"), case.get("exception")
+    detail: dict[str, object] = {"name": case["name"], "passed": not failure}
+    if failure:
+        detail |= {"failure": failure, "exception": exception and _clean_exception(exception)}
     return detail
 
 
@@ -366,7 +367,7 @@ def _script_exception(streams: Mapping[str, str]) -> dict[str, object] | None:
 
 def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     failed = next((run for run in runs if run["failure"]), None)
-    cases = tuple(_run_detail(run) for run in runs)
+    cases = tuple(_case_detail(run) for run in runs)
     passed = sum(not run["failure"] for run in runs)
     costs = [_cost(run["answer"]) for run in runs]
     cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
@@ -375,13 +376,6 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     exception = {"exception": shown["exception"]} if shown.get("exception") else {}
     detail = {"cases": cases} | exception | shown["streams"]
     return Finding(shown["failure"], not runs, passed, total, detail, cost)
-
-
-def _run_detail(run: Mapping[str, Any]) -> dict[str, object]:
-    detail: dict[str, object] = {"name": run["name"], "passed": not run["failure"]}
-    if run["failure"]:
-        detail |= {"failure": run["failure"], "exception": run["exception"]}
-    return detail
 
 
 def _cost(answer: Mapping[str, Any]) -> dict[str, float]:

@@ -24,7 +24,8 @@ from .report import text_of
 from .session import Session
 
 _SIGN = re.compile(
-    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr|\b(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
+    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr"
+    r"|\b(?!(?:self|cls)\.)(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
 )
 """What a test that replaces something has in its text; others have it too, and lose nothing but time."""
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
@@ -53,9 +54,10 @@ class Mirror:
         """
         self._session = session
         self._source = source
-        self._told: dict[_Place, Any] = {}
-        """What was there when the candidate was last told, or in the beginning."""
-        self._environment = dict(os.environ)
+        self._told: dict[_Place, tuple[dict[str, Any], Any]] = {}
+        """The module's names, and what was there when the candidate was last told, or in the beginning."""
+        self._environment = dict(os.environ) if "env" in source else None
+        """Likewise; None if no test speaks of it. To look at it takes as long as half a request."""
         self._originals: dict[_Place, tuple[Any, Any]] = {}
         """What was there in the beginning, here and in the candidate."""
         self._written: dict[str, tuple[io.StringIO, int]] = {}
@@ -70,14 +72,15 @@ class Mirror:
             if name.partition(".")[0] in sys.stdlib_module_names and name.rpartition(".")[2] in words | {"builtins"}:
                 for key in words & vars(module).keys():
                     if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
-                        self._told.setdefault((name, key), vars(module)[key])
+                        self._told.setdefault((name, key), (vars(module), vars(module)[key]))
         for place in _STREAMS:
-            self._told.setdefault(place, _content(place))
+            self._told.setdefault(place, (vars(sys), vars(sys).get(place[1], _ABSENT)))
         for place in _UNWATCHED:
             self._told.pop(place, None)
-        seed = self._told.get(("random", "seed"))
+        names, seed = self._told.get(("random", "seed"), ({}, None))
         if seed is not None and not isinstance(seed, functools.partial):
-            self._told["random", "seed"] = vars(sys.modules["random"])["seed"] = functools.partial(self._seed, seed)
+            names["seed"] = functools.partial(self._seed, seed)
+            self._told["random", "seed"] = names, names["seed"]
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -118,13 +121,13 @@ class Mirror:
             self._apart(lambda: self._module("random").seed(*args, **kwargs))  # type: ignore[operator]  # a function there
 
     def _push(self) -> None:
-        for place, before in self._told.items():
-            now = _content(place)
+        for place, (names, before) in self._told.items():
+            now = names.get(place[1], _ABSENT)
             if now is not before:
                 self._replace(place, before, now)
-                self._told[place] = now
-        if os.environ != self._environment:
-            self._push_environment(dict(os.environ))
+                self._told[place] = names, now
+        if self._environment is not None and os.environ != self._environment:
+            self._environment = self._push_environment(self._environment, dict(os.environ))
 
     def _replace(self, place: _Place, old: object, value: object) -> None:
         module, name = place
@@ -161,19 +164,14 @@ class Mirror:
                 stream.write(text[count:])
                 self._written[name] = stream, len(text)
 
-    def _push_environment(self, now: dict[str, str]) -> None:
+    def _push_environment(self, before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
         theirs: Any = self._module("os").environ
-        for key in self._environment.keys() - now.keys():
+        for key in before.keys() - now.keys():
             del theirs[key]
         for key, value in now.items():
-            if self._environment.get(key) != value:
+            if before.get(key) != value:
                 theirs[key] = value
-        self._environment = now
-
-
-def _content(place: _Place) -> object:
-    module, name = place
-    return vars(sys.modules[module]).get(name, _ABSENT)
+        return now
 
 
 def _import_standard(name: str) -> None:

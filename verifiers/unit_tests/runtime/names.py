@@ -17,6 +17,7 @@ from typing import Any
 
 from . import packages
 from .codec import BUILTIN_TYPES
+from .packages import root_of
 
 SOLUTION_CLASS = "Solution"
 """The class that has the function under test as a method, where there is no such function by itself."""
@@ -123,11 +124,6 @@ def _global_names(code: types.CodeType) -> set[str]:
         bound |= stored if scope is code else set()
         waiting += [each for each in scope.co_consts if isinstance(each, types.CodeType)]
     return loaded - bound
-
-
-def root_of(name: str) -> str:
-    """The top-level package of a module's name."""
-    return name.partition(".")[0]
 
 
 def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:

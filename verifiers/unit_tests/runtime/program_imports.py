@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from . import packages
-from .names import root_of
+from .packages import root_of
 from .program import Loader
 from .remote import Remote
 from .report import lacking

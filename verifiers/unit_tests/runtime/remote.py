@@ -16,7 +16,6 @@ import dataclasses
 import dis
 import functools
 import opcode
-import sys
 import types
 import typing
 from collections.abc import Callable, Coroutine, Iterator
@@ -69,10 +68,6 @@ class RemoteSession(Protocol):
 
     def is_new(self, remote: Remote) -> bool:
         """Whether the object was met for the first time in the last answer."""
-        ...
-
-    def was_tested(self, remote: Remote) -> bool:
-        """Whether the object's own operators were tested until the last answer had it."""
         ...
 
 
@@ -211,11 +206,7 @@ class _Everything(Remote):
         """Call the object in the candidate."""
         session = self._remote_session
         made = session.request("call", self, *args, **kwargs)
-        if isinstance(made, Remote) and (
-            (self._remote_class_tested and session.is_new(made))
-            # A method that returns its object, for calls in a chain.
-            or (session.was_tested(made) and _is_passed_over(sys._getframe(1)))
-        ):
+        if isinstance(made, Remote) and self._remote_class_tested and session.is_new(made):
             let_operators_see_plain(made)
         return made
 
@@ -406,20 +397,6 @@ TEST_FILE = "test.py"
 """The name under which test code is compiled."""
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")
-_PASSING_OVER = frozenset(
-    opcode.opmap[name] for name in ("POP_TOP", "LOAD_METHOD", "LOAD_ATTR") if name in opcode.opmap
-)
-_CACHE = 0
-"""The operation code of the places between instructions that the interpreter keeps for itself."""
-
-
-def _is_passed_over(frame: types.FrameType) -> bool:
-    """Whether the code that called drops the result, or only takes an attribute of it: then it is not judged."""
-    code = frame.f_code.co_code
-    place = frame.f_lasti + 2
-    while code[place] == _CACHE:
-        place += 2
-    return code[place] in _PASSING_OVER
 
 
 def _computing(name: str) -> Callable[..., object]:

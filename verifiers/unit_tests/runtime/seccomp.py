@@ -41,9 +41,8 @@ _OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_ARGUMENTS = 0, 4, 16
 _CLONE_THREAD = 0x00010000
 _CLONE_VM = 0x00000100
 _PTHREAD_FLAGS = 0x007D0F00
-_O_ACCMODE_AND_CREATING = 0o3 | 0o100 | 0o1000 | 0o20200000
-"""O_ACCMODE, O_CREAT, O_TRUNC and O_TMPFILE: each writes. (O_TMPFILE includes O_DIRECTORY, which alone is harmless.)"""
-_O_DIRECTORY = 0o200000
+_O_WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
+"""O_ACCMODE, O_CREAT, O_TRUNC and the bit of O_TMPFILE that is not O_DIRECTORY's: each writes."""
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _FCNTLS = (0, 1, 2, 3, 4, 1030)
@@ -138,11 +137,10 @@ def _own_stack_limit() -> list[_Instruction]:
 
 def _rules() -> dict[str, list[_Instruction]]:
     """What a child may call with certain arguments only."""
-    read_only = _O_ACCMODE_AND_CREATING & ~_O_DIRECTORY
     return {
         "clone": _thread_only(),
-        "open": _without(1, read_only),
-        "openat": _without(2, read_only),
+        "open": _without(1, _O_WRITING),
+        "openat": _without(2, _O_WRITING),
         "kill": _one_of(0, [_PID]),
         "tgkill": _one_of(0, [_PID]),
         "fcntl": _one_of(1, _FCNTLS),

@@ -62,8 +62,6 @@ class Session:
         self._resolved: dict[str, Wire] = {}
         self._new: dict[int, set[int]] = {}
         """By the thread that asked, the handles met for the first time in its last answer."""
-        self._were_tested: dict[int, set[int]] = {}
-        """Likewise, the handles in it of which the operators were tested."""
         self._enumerations: dict[str, Any] = {}
         self._class_numbers: dict[type[Any], object] = {}
         self._exception_numbers: dict[type[BaseException], object] = {}
@@ -214,12 +212,8 @@ class Session:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
-    def was_tested(self, remote: Remote) -> bool:
-        """Whether the object's own operators were tested until the last answer had it."""
-        return remote._remote_number in self._were_tested.get(threading.get_ident(), ())
-
     def _finish(self, reply: Wire, operation: str) -> object:
-        self._new[threading.get_ident()], self._were_tested[threading.get_ident()] = set(), set()
+        self._new[threading.get_ident()] = set()
         try:
             kind, body, contents = reply
             self._shared.apply(contents)
@@ -297,8 +291,6 @@ class Session:
             self.unasked += has_class(wire[2])
             remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
         else:
-            if remote._remote_operators_tested:
-                self._were_tested.setdefault(threading.get_ident(), set()).add(number)
             # What a function returns is judged, and must not be its own judge, even if a test has made it.
             let_operators_see_plain(remote, False)
         if wire[2] != "coroutine":

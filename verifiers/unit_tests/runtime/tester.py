@@ -41,10 +41,10 @@ from .names import (
     module_called,
     names_of_classes,
     reach,
-    root_of,
     standard_names,
     starred,
 )
+from .packages import root_of
 from .program import SourceFiles, module_name
 from .program_imports import ProgramFinder
 from .pytest_subset import Skipped, UnsupportedTestError
