@@ -1,4 +1,4 @@
-"""The grammar of answers, a file for each part; `verifiers.math.parse` is its entry."""
+"""The grammar of answers; `verifiers.math.parse` is its entry."""
 
 from verifiers.math.grammar.cursor import MAX_DEPTH
 from verifiers.math.grammar.parser import Parser

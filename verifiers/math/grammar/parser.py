@@ -1,22 +1,555 @@
-"""The parser put together."""
+"""The parser: values by themselves, from numbers to matrices, and whole answers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from fractions import Fraction
 
-from verifiers.math.grammar.choices import Choices
-from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Node, Symbol
-from verifiers.math.units import CURRENCY_SIGNS
+from verifiers.math.assemble import (
+    OTHERWISE,
+    determinant,
+    half_of_set,
+    is_complex,
+    proper_fraction,
+    times,
+    with_the_other_cases,
+)
+from verifiers.math.grammar.cursor import CLOSING_BRACKETS, JOINERS, OPENING_BRACKETS
+from verifiers.math.grammar.operators import Operators
+from verifiers.math.text import folded_words
+from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.tree import (
+    Apply,
+    BasedNumber,
+    Bracketed,
+    Choice,
+    Constant,
+    Derivative,
+    Divide,
+    Integral,
+    Limit,
+    ListOf,
+    Matrix,
+    Mixed,
+    Multiply,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Power,
+    Quantity,
+    Relation,
+    Series,
+    SetOf,
+    Symbol,
+    Unknown,
+    Words,
+    symbols,
+)
+from verifiers.math.units import CURRENCY_SIGNS, UNITS
+from verifiers.math.vectors import FIGURES, figure
 from verifiers.math.vocabulary import FUNCTIONS, GREEK, RELATIONS
 
+_NUMBER_SETS = frozenset("RZNQC")
+_FUNCTION_ALIASES = {"lg": "log", "binom": "binomial"} | {
+    f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+}
+_INVERSES = {name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
+_VARIADIC = frozenset(("max", "min", "gcd", "lcm"))
+_HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
+_GREEK_FUNCTIONS = {"Gamma": "gamma", "zeta": "zeta"}
+_ORDER = r"(?:\^ (?:\{ )?([1-9]) (?:\} )?)?"
+_DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A-Za-z]+) {_ORDER}\}}(?= [^=\s])")
+_ALIGNED = frozenset(("aligned", "align*", "align", "split", "gathered"))
+_MATRIX_KINDS = {
+    **dict.fromkeys(("matrix", "array", "smallmatrix"), ""),
+    **dict.fromkeys(("pmatrix", "bmatrix", "Bmatrix"), "p"),
+    **dict.fromkeys(("vmatrix", "Vmatrix"), "v"),
+}
+_NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
+_ALWAYS_FUNCTIONS = frozenset("fgh")
+_STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
+_CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
+_LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 _UNREAD_COMMANDS = frozenset(
     ("iint", "iiint", "oint", "limsup", "liminf", "partial", "nabla", "end", "circ", "choose", "rvert")
 ) | frozenset(RELATIONS)
 
 
-class Parser(Choices):
+class Parser(Operators):
     """Reads tokens into a tree."""
+
+    # Functions, roots, accents and other commands with an argument.
+
+    def root(self) -> Node:
+        """A root with its degree."""
+        degree: Node = Number(Fraction(3 if self.take().text == "cbrt" else 2))
+        if self.accept("["):
+            degree = self.sum()
+            self.expect("]")
+        if self.at("{"):
+            return Apply("root", (self.braces(), degree))
+        if self.at("("):
+            return Apply("root", (self.bracket(), degree))
+        return Apply("root", (self.power_free_atom(), degree))
+
+    def binomial(self) -> Node:
+        """A binomial coefficient."""
+        self.take()
+        if self.at("("):
+            return self.combinations()
+        upper = self.argument()
+        return Apply("binomial", (upper, self.argument()))
+
+    def function(self) -> Node:
+        """A known function with its exponent or base, applied to its arguments."""
+        name = self.take().text
+        name = _FUNCTION_ALIASES.get(name, name)
+        exponent, base = None, None
+        while self.at("^", "_"):
+            if self.take().text == "^":
+                exponent = self.script(signed=True)
+            else:
+                base = self.script()
+        if exponent == Negate(Number(Fraction(1))) and name in _INVERSES:
+            name, exponent = _INVERSES[name], None
+        arguments = self.function_arguments()
+        arguments = arguments if base is None else (*arguments, base)
+        if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
+            raise UnreadableError(f"{name} of {len(arguments)} arguments")
+        if name in _VARIADIC and len(arguments) == 1 and symbols(arguments[0]):
+            return Unknown(name, arguments)  # of a thing that is only named, as in `max f`
+        matrix = arguments[0]
+        determined = name == "det" and isinstance(matrix, Matrix)
+        node: Node = determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
+        return node if exponent is None else Power(node, exponent)
+
+    def function_arguments(self) -> tuple[Node, ...]:
+        """The arguments of a function, in brackets or as a product behind it."""
+        if self.token.kind == "word" and len(self.token.text) > 1:
+            raise UnreadableError("a function of words")
+        if self.at("("):
+            return self.arguments()
+        if self.at("{"):
+            return (self.braces(),)
+        if self.at("\\{"):
+            inside = self.set_braces()
+            return inside.items if isinstance(inside, SetOf) else (inside,)
+        node = self.signed_factor()
+        while (
+            self.starts_factor()
+            and not (self.token.kind == "command" and self.token.text in FUNCTIONS)
+            and not self.at("(")
+        ):
+            node = times(node, self.power())
+        if self.at("/") and self.ahead().kind in ("number", "symbol"):
+            self.take()
+            node = Divide(node, self.power())
+        return (node,)
+
+    def constant(self) -> Node:
+        """A constant that is written as a command."""
+        return Constant({"pi": "pi", "infty": "inf"}[self.take().text])
+
+    def greek(self) -> Node:
+        """A Greek letter: a symbol, or the function of that name in front of brackets."""
+        name = self.take().text
+        if name in _GREEK_FUNCTIONS and self.at("("):
+            arguments = self.arguments()
+            if len(arguments) != 1:
+                raise UnreadableError(f"{name} of {len(arguments)} arguments")
+            return Apply(_GREEK_FUNCTIONS[name], arguments)
+        if name == "Delta" and self.token.kind == "symbol":  # a change, which is one quantity
+            name = f"Delta {self.take().text}"
+        return Symbol(name + self.subscript() + self.primes())
+
+    def accent(self) -> Node:
+        """An expression under an accent: a conjugate, a vector, or a name of its own."""
+        name = self.take().text
+        inside = self.argument()
+        if isinstance(inside, Symbol) and self.at("_"):
+            inside = Symbol(inside.name + self.subscript())
+        if name == "hat" and isinstance(inside, Constant | Symbol) and (axis := inside.name[0]) in "ijk":
+            return Constant("i") if axis == "i" else Symbol(axis)  # a unit vector
+        if isinstance(inside, Symbol) and name in ("vec", "overrightarrow"):
+            self.vectors.add(inside.name)
+        if isinstance(inside, Multiply) and name in ("vec", "overrightarrow"):  # from one point to another
+            return Symbol(f"vector {''.join(factor.name for factor in inside.factors if isinstance(factor, Symbol))}")
+        if name in ("overline", "bar") and is_complex(inside):
+            return Apply("conj", (inside,))
+        if isinstance(inside, Symbol) and name not in ("vec", "overrightarrow"):
+            return Symbol(f"{'bar' if name == 'overline' else name} {inside.name}")
+        return inside
+
+    def figure(self) -> Symbol | None:
+        """The name of an angle or a triangle that is a whole answer; None for anything else."""
+        kind, letters = self.token, self.tokens[self.index + 1 : -1]
+        if kind.text not in FIGURES or len(letters) < 2:
+            return None
+        if not all(letter.kind == "symbol" and letter.text.isupper() for letter in letters):
+            return None
+        self.index = len(self.tokens) - 1
+        return figure(kind.text, [letter.text for letter in letters])
+
+    def skip_command(self) -> Node:
+        """What stands behind a command that says only what it is."""
+        self.take()
+        return self.power_free_atom()
+
+    def number_set(self) -> Node:
+        """A set of numbers in blackboard bold, perhaps with a sign that says which half of it is meant."""
+        self.take()
+        braced = self.accept("{")
+        name = self.take().text
+        if name not in _NUMBER_SETS:
+            raise UnreadableError("an unknown set in blackboard bold")
+        if braced:
+            self.expect("}")
+        sign = self.sign_of_half()
+        return NamedSet(name) if sign is None else half_of_set(name, sign)
+
+    def sign_of_half(self) -> str | None:
+        """Pass over the script of a set of numbers that is the sign of its half; None if there is none."""
+        if not self.at("^", "_"):
+            return None
+        braced = self.ahead().text == "{"
+        script = [token.text for token in self.tokens[self.index + 1 + braced : self.index + 4 + braced]]
+        length = 1 if script[0] in ("+", "-") else 2
+        sign = _HALVES.get(" ".join(script[:length]))
+        if sign is None or (braced and script[length] != "}"):
+            return None
+        self.index += 1 + length + 2 * braced
+        return sign
+
+    def empty_set(self) -> Node:
+        """The empty set."""
+        self.take()
+        return NamedSet("empty")
+
+    # Fractions, derivatives, integrals, limits, sums and products over an index.
+
+    def fraction(self) -> Node:
+        """A fraction, or the derivative that is written as one."""
+        if (derivative := self.derivative()) is not None:
+            return derivative
+        self.take()
+        numerator = self.argument()
+        return Divide(numerator, self.argument())
+
+    def derivative(self) -> Node | None:
+        r"""The derivative that `\frac{d}{dx}` takes of what follows; None if the fraction here is another."""
+        found = _DERIVATIVE.match(" ".join(token.text for token in self.tokens[self.index : self.index + 14]))
+        if found is None or found[1] != found[3] or (found[2] or "1") != (found[5] or "1"):
+            return None
+        self.index += len(found[0].split())
+        return Derivative(self.product(), found[4], int(found[2] or 1))
+
+    def integral(self) -> Node:
+        r"""An integral with its differential behind the integrand: `\int_0^1 x^2\,dx`."""
+        self.take()
+        bounds: dict[str, Node] = {}
+        while self.at("_", "^"):
+            sign = self.take().text
+            bounds[sign] = self.script(signed=sign == "^")
+        place = self.differential()
+        body = self.tokens[self.index : place]
+        variable = self.tokens[place + 1].text
+        self.index = place + 2
+        integrand = self.separate(body) if body else Number(Fraction(1))
+        if len(bounds) == 1:
+            raise UnreadableError("an integral with one bound")
+        return Integral(integrand, variable, bounds.get("_"), bounds.get("^"))
+
+    def differential(self) -> int:
+        """Where the differential of the integral stands whose integrand starts here.
+
+        Raises:
+            UnreadableError: If there is none outside of brackets.
+        """
+        depth, open_integrals = 0, 1
+        for place in range(self.index, len(self.tokens) - 1):
+            token, after = self.tokens[place], self.tokens[place + 1]
+            depth += (token.text in OPENING_BRACKETS) - (token.text in CLOSING_BRACKETS)
+            open_integrals += token.kind == "command" and token.text == "int"
+            if (
+                depth == 0
+                and token == Token("symbol", "d", token.spaced)
+                and (after.kind == "symbol" or after.text in GREEK)
+            ):
+                open_integrals -= 1
+            if depth < 0 or not open_integrals:
+                break
+        if depth or open_integrals:
+            raise UnreadableError("an integral without a differential")
+        return place
+
+    def separate(self, tokens: list[Token]) -> Node:
+        """Read tokens by themselves, as deep as this parser already is."""
+        parser = type(self)([*tokens, Token("end", "")])
+        parser.depth = self.depth
+        node = parser.sum()
+        if parser.token.kind != "end":
+            raise UnreadableError(f"{parser.token.text!r} where an expression should end")
+        return node
+
+    def limit(self) -> Node:
+        """A limit with its point, and perhaps a side, below."""
+        self.take()
+        self.expect("_")
+        self.expect("{")
+        variable = self.take()
+        self.expect("to", "rightarrow", "->")
+        end = next(
+            (place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "}"), self.index
+        )
+        while end < len(self.tokens) - 1 and self.tokens[end].text == "}" and self.tokens[end + 1].text == "}":
+            end += 1
+        point = self.tokens[self.index : end]
+        self.index = end
+        self.expect("}")
+        if variable.kind != "symbol" and variable.text not in GREEK:
+            raise UnreadableError("a limit of something that is no variable")
+        signs = [token.text for token in point if token.text not in ("{", "}")]
+        side = signs[-1] if signs[-2:-1] == ["^"] and signs[-1] in ("+", "-") else ""
+        if side:
+            point = point[: max(place for place, token in enumerate(point) if token.text == "^")]
+        return Limit(self.product(), variable.text, self.separate(point), side)
+
+    def series(self) -> Node:
+        """A sum or a product over an index."""
+        kind = {"sum": "sum", "prod": "product"}[self.take().text]
+        lower = upper = None
+        while self.at("_", "^"):
+            if self.take().text == "_":
+                lower = self.index_range()
+            else:
+                upper = self.script(signed=True)
+        if lower is None or upper is None:
+            raise UnreadableError(f"a {kind} without its range")
+        index, start = lower
+        return Series(kind, index, start, upper, self.product())
+
+    def index_range(self) -> tuple[str, Node]:
+        """The index below a sum and its first value."""
+        self.expect("{")
+        name = self.take()
+        self.expect("=")
+        start = self.sum()
+        self.expect("}")
+        if name.kind != "symbol":
+            raise UnreadableError("an index that is no letter")
+        return name.text, start
+
+    # Matrices, systems and definitions by cases.
+
+    def matrix(self) -> Node:
+        """An environment: a matrix, a determinant, a system."""
+        self.take()
+        name = self.environment()
+        if name == "cases" or name in _ALIGNED:
+            return self.system(name)
+        if name not in _MATRIX_KINDS:
+            raise UnreadableError(f"the environment {name}")
+        if name == "array" and self.at("{"):
+            self.environment()
+        rows: list[tuple[Node, ...]] = []
+        while not self.at("end"):
+            rows.append(self.matrix_row())
+        self.take()
+        if self.environment() != name or len({len(row) for row in rows}) != 1:
+            raise UnreadableError("a matrix with uneven rows")
+        if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
+            return ListOf(tuple(row[0] for row in rows), "and")
+        if _MATRIX_KINDS[name] == "v":
+            return determinant(tuple(rows))
+        return Matrix(tuple(rows), _MATRIX_KINDS[name])
+
+    def system(self, name: str) -> Node:
+        """Relations, or values with their conditions, one on each line."""
+        if name in _ALIGNED:
+            self.drop_alignment()
+        lines = [self.line()]
+        while self.accept("\\\\") or self.joiner() is not None:
+            if not self.at("end"):
+                lines.append(self.line())
+        self.expect("end")
+        if self.environment() != name:
+            raise UnreadableError(f"an environment {name} that does not end")
+        return ListOf(with_the_other_cases(lines), "and")
+
+    def drop_alignment(self) -> None:
+        """Remove the signs that only align the lines of this environment."""
+        end = next((place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "end"), None)
+        self.tokens[self.index : end] = [token for token in self.tokens[self.index : end] if token.text != "&"]
+
+    def line(self) -> Node:
+        """A relation; in a definition by cases a value with its condition."""
+        value = self.relation()
+        self.accept(",")
+        if not self.accept("&"):
+            return value
+        while self.token.kind == "word" and self.token.text.lower() in ("if", "for", "when", "where"):
+            self.take()
+        if self.token.kind == "word" and self.token.text.lower() in ("otherwise", "else"):
+            self.take()
+            return Bracketed("(", (value, OTHERWISE), ")")
+        return Bracketed("(", (value, self.relation()), ")")
+
+    def environment(self) -> str:
+        """Pass over the name of an environment in braces."""
+        self.expect("{")
+        name = ""
+        while not self.at("}"):
+            if self.token.kind == "end":
+                raise UnreadableError("an environment without a name")
+            name += self.take().text
+        self.take()
+        return name
+
+    def matrix_row(self) -> tuple[Node, ...]:
+        """The entries of one row."""
+        entries = [self.relation()]
+        while self.accept("&"):
+            entries.append(self.relation())
+        if not self.accept("\\\\") and not (self.at("end") and self.token.kind == "command"):
+            raise UnreadableError("a matrix row that does not end")
+        return tuple(entries)
+
+    # Numbers, symbols, calls, words.
+
+    def number(self) -> Node:
+        """A number, and a fraction behind it as a mixed number."""
+        token = self.take()
+        assert token.value is not None
+        if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
+            return token.value
+        if self.at("frac", "unicodefrac"):
+            part = self.atom()
+            proper = proper_fraction(part)
+            return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
+        denominator = self.ahead(2)
+        if (
+            self.token.kind == "number"
+            and self.token.spaced
+            and self.ahead().text == "/"
+            and self.token.text.isdigit()
+            and denominator.text.isdigit()
+        ):
+            part = Divide(_value(self.token), _value(denominator))
+            proper = proper_fraction(part)
+            if proper is not None:
+                self.index += 3
+                return Mixed(int(token.text), *proper)
+        return token.value
+
+    def symbol(self) -> Node:
+        """A constant, a symbol with its subscript and primes, or a call of a function without a meaning."""
+        token = self.take()
+        name = token.text
+        if name in ("e", "i") and not self.at("_", "'"):
+            return Constant(name)
+        name += self.subscript() + self.primes()
+        if token.bold:
+            self.vectors.add(name)
+        if name == "C" and self.at("(") and self.ahead(2).text == ",":
+            return self.combinations()
+        if self.at("(") and name[0] in _NAMED_FUNCTIONS and (name[0] in _ALWAYS_FUNCTIONS or self.is_call()):
+            return Unknown(name, self.arguments())
+        if name[0] in _ALWAYS_FUNCTIONS and self.at("^") and self.ahead(3).text == "1" and self.ahead(5).text == "(":
+            self.index += 5
+            return Unknown(name + "^-1", self.arguments())
+        return Symbol(name)
+
+    def is_call(self) -> bool:
+        """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
+        return self.ahead().kind in ("symbol", "number") and self.ahead(2).text == ")"
+
+    def word(self) -> Node:
+        """A word where a value should stand: an amount, or a label in front of an equals sign."""
+        words = [self.take().text]
+        if (len(words[0]) == 1 and self.token.kind not in ("word", "symbol")) or (
+            _STATEMENT.fullmatch(words[0]) and (self.token.kind == "end" or self.token.text.lower() in JOINERS)
+        ):
+            return Symbol(words[0])
+        if words[0].lower() in _CURRENCY_CODES and self.ahead(int(self.at("."))).kind == "number":
+            self.accept(".")
+            return Quantity(self.number(), UNITS[words[0].lower()])
+        while self.token.kind == "word" and self.token.text not in ("is", "equals"):
+            words.append(self.take().text)
+        if not self.at("=", "approx", "is", "equals"):
+            raise UnreadableError(f"the word {words[0]!r} where a value should stand")
+        return Symbol("text:" + folded_words(" ".join(words)))
+
+    def currency(self) -> Node:
+        """An amount behind the sign of its currency."""
+        sign = self.take().text.lstrip("\\")
+        return Quantity(self.signed_factor(), UNITS[sign])
+
+    def ellipsis(self) -> Node:
+        """Three dots, as a symbol."""
+        self.take()
+        return Symbol("...")
+
+    # Multiple choice: a letter, and what is written behind it.
+
+    def choice(self) -> Node | None:
+        """A letter in round brackets, or with a bracket behind it, and what follows."""
+        start = self.index
+        while self.token.kind == "word" and self.token.text.lower() in ("option", "choice", "answer"):
+            self.take()
+        named = self.index > start
+        opened = self.accept("(")
+        letter = self.take()
+        upper, closed = letter.text.isupper(), self.accept(")")
+        marked = named or self.accept(":", ".") or (letter.kind == "word" and self.token.kind == "end")
+        if (
+            letter.kind in ("symbol", "word")
+            and letter.text in _LETTERS
+            and (closed or (upper and marked and not opened))
+            and (upper or not opened or self.starts_option())
+        ):
+            return self.choice_content(letter.text.upper())
+        self.index = start
+        return None
+
+    def starts_option(self) -> bool:
+        """Whether what stands here can be the option behind a small letter in brackets, and no factor or operator."""
+        return self.token.kind in ("end", "number", "word") or self.at(".", ":", "frac", "\\$")
+
+    def choice_content(self, letter: str) -> Node | None:
+        """The choice of a letter with what is written behind it; None if that makes it no choice."""
+        self.accept(":", ".")
+        if self.token.kind == "end":
+            return Choice(letter)
+        if self.names_other_choice() or self.token.text.lower() in JOINERS:
+            return None
+        if self.token.kind == "sign" and self.token.text not in ("(", "[", "-", "\\$", "\\{"):
+            return None
+        start = self.index
+        try:
+            return Choice(letter, self.listing())
+        except UnreadableError:
+            if self.tokens[start].kind != "word" and self.tokens[start].kind != "symbol":
+                raise
+        self.index = len(self.tokens) - 1
+        return Choice(letter, Words(folded_words(" ".join(token.text for token in self.tokens[start:]))))
+
+    def names_other_choice(self) -> bool:
+        """Whether a second letter in brackets follows, so that more than one choice is offered."""
+        rest = self.tokens[self.index :]
+        if (
+            len([token for token in rest if token.text != "."]) == 2
+            and len(rest[0].text) == 1
+            and "A" <= rest[0].text <= "J"
+        ):
+            return True
+        return any(
+            (before.text, after.text) == ("(", ")") and len(letter.text) == 1 and "A" <= letter.text <= "J"
+            for before, letter, after in zip(rest, rest[1:], rest[2:], strict=False)
+        )
+
+    # Whole answers, and what starts at a token.
 
     def answer(self) -> Node:
         """A whole answer.
@@ -62,6 +595,11 @@ class Parser(Choices):
         if name in _UNREAD_COMMANDS or self.at("{", "[", "_", "^"):
             raise UnreadableError(f"the command \\{name}")
         return Symbol(name)
+
+
+def _value(token: Token) -> Node:
+    assert token.value is not None
+    return token.value
 
 
 _SIGN_ATOMS: dict[str, Callable[[Parser], Node]] = {
