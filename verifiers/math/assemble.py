@@ -12,7 +12,6 @@ from verifiers.math.tree import (
     Constant,
     Divide,
     ListOf,
-    Matrix,
     Mixed,
     Multiply,
     NamedSet,
@@ -205,6 +204,4 @@ def bracketed(opening: str, inside: Node, closing: str) -> Node:
         return Bracketed(opening, inside.items, closing)
     if (opening, closing) not in (("(", ")"), ("[", "]")):
         raise UnreadableError("an interval with one end")
-    if isinstance(inside, Matrix) and not inside.kind:
-        return Matrix(inside.rows)
     return inside

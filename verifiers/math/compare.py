@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import UnionType
 
 from verifiers.math import forms
 from verifiers.math.exact import rational_or_none, substitute
@@ -88,25 +87,8 @@ class Comparer:
         (name, gold), (other, answer) = forms.named_collection(gold), forms.named_collection(answer)
         if name is not None and other is not None and not forms.names_agree(name, other):
             return False
-        for kinds, compare in self._by_kind():
-            if isinstance(gold, kinds) or isinstance(answer, kinds):
-                return compare(gold, answer)
-        if forms.is_set_like(gold) or forms.is_set_like(answer):
-            return self._sets(gold, answer)
-        if (
-            isinstance(gold, ListOf | SetOf)
-            or isinstance(answer, ListOf | SetOf)
-            or forms.assignments(gold)
-            or forms.assignments(answer)
-        ):
-            return self._collections(gold, answer)
-        if isinstance(gold, Relation) or isinstance(answer, Relation):
-            return self._relations(gold, answer)
-        if isinstance(gold, Matrix) or isinstance(answer, Matrix):
-            return self._matrices(gold, answer)
-        if isinstance(gold, Bracketed) or isinstance(answer, Bracketed):
-            return self._tuples(gold, answer)
-        return self._scalars(gold, answer)
+        compare = next((compare for fits, compare in _COMPARISONS if fits(gold) or fits(answer)), Comparer._scalars)
+        return compare(self, gold, answer)
 
     def _families(self, gold: Node, answer: Node) -> bool | None:
         """Compare solutions with a free integer where the gold says that it has one; None where they are no such."""
@@ -118,21 +100,11 @@ class Comparer:
             return False
         return same_families(ours, theirs, self.values)
 
-    def _by_kind(self) -> tuple[tuple[type[Node] | UnionType, Callable[[Node, Node], bool]], ...]:
-        return (
-            (Choice, self._choices),
-            (Words | Sentence, self._sentences),
-            (Clock, self._clocks),
-            (Ratio, self._ratios),
-        )
-
     # Words, choices, times, ratios.
 
     def _sentences(self, gold: Node, answer: Node) -> bool:
         """Words as text; words with formulas among them by both; only an equation may lack the gold's words in front of it."""
         self.values.use(Tier.PROSE)
-        if isinstance(gold, Words) or isinstance(answer, Words):
-            return gold == answer
         if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
             equation = _bare_equation(gold)
             return equation is not None and not isinstance(answer, Sentence) and self.same(equation, answer)
@@ -480,8 +452,7 @@ class Comparer:
         gold, answer = forms.as_matrix(gold), forms.as_matrix(answer)
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
             shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
-            kinds = (gold.kind == "v") == (answer.kind == "v")
-            return shape and kinds and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
+            return shape and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
         matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
         assert isinstance(matrix, Matrix)
         entries = forms.vector_entries(matrix)
@@ -501,18 +472,11 @@ class Comparer:
     # Scalars.
 
     def _antiderivatives(self, gold: Node, answer: Node) -> bool:
-        """Compare an indefinite integral with another, or with an antiderivative that has its constant."""
+        """Compare an indefinite integral with an antiderivative that has its constant."""
         integral, other = (gold, answer) if forms.is_indefinite(gold) else (answer, gold)
         assert isinstance(integral, Integral)
-        if isinstance(other, Integral):
-            return (
-                other.variable == integral.variable
-                and forms.is_indefinite(other)
-                and self.same(integral.body, other.body)
-            )
-        if forms.free_constant(other) is None:
-            return False
-        return self.values.identical(integral.body, Derivative(other, integral.variable))
+        constant = forms.free_constant(other) is not None
+        return constant and self.values.identical(integral.body, Derivative(other, integral.variable))
 
     def _scalars(self, gold: Node, answer: Node) -> bool:
         if forms.is_indefinite(gold) or forms.is_indefinite(answer):
@@ -586,6 +550,24 @@ class Comparer:
         digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))
         factors = (Fraction(1, 100), Fraction(100)) if digits else ()
         return any(self.values.equal(Multiply((Number(factor), gold)), answer) for factor in factors)
+
+
+def _is(*kinds: type[Node]) -> Callable[[Node], bool]:
+    return lambda node: isinstance(node, kinds)
+
+
+# What decides how two answers are compared: the first of these that fits either.
+_COMPARISONS: tuple[tuple[Callable[[Node], bool], Callable[[Comparer, Node, Node], bool]], ...] = (
+    (_is(Choice), Comparer._choices),
+    (_is(Words, Sentence), Comparer._sentences),
+    (_is(Clock), Comparer._clocks),
+    (_is(Ratio), Comparer._ratios),
+    (forms.is_set_like, Comparer._sets),
+    (lambda node: isinstance(node, ListOf | SetOf) or bool(forms.assignments(node)), Comparer._collections),
+    (_is(Relation), Comparer._relations),
+    (_is(Matrix), Comparer._matrices),
+    (_is(Bracketed), Comparer._tuples),
+)
 
 
 def _names(nodes: Sequence[Node]) -> set[str | None]:

@@ -168,14 +168,14 @@ def _entrywise(terms: Sequence[Node], entry: Callable[[tuple[Node, ...]], Node])
     ):
         return None
     combined = tuple(tuple(map(entry, zip(*row, strict=True))) for row in zip(*rows, strict=True))
-    return Matrix(combined, first.kind) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
+    return Matrix(combined) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
 
 
 def _rows(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The entries of a matrix, or of a tuple as one row; empty for a determinant and anything else."""
+    """The entries of a matrix, or of a tuple as one row; empty for anything else."""
     if isinstance(node, Bracketed) and bracket_kind(node) == "()":
         return (node.items,)
-    return node.rows if isinstance(node, Matrix) and node.kind != "v" else ()
+    return node.rows if isinstance(node, Matrix) else ()
 
 
 # Names in front of an equals sign.
@@ -524,7 +524,7 @@ def _is_row(node: Node) -> bool:
 
 def vector_entries(node: Matrix) -> tuple[Node, ...] | None:
     """The entries of a matrix with one column or one row."""
-    if node.kind == "v" or (len(node.rows) > 1 and len(node.rows[0]) > 1):
+    if len(node.rows) > 1 and len(node.rows[0]) > 1:
         return None
     return tuple(entry for row in node.rows for entry in row)
 

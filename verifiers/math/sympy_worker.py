@@ -74,7 +74,12 @@ class AlgebraWorker:
         self._worker = _shared_worker(memory_mib)
 
     def for_one_verdict(self) -> Algebra:
-        """A function as `equal`, all of whose calls together have one deadline."""
+        """A function that tells whether two expressions are equal; all of its calls together have one deadline.
+
+        Raises (from the function):
+            UndecidedError: If SymPy cannot tell, or the expressions hold what it has no counterpart for.
+            AlgebraTimeoutError: If it took too long or too much memory.
+        """
         spent = 0.0
 
         def equal(gold: Node, answer: Node) -> bool:
@@ -86,16 +91,6 @@ class AlgebraWorker:
             return same
 
         return equal
-
-    def equal(self, gold: Node, answer: Node) -> bool:
-        """Whether two expressions are equal; the process has `deadline_s` for it.
-
-        Raises:
-            UndecidedError: If SymPy cannot tell, or the expressions hold what it has no counterpart for.
-            AlgebraTimeoutError: If it took too long or too much memory.
-            AlgebraBrokenError: If the process cannot start, or dies of the gold alone.
-        """
-        return self._ask(gold, answer, deadline_s=self._deadline_s)[0]
 
     def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
         """Whether two expressions are equal, and how many seconds the process worked on it."""

@@ -47,8 +47,6 @@ class Token:
     """Whether a space stands before it."""
     value: Node | None = None
     """What a number is worth."""
-    plain_commas: bool = False
-    """Whether a number is grouped by bare commas, so that it could also be a list."""
     bold: bool = False
     """Whether a letter is set in bold, as vectors and matrices are."""
 
@@ -116,9 +114,9 @@ class _Reader:
                 self._next()
         return self.tokens
 
-    def emit(self, kind: str, text: str, value: Node | None = None, *, plain_commas: bool = False) -> None:
+    def emit(self, kind: str, text: str, value: Node | None = None) -> None:
         bold = kind == "symbol" and self.position <= self.bold_end
-        self.tokens.append(Token(kind, text, self.spaced, value, plain_commas, bold))
+        self.tokens.append(Token(kind, text, self.spaced, value, bold))
         self.spaced = False
 
     def _next(self) -> None:
@@ -174,12 +172,10 @@ class _Reader:
         ):
             match = _UNGROUPED_NUMBER.match(self.text, self.position)
             assert match is not None
-            whole, bare_commas = match["whole"], False
+            whole = match["whole"]
         self.position = match.end()
         digits = "".join(sign for sign in whole if sign.isdigit())
-        self.emit(
-            "number", digits + (match["point"] or ""), self._value(digits, match["decimals"]), plain_commas=bare_commas
-        )
+        self.emit("number", digits + (match["point"] or ""), self._value(digits, match["decimals"]))
         if scientific := _SCIENTIFIC_X.match(self.text, self.position):
             self.position = scientific.end()
             self.emit("command", "times")

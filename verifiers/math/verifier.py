@@ -264,7 +264,7 @@ class MathVerifier:
             self.rules.for_problem({} if problem is None else problem.metadata),
             self._algebra.for_one_verdict(),
             choices,
-            functools.partial(occurs_in, prompt=prompt) if prompt else _never,
+            functools.partial(occurs_in, prompt=prompt),
             without_prompt=not prompt,
             about_ratios=re.search(r"\bratios?\b", prompt) is not None,
         )
@@ -383,10 +383,6 @@ def _in_capitals(text: Read) -> BasedNumber | None:
         tree = read(text.normal.upper()).tree
         return tree if isinstance(tree, BasedNumber) else None
     return None
-
-
-def _never(node: Node) -> bool:
-    return False
 
 
 def _finding(same: bool, what: str, tier: Tier) -> Finding:
