@@ -193,17 +193,13 @@ def _power(node: Power, point: Point) -> Value:
         return base
     constant = rational_or_none(node.exponent) or Fraction(1)
     if constant.denominator % 2 and constant.denominator > 1 and base.imag == 0 and base.real < 0:
-        return _odd_root_power(base, constant, point)
+        power = abs(base) ** _fraction(constant, point)
+        return -power if constant.numerator % 2 else power
     _bounded(exponent, point)
     if base.imag == 0 and base.real < 0 and point.context.isint(exponent) is False:
         point.branched = True
     _bounded(exponent * point.context.log(base), point)
     return base**exponent
-
-
-def _odd_root_power(base: Value, exponent: Fraction, point: Point) -> Value:
-    power = abs(base) ** _fraction(exponent, point)
-    return -power if exponent.numerator % 2 else power
 
 
 def _unknown(node: Unknown, point: Point) -> Value:

@@ -11,7 +11,6 @@ import json
 import math
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from typing import IO, Any
 
 from verifiers._settings import is_number, is_whole_number
@@ -22,9 +21,6 @@ from verifiers.math.tree import (
     Add,
     Apply,
     Constant,
-    Divide,
-    Integral,
-    Limit,
     Mixed,
     Multiply,
     Negate,
@@ -33,7 +29,6 @@ from verifiers.math.tree import (
     Power,
     Series,
     Symbol,
-    children,
     walk,
 )
 from verifiers.math.values import Algebra, UndecidedError
@@ -139,45 +134,25 @@ def _wall_s(seconds: float) -> float:
 
 
 def _is_hopeless(node: Node) -> bool:
-    """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule."""
+    """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule.
+
+    An infinite one has a closed form where its terms are made of powers, quotients and factorials, a long one where it is
+    a sum of powers.
+    """
     if not isinstance(node, Series):
         return False
+    index = (Symbol(node.index), Constant(node.index))
+    varying = [part for part in walk(node.body) if any(below in index for below in walk(part))]
     if node.upper == Constant("inf"):
-        return not _is_hypergeometric(node.body, node.index)
+        return any(isinstance(part, Apply) and part.name not in ("factorial", "binomial") for part in varying)
     try:
         length = integer_value(node.upper) - integer_value(node.lower)
     except (NotExactError, UndefinedError):
         return False  # as long as a symbol says
-    return length >= MAX_TERMS and not (node.kind == "sum" and _is_polynomial(node.body, node.index))
+    powers = all(isinstance(part, Add | Multiply | Negate | Power | Symbol | Constant) for part in varying)
+    return length >= MAX_TERMS and not (node.kind == "sum" and powers)
 
 
-def _is_hypergeometric(node: Node, name: str) -> bool:
-    """Whether the quotient of successive terms is rational: of powers, factorials and binomials of a polynomial index."""
-    if _is_polynomial(node, name):
-        return True
-    if isinstance(node, Power):
-        if _is_polynomial(node.exponent, name) and not any(part == Symbol(name) for part in walk(node.base)):
-            return True
-        return not any(part == Symbol(name) for part in walk(node.exponent)) and _is_hypergeometric(node.base, name)
-    if isinstance(node, Apply) and node.name in ("factorial", "binomial"):
-        return all(_is_polynomial(argument, name) for argument in node.arguments)
-    kinds = Add | Multiply | Divide | Negate | Series
-    return isinstance(node, kinds) and all(_is_hypergeometric(child, name) for child in children(node))
-
-
-def _is_polynomial(node: Node, name: str) -> bool:
-    """Whether an expression is a polynomial of moderate degree in a symbol."""
-    if not any(isinstance(part, Symbol | Constant) and part.name == name for part in walk(node)):
-        return not any(isinstance(part, Series | Integral | Limit) for part in walk(node))
-    if isinstance(node, Symbol | Constant):
-        return True
-    if isinstance(node, Power):
-        exponent = node.exponent.value if isinstance(node.exponent, Number) else Fraction(-1)
-        return exponent.denominator == 1 and 0 <= exponent <= _MAX_DEGREE and _is_polynomial(node.base, name)
-    return isinstance(node, Add | Multiply | Negate) and all(_is_polynomial(child, name) for child in children(node))
-
-
-_MAX_DEGREE = 100
 _ZERO: list[object] = ["Number", "0"]
 
 

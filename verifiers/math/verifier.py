@@ -273,10 +273,8 @@ class MathVerifier:
             if isinstance(answer.tree, BasedNumber):
                 expected = _in_capitals(gold) or expected
             readings = self._readings(gold, answer, choices)
-            if is_marked(gold.normal) or is_marked(answer.normal):
-                same = any(comparer.same(*aligned(expected, tree)) for tree in readings)
-            else:
-                same = any(comparer.same(expected, tree) for tree in readings)
+            marked = is_marked(gold.normal) or is_marked(answer.normal)
+            same = any(comparer.same(*(aligned(expected, tree) if marked else (expected, tree))) for tree in readings)
         except GoldError as error:
             outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
             return Finding(outcome, str(error), comparer.values.tier)
@@ -289,17 +287,10 @@ class MathVerifier:
         if not same:
             return Finding(Outcome.INCORRECT, "different", comparer.values.tier)
         objection = self._objection(gold, answer, prompt)
-        if (
-            not objection
-            and self.rules.echo == "reject"
-            and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt))
-        ):
-            objection = "restates the question"
-        return (
-            Finding(Outcome.INCORRECT, objection, comparer.values.tier)
-            if objection
-            else Finding(Outcome.CORRECT, "equal", comparer.values.tier)
-        )
+        if self.rules.echo == "reject" and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt)):
+            objection = objection or "restates the question"
+        outcome = Outcome.INCORRECT if objection else Outcome.CORRECT
+        return Finding(outcome, objection or "equal", comparer.values.tier)
 
     def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Finding:
         """Say whose fault it is that the comparison took too long: the verifier's only if the gold by itself does."""
