@@ -1292,6 +1292,16 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     ],
     "calculus": [
         (
+            r"\ln|x|+C",
+            (r"\ln|3x|+C", r"\ln|x|+K", r"\frac12\ln x^2+c", r"C+\ln|x|-7"),
+            (r"\ln|x|", r"\ln|x|+x+C", r"-\ln|x|+C", r"C\ln|x|", r"2\ln|x|+C", r"\ln|x+1|+C"),
+        ),
+        (
+            r"\frac12\sin^2x+C",
+            (r"-\frac12\cos^2x+C", r"C-\frac14\cos2x"),
+            (r"\frac12\cos^2x+C", r"\frac12\sin^2x+Cx", r"\sin^2x+C"),
+        ),
+        (
             r"\int_0^2 x^3\,dx",
             ("4", r"\int_{0}^{2} t^3\,\mathrm{d}t", r"\int_0^2 x^3 dx"),
             ("8", r"\int_0^1 x^3\,dx", "x^4/4"),

@@ -426,6 +426,11 @@ def test_words_behind_a_letter_are_those_of_an_option():
     assert not correct("(C) Saturn", "(C) Mars")
 
 
+def test_a_constant_that_the_prompt_names_is_not_arbitrary():
+    assert correct("2x+C", "2x+3+C", prompt="Find the antiderivative of $2$.")
+    assert not correct("2x+C", "2x+3+C", prompt="Add the heat capacity $C$ to $2x$.")
+
+
 def test_a_completion_that_is_no_text_is_refused():
     with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
         MathVerifier()(None, Problem("p", "", "5"))

@@ -14,6 +14,7 @@ from verifiers.math.numeric import real_value
 from verifiers.math.rules import Rules
 from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.tree import (
+    Add,
     Bracketed,
     Choice,
     Clock,
@@ -500,13 +501,29 @@ class Comparer:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
         if factor != 1:
             answer_value = Multiply((Number(factor), answer_value))
-        if self._percents(gold_value, answer_value):
+        if self._percents(gold_value, answer_value) or self._differ_by_constant(gold_value, answer_value):
             return True
         return (
             self.rules.degrees == "convert"
             and forms.DEGREE in (gold_unit, answer_unit)
             and self._by_radians(gold, answer)
         )
+
+    def _differ_by_constant(self, gold: Node, answer: Node) -> bool:
+        r"""Whether two sums with an arbitrary constant differ by as much as they do at a point: `\ln|x|+C`, `\ln|3x|+C`."""
+        constant = forms.free_constant(gold)
+        names = (symbols(gold) | symbols(answer)) - {constant}
+        if constant is None or constant != forms.free_constant(answer) or len(names) != 1:
+            return False
+        if self.in_prompt(Symbol(constant)):
+            return False  # it is not arbitrary
+        (name,) = names
+        gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
+        for place in (2, 9, 30):
+            ours, theirs = (substitute(node, name, Number(Fraction(place, 7))) for node in (gold, answer))
+            if real_value(ours) is not None and real_value(theirs) is not None:
+                return self.values.identical(Add((gold, theirs)), Add((answer, ours)))
+        return False
 
     def _unit_factor(self, gold: Unit | None, answer: Unit | None) -> Fraction | None:
         """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
