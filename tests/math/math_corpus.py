@@ -1302,6 +1302,11 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             (r"\frac12\cos^2x+C", r"\frac12\sin^2x+Cx", r"\sin^2x+C"),
         ),
         (
+            r"y=c_1e^x+c_2e^{-x}",
+            (r"y=C_1e^x+C_2e^{-x}", r"y=C_2e^{-x}+C_1e^x", r"y=K_1e^x+K_2e^{-x}"),
+            (r"y=C_1e^x+C_1e^{-x}", r"y=C_1e^x+C_2e^{-2x}", r"y=a_1e^x+a_2e^{-x}", r"y=C_1e^x", r"y=C_1e^x+c_1e^{-x}"),
+        ),
+        (
             r"\int_0^2 x^3\,dx",
             ("4", r"\int_{0}^{2} t^3\,\mathrm{d}t", r"\int_0^2 x^3 dx"),
             ("8", r"\int_0^1 x^3\,dx", "x^4/4"),
@@ -1597,6 +1602,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ("36", r"36\text{ units}^2", "36 sq units", r"36\text{ units}", r"36\text{ cm}^2"),
             (r"36\text{ cubic units}", r"36\text{ kg}"),
         ),
+        (r"36\text{ square units}", ("36 square units of area", "36 square units units"), ("36 cubic units of area",)),
         (r"36\text{ cubic inches}", ("36", r"36\text{ cubic units}"), (r"36\text{ square units}", r"36\text{ inches}")),
         ("5", ("5 people",), ("5 minimum", "5 at least", "5 maximum")),
     ],
@@ -1782,6 +1788,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             (r"\text{Maximum: }1, \text{Minimum: }3", "minimum: 3, maximum: 1", "3, 1"),
         ),
         ("x=-1,3", ("x=3,-1", "-1,3", "x=-1 or x=3"), ("y=-1,3", "y=-1 or y=3", "x=-1,4")),
+        (r"\text{The equation of the line is }y=4-x", ("x+y=4", "y=-x+4"), ("y=x+4", "4", r"\text{the circle }x+y=4")),
         (r"\text{the plane }x+y=5", ("x+y=5", "2x+2y=10"), ("5", "x-y=5", "y=5")),
     ],
     "sets in a list": [
@@ -2071,7 +2078,12 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"P(A\mid B)=\frac13", (r"P(A|B)=1/3", "1/3"), (r"P(A)=\frac13", r"P(B\mid A)=\frac13", r"p=\frac13")),
         ("E(X)=3", ("3",), (r"E(X\mid Y)=3", "E(X^2)=3")),
         (r"A=\emptyset", (r"\emptyset", r"A=\{\}"), (r"A\cup B=\emptyset", r"B=\emptyset")),
-        (r"A\cap B=\emptyset", (r"A \cap B = \varnothing",), (r"A=\emptyset", r"A\cup B=\emptyset")),
+        (
+            r"A\cap B=\emptyset",
+            (r"A \cap B = \varnothing",),
+            (r"A=\emptyset", r"A\cup B=\emptyset", r"\emptyset", r"\{1\}"),
+        ),
+        (r"\{1,2\}", (r"\{2,1\}", r"A=\{1,2\}"), (r"A\cap B=\{1,2\}", r"A\cup B=\{1,2\}")),
     ],
 }
 

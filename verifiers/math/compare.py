@@ -85,11 +85,19 @@ class Comparer:
             return found
         if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
             gold, answer = forms.without_condition(gold), forms.without_condition(answer)
-        (name, gold), (other, answer) = forms.named_collection(gold), forms.named_collection(answer)
+        (name, value), (other, other_value) = forms.named_collection(gold), forms.named_collection(answer)
         if name is not None and other is not None and not forms.names_agree(name, other):
             return False
+        if (name is None) != (other is None) and not (self._is_asked(gold) and self._is_asked(answer)):
+            return False
+        gold, answer = value, other_value
         compare = next((compare for fits, compare in _COMPARISONS if fits(gold) or fits(answer)), Comparer._scalars)
         return compare(self, gold, answer)
+
+    def _is_asked(self, node: Node) -> bool:
+        """Whether no operation on sets stands in front of an equals sign, or one of which the prompt speaks."""
+        operation = node.operands[0] if isinstance(node, Relation) else None
+        return not isinstance(operation, SetOperation) or self.in_prompt(operation)
 
     def _families(self, gold: Node, answer: Node) -> bool | None:
         """Compare solutions with a free integer where the gold says that it has one; None where they are no such."""
@@ -495,7 +503,8 @@ class Comparer:
             answer_value, answer_unit = forms.unit_from_letters(answer_value)
         if forms.is_word_of_letters(gold_value) or forms.is_word_of_letters(answer_value):
             return gold_value == answer_value
-        answer_value = forms.with_constant_named(gold_value, answer_value)
+        if not self._given(gold_value):
+            answer_value = forms.with_constants_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
@@ -509,14 +518,16 @@ class Comparer:
             and self._by_radians(gold, answer)
         )
 
+    def _given(self, gold: Node) -> bool:
+        """Whether the prompt names what could be an arbitrary constant, which then is none."""
+        return any(self.in_prompt(Symbol(name)) for name in forms.arbitrary_constants(gold))
+
     def _differ_by_constant(self, gold: Node, answer: Node) -> bool:
         r"""Whether two sums with an arbitrary constant differ by as much as they do at a point: `\ln|x|+C`, `\ln|3x|+C`."""
         constant = forms.free_constant(gold)
         names = (symbols(gold) | symbols(answer)) - {constant}
-        if constant is None or constant != forms.free_constant(answer) or len(names) != 1:
+        if constant is None or constant != forms.free_constant(answer) or len(names) != 1 or self._given(gold):
             return False
-        if self.in_prompt(Symbol(constant)):
-            return False  # it is not arbitrary
         (name,) = names
         gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
         for place in (2, 9, 30):
@@ -608,4 +619,4 @@ def _bare_equation(gold: Node) -> Relation | None:
     equation = rest[0] if len(rest) == 1 else None
     if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
         return None
-    return None if NO_NOUNS.intersection(words.text.split()) else equation
+    return None if NO_NOUNS.intersection(words.text.removesuffix(" is").split()) else equation

@@ -282,14 +282,23 @@ def residue_alone(node: Node) -> Node:
 
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+_INDICES = frozenset(("_1", "_2", "_3", "_4"))
 
 
-def with_constant_named(gold: Node, answer: Node) -> Node:
-    """An answer whose constant of integration is called as the gold calls its own."""
-    ours, theirs = (free_constant(node) for node in (gold, answer))
-    if ours is None or theirs is None or ours == theirs or ours in symbols(answer) or theirs in symbols(gold):
+def with_constants_named(gold: Node, answer: Node) -> Node:
+    """An answer whose arbitrary constants are called as the gold calls its own, in the order of their indices."""
+    ours, theirs = map(arbitrary_constants, (gold, answer))
+    if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
         return answer
-    return renamed(answer, {theirs: ours})
+    return renamed(answer, dict(zip(theirs, ours, strict=True)))
+
+
+def arbitrary_constants(node: Node) -> list[str]:
+    r"""The constant of integration of a sum, or the constants of a general solution, such as `C_1` and `C_2`."""
+    if (constant := free_constant(node)) is not None:
+        return [constant]
+    constants = [name for name in symbols(node) if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
+    return sorted(constants, key=lambda name: name[1:])
 
 
 def is_made_of_parameters(node: Node) -> bool:
@@ -656,7 +665,7 @@ def _length_degree(unit: Unit) -> int | None:
     """1 for a length, 2 for an area or square units, 3 for a volume; 0 for other measures, None for a noun."""
     if unit.is_label:
         _, power, degree = unit.label.partition("^")
-        return int(degree) if power else None
+        return int(degree[0]) if power else None
     (name, exponent), *rest = unit.dimension
     return exponent if name == "length" and not rest else 0
 
