@@ -185,13 +185,6 @@ def is_complex(node: Node) -> bool:
     )
 
 
-def sign_inside(node: Node) -> Node:
-    """Move a sign in front of a currency inside it."""
-    if isinstance(node, Negate) and isinstance(node.value, Quantity):
-        return Quantity(Negate(node.value.value), node.value.unit)
-    return node
-
-
 def bracketed(opening: str, inside: Node, closing: str) -> Node:
     """What stands between brackets: the items of a tuple or interval, or one expression.
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeGuard
 
 from verifiers.math import forms
 from verifiers.math.exact import rational_or_none, substitute
@@ -258,7 +259,7 @@ class Comparer:
             first, *others = gold.items
             return all(self.same(first, item) for item in others) and self.same(first, answer)
         left, right = forms.items(gold), forms.items(answer)
-        if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
+        if _are_statements(gold) and _are_statements(answer) and gold.joiner != answer.joiner:
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
@@ -367,7 +368,7 @@ class Comparer:
         for operator, operand in zip(operators, operands[1:], strict=True):
             if operator == "=" and not self._same_value(exact[-1], operand):
                 return ()
-            if operator == "~" and not self._consistent(exact[-1], operand):
+            if operator == "~" and not self.values.consistent(*map(forms.without_unit, (exact[-1], operand))):
                 return ()
             exact += [operand]
         return tuple(exact)
@@ -400,9 +401,6 @@ class Comparer:
             if ours.factor != theirs.factor:
                 one = Multiply((Number(ours.factor / theirs.factor), one))
         return self.values.identical(one, two)
-
-    def _consistent(self, exact: Node, approximate: Node) -> bool:
-        return self.values.consistent(forms.without_unit(exact), forms.without_unit(approximate))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool:
         name, value = forms.solved(gold)
@@ -465,9 +463,11 @@ class Comparer:
         matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
         assert isinstance(matrix, Matrix)
         entries = forms.vector_entries(matrix)
-        if entries is None or self.rules.vectors == "strict" or not forms.is_vector(other):
+        if entries is None or self.rules.vectors == "strict" or not isinstance(other, Bracketed):
             return False
-        coordinates = forms.items_in_brackets(other)
+        if forms.bracket_kind(other) not in ("()", "[]"):
+            return False
+        coordinates = other.items
         return self._in_order(entries, coordinates) if matrix is gold else self._in_order(coordinates, entries)
 
     def _tuples(self, gold: Node, answer: Node) -> bool:
@@ -603,14 +603,10 @@ def _names(nodes: Sequence[Node]) -> set[str | None]:
     return {forms.label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
-def _are_statements(node: Node) -> bool:
+def _are_statements(node: Node) -> TypeGuard[ListOf]:
     r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
     joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
     return joined and all(isinstance(item, Symbol) for item in forms.items(node))
-
-
-def _joiner(node: Node) -> str:
-    return node.joiner if isinstance(node, ListOf) else ""
 
 
 def _bare_equation(gold: Node) -> Relation | None:

@@ -486,7 +486,7 @@ def items_in_brackets(node: Node) -> tuple[Node, ...]:
 
 def shared_label(nodes: Sequence[Node]) -> str | None:
     """The name that all items which have one are said to be values of, the first among them; None if there is none."""
-    names = {_solved_name(node) for node in nodes if isinstance(node, Relation)}
+    names = {solved(node)[0] if len(node.operands) == 2 else None for node in nodes if isinstance(node, Relation)}
     return names.pop() if len(names) == 1 and isinstance(nodes[0], Relation) else None
 
 
@@ -512,23 +512,19 @@ def without_condition(node: Node) -> Node:
     return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
 
 
-def _solved_name(node: Relation) -> str | None:
-    return solved(node)[0] if len(node.operands) == 2 else None
-
-
 # Matrices and vectors.
 
 
 def as_matrix(node: Node) -> Node:
     """A list of rows in square brackets as a matrix."""
-    if isinstance(node, Bracketed) and node.opening == "[" and all(_is_row(item) for item in node.items):
+    if (
+        isinstance(node, Bracketed)
+        and node.opening == "["
+        and all(isinstance(item, Bracketed) and bracket_kind(item) == "[]" for item in node.items)
+    ):
         rows = tuple(item.items for item in node.items if isinstance(item, Bracketed))
         return Matrix(rows) if len({len(row) for row in rows}) == 1 else node
     return node
-
-
-def _is_row(node: Node) -> bool:
-    return isinstance(node, Bracketed) and bracket_kind(node) == "[]"
 
 
 def vector_entries(node: Matrix) -> tuple[Node, ...] | None:
@@ -536,11 +532,6 @@ def vector_entries(node: Matrix) -> tuple[Node, ...] | None:
     if len(node.rows) > 1 and len(node.rows[0]) > 1:
         return None
     return tuple(entry for row in node.rows for entry in row)
-
-
-def is_vector(node: Node) -> bool:
-    """Whether brackets can hold the coordinates of a vector."""
-    return isinstance(node, Bracketed) and bracket_kind(node) in ("()", "[]")
 
 
 # Words, choices, times, ratios.

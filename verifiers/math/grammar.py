@@ -19,7 +19,6 @@ from verifiers.math.assemble import (
     outside_of,
     proper_fraction,
     set_by_condition,
-    sign_inside,
     times,
     with_the_other_cases,
 )
@@ -257,7 +256,7 @@ class Parser(Cursor):
             return clock
         node = self.sum()
         if self.token.kind == "end":
-            return sign_inside(node)
+            return node
         if self.token.text in ("\\$", *CURRENCY_SIGNS):
             node = Quantity(node, UNITS[self.take().text.lstrip("\\")])
         if self.token.kind == "word":
@@ -272,7 +271,7 @@ class Parser(Cursor):
             node = measured_in(
                 node, unit_named([UnitWord(word.word, word.exponent, True) for word in self.unit_words()])
             )
-        return self.smaller_units(sign_inside(node))
+        return self.smaller_units(node)
 
     def smaller_units(self, node: Node) -> Node:
         """A quantity with what follows it in a smaller unit: `3 ft 2 in`."""
@@ -623,9 +622,9 @@ class Parser(Cursor):
             node = Divide(node, self.power())
         return (node,)
 
-    def constant(self) -> Node:
-        """A constant that is written as a command."""
-        return Constant({"pi": "pi", "infty": "inf"}[self.take().text])
+    def known(self) -> Node:
+        """A constant, the empty set, or three dots, which are a symbol."""
+        return _KNOWN[self.take().text]
 
     def greek(self) -> Node:
         """A Greek letter: a symbol, or the function of that name in front of brackets."""
@@ -696,11 +695,6 @@ class Parser(Cursor):
             return None
         self.index += 1 + length + 2 * braced
         return sign
-
-    def empty_set(self) -> Node:
-        """The empty set."""
-        self.take()
-        return NamedSet("empty")
 
     # Fractions, derivatives, integrals, limits, sums and products over an index.
 
@@ -959,11 +953,6 @@ class Parser(Cursor):
         sign = self.take().text.lstrip("\\")
         return Quantity(self.signed_factor(), UNITS[sign])
 
-    def ellipsis(self) -> Node:
-        """Three dots, as a symbol."""
-        self.take()
-        return Symbol("...")
-
     # Multiple choice: a letter, and what is written behind it.
 
     def choice(self) -> Node | None:
@@ -1051,7 +1040,7 @@ class Parser(Cursor):
             return self.command()
         if token.kind == "word":
             return self.word()
-        if token.kind == "sign" and (read := _SIGN_ATOMS.get(token.text)) is not None:
+        if token.kind == "sign" and (read := _ATOMS.get(token.text)) is not None:
             return read(self)
         raise UnreadableError(f"{token.text or 'the end'!r} where a value should stand")
 
@@ -1062,7 +1051,7 @@ class Parser(Cursor):
             return self.function()
         if name in GREEK:
             return self.greek()
-        if (read := _COMMAND_ATOMS.get(name)) is not None:
+        if (read := _ATOMS.get(name)) is not None:
             return read(self)
         self.take()
         if name in _UNREAD_COMMANDS or self.at("{", "[", "_", "^"):
@@ -1087,24 +1076,21 @@ def _value(token: Token) -> Node:
     return token.value
 
 
-_SIGN_ATOMS: dict[str, Callable[[Parser], Node]] = {
-    "(": Parser.bracket,
-    "[": Parser.bracket,
+_KNOWN = {"pi": Constant("pi"), "infty": Constant("inf"), "emptyset": NamedSet("empty")} | dict.fromkeys(
+    ("...", "ldots", "dots", "cdots"), Symbol("...")
+)
+_ATOMS: dict[str, Callable[[Parser], Node]] = {
+    **dict.fromkeys(_KNOWN, Parser.known),
+    **dict.fromkeys(("(", "["), Parser.bracket),
     "{": Parser.braces,
     "\\{": Parser.set_braces,
     "|": Parser.bar,
-    "...": Parser.ellipsis,
-    "\\$": Parser.currency,
-    **dict.fromkeys(CURRENCY_SIGNS, Parser.currency),
-}
-_COMMAND_ATOMS: dict[str, Callable[[Parser], Node]] = {
+    **dict.fromkeys(("\\$", *CURRENCY_SIGNS), Parser.currency),
     "frac": Parser.fraction,
     "unicodefrac": Parser.fraction,
     "sqrt": Parser.root,
     "cbrt": Parser.root,
     "binom": Parser.binomial,
-    "pi": Parser.constant,
-    "infty": Parser.constant,
     "lvert": Parser.bar,
     "int": Parser.integral,
     "lim": Parser.limit,
@@ -1112,8 +1098,6 @@ _COMMAND_ATOMS: dict[str, Callable[[Parser], Node]] = {
     "prod": Parser.series,
     "begin": Parser.matrix,
     "mathbb": Parser.number_set,
-    "emptyset": Parser.empty_set,
-    **dict.fromkeys(("ldots", "dots", "cdots"), Parser.ellipsis),
     **dict.fromkeys(("lfloor", "lceil", "langle"), Parser.fenced),
     **dict.fromkeys(("overline", "bar", "dot", "ddot", "vec", "hat", "tilde", "overrightarrow"), Parser.accent),
     **dict.fromkeys(("angle", "triangle", "mathcal"), Parser.skip_command),

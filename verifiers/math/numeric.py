@@ -74,23 +74,17 @@ class PoleError(UndefinedError):
     """A factorial of a negative integer."""
 
 
-class _Contexts(threading.local):
-    def __init__(self) -> None:
-        from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
-
-        self.context: Any = MPContext()
-
-
-_contexts: _Contexts | None = None
+_local = threading.local()
 
 
 def context(digits: int) -> Any:
     """This thread's mpmath context, set to a number of decimal digits."""
-    global _contexts
-    if _contexts is None:
-        _contexts = _Contexts()
-    _contexts.context.dps = digits
-    return _contexts.context
+    if not hasattr(_local, "context"):
+        from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
+
+        _local.context = MPContext()
+    _local.context.dps = digits
+    return _local.context
 
 
 class Coordinates(Protocol):

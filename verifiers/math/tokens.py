@@ -60,6 +60,7 @@ _DIGITS = (
 )
 _NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?")
 _UNGROUPED_NUMBER = re.compile(r"(?P<whole>[0-9]+)?(?P<point>\.(?P<decimals>[0-9]*))?")
+_BARE_COMMAS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
 _BELOW_MIXED = re.compile(r"\s?/\s?[0-9]")
 # Where a comma is the decimal sign, points set groups of three apart, and a point that cannot do so is a decimal sign too.
 _COMMA_NUMBER = re.compile(
@@ -162,14 +163,9 @@ class _Reader:
         if match is None or match.end() == self.position:
             raise UnreadableError("a number whose points and commas cannot be told apart")
         whole = match["whole"] or ""
-        if " " in whole and _BELOW_MIXED.match(self.text, match.end()):  # a mixed number, and no group of digits
-            match = _UNGROUPED_NUMBER.match(self.text, self.position)
-            assert match is not None
-            whole = match["whole"]
-        bare_commas = bool(re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+", whole))
-        if (bare_commas and (not self.thousands or self.brackets)) or (
-            len(whole) > 3 and whole[0] == "0" and not whole.isdigit()
-        ):
+        mixed = " " in whole and _BELOW_MIXED.match(self.text, match.end())
+        listed = (not self.thousands or self.brackets) and _BARE_COMMAS.fullmatch(whole)
+        if mixed or listed or (len(whole) > 3 and whole[0] == "0" and not whole.isdigit()):  # no groups of one number
             match = _UNGROUPED_NUMBER.match(self.text, self.position)
             assert match is not None
             whole = match["whole"]

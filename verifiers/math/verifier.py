@@ -89,19 +89,11 @@ def read(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> R
     """
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    reader = _read_cached if len(text) <= _CACHED_LENGTH else _read
-    result = reader(text, thousands, decimal_comma)
-    if isinstance(result, str):
-        raise UnreadableError(result)
-    return result
+    return (_read_cached if len(text) <= _CACHED_LENGTH else _read)(text, thousands, decimal_comma)
 
 
-def _read(text: str, thousands: bool, decimal_comma: bool) -> Read | str:
-    """The answer as read, or why it cannot be: failures are cached like successes."""
-    try:
-        tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
-    except UnreadableError as error:
-        return str(error)
+def _read(text: str, thousands: bool, decimal_comma: bool) -> Read:
+    tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
     return Read(text, normal_text(text), tree)
 
 
