@@ -44,7 +44,6 @@ from verifiers.math.values import Algebra, Tier, Values
 from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
-_MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
 _OPEN_RELATIONS = forms.INEQUALITIES | {"in", "mod", "modulo"}
@@ -165,14 +164,11 @@ class Comparer:
         return all(
             self.values.equal(Multiply((ours[0], theirs[i])), Multiply((theirs[0], ours[i])))
             for i in range(1, len(ours))
-        ) and not (self._is_zero(theirs[-1]) or self._is_zero(theirs[0]))
+        ) and not any(self.values.identical(Number(Fraction(0)), end) for end in (theirs[-1], theirs[0]))
 
     def _named_ratios(self, gold: dict[str, Node], answer: dict[str, Node]) -> bool:
         ordered = tuple(answer[name] for name in gold) if gold.keys() == answer.keys() else None
         return ordered is not None and self._ratios(Ratio(tuple(gold.values())), Ratio(ordered))
-
-    def _is_zero(self, node: Node) -> bool:
-        return self.values.identical(Number(Fraction(0)), node)
 
     # Sets of real numbers.
 

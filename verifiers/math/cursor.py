@@ -44,11 +44,9 @@ class Cursor:
 
     def accept(self, *texts: str) -> bool:
         """Pass over one of these, if it stands here."""
-        token = self.tokens[self.index]
-        if token.text in texts and token.kind != "symbol":
-            self.index += 1
-            return True
-        return False
+        found = self.at(*texts)
+        self.index += found
+        return found
 
     def expect(self, *texts: str) -> str:
         """Pass over one of these.

@@ -895,19 +895,11 @@ class Parser(Cursor):
             part = self.atom()
             proper = proper_fraction(part)
             return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
-        denominator = self.ahead(2)
-        if (
-            self.token.kind == "number"
-            and self.token.spaced
-            and self.ahead().text == "/"
-            and self.token.text.isdigit()
-            and denominator.text.isdigit()
-        ):
-            part = Divide(_value(self.token), _value(denominator))
-            proper = proper_fraction(part)
-            if proper is not None:
-                self.index += 3
-                return Mixed(int(token.text), *proper)
+        above, slash, below = self.token, self.ahead(), self.ahead(2)
+        fraction = above.spaced and above.text.isdigit() and slash.text == "/" and below.text.isdigit()
+        if fraction and 0 < int(above.text) < int(below.text):
+            self.index += 3
+            return Mixed(int(token.text), int(above.text), int(below.text))
         return token.value
 
     def symbol(self) -> Node:
@@ -1069,11 +1061,6 @@ def unit_named(words: list[UnitWord]) -> Unit:
     if unit is None:
         raise UnreadableError("words behind a number that name no unit")
     return unit
-
-
-def _value(token: Token) -> Node:
-    assert token.value is not None
-    return token.value
 
 
 _KNOWN = {"pi": Constant("pi"), "infty": Constant("inf"), "emptyset": NamedSet("empty")} | dict.fromkeys(

@@ -265,10 +265,6 @@ class _Algebra:
         size = self.sympy.Abs(value)
         return abs(float(self.sympy.log(size, 2).evalf(15))) if size.is_zero is False else 1.0
 
-    def _apply(self, name: str, arguments: list[Any]) -> Any:
-        values = [self.build(argument) for argument in arguments]
-        return self._function(name)(*values)
-
     def _root(self, value: Any, degree: Any) -> Any:
         if value.is_Rational and max(abs(value.p), value.q).bit_length() > _MAX_RADICAND_BITS:
             raise ArithmeticError("a radicand past the limit")  # SymPy would factor it
@@ -332,7 +328,7 @@ _BUILD: dict[str, Callable[..., Any]] = {
     "Multiply": lambda algebra, factors: algebra.sympy.Mul(*map(algebra.build, factors)),
     "Divide": lambda algebra, numerator, denominator: algebra.build(numerator) / algebra.build(denominator),
     "Power": _Algebra._power,
-    "Apply": _Algebra._apply,
+    "Apply": lambda algebra, name, arguments: algebra._function(name)(*map(algebra.build, arguments)),
     "Unknown": lambda algebra, name, arguments: algebra.sympy.Function(name)(*map(algebra.build, arguments)),
     "Integral": _Algebra._integral,
     "Limit": lambda algebra, body, variable, point, side: algebra.sympy.Limit(

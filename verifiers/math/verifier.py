@@ -351,13 +351,10 @@ class MathVerifier:
         """Compare as lm-eval's exact match does: delete what is ignored, fold case, compare strings."""
         if answer is None:
             return Finding(Outcome.NO_ANSWER, "no answer")
-        ours, theirs = (self._without_ignored(str(text)) for text in (reference, answer))
-        return _finding(ours == theirs, "strings", Tier.TEXT)
-
-    def _without_ignored(self, text: str) -> str:
+        ours, theirs = str(reference), answer
         for pattern in self.extraction.ignored:
-            text = pattern.sub("", text)
-        return text.lower()
+            ours, theirs = pattern.sub("", ours), pattern.sub("", theirs)
+        return _finding(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
 
 
 def _in_capitals(text: Read) -> BasedNumber | None:
@@ -422,7 +419,7 @@ def _is_reduced(node: Node) -> bool:
         return math.gcd(*(int(rational_value(part)) for part in node.parts)) == 1
     if isinstance(node, Mixed):
         return math.gcd(node.numerator, node.denominator) == 1
-    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
+    if not (isinstance(node, Divide) and is_literal(node)):
         return True
     value, top, bottom = rational_or_none(node), rational_value(node.numerator), rational_value(node.denominator)
     if value is None:
@@ -432,10 +429,8 @@ def _is_reduced(node: Node) -> bool:
 
 def _is_whole_quotient(node: Node) -> bool:
     """Whether a fraction of integers is worth an integer."""
-    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
-        return False
-    below = rational_value(node.denominator)
-    return below != 0 and (rational_value(node.numerator) / below).denominator == 1
+    value = rational_or_none(node) if isinstance(node, Divide) and is_literal(node) else None
+    return value is not None and value.denominator == 1
 
 
 def _is_compound(node: Node) -> bool:

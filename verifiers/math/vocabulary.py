@@ -101,12 +101,14 @@ SIGNS_OF_STATEMENTS = _words(
     "supseteq mapsto"
 )
 """Signs between formulas that have no values to compare: they are read as words."""
-FACTOR_COMMANDS = _words(
-    "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
-    "angle triangle unicodefrac mathbb emptyset langle mathcal"
+FACTOR_STARTS = (
+    FUNCTIONS
+    | GREEK
+    | _words(
+        "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
+        "angle triangle unicodefrac mathbb emptyset langle mathcal"
+    )
 )
-"""Commands, apart from functions and Greek letters, that a factor of a product can start with."""
-FACTOR_STARTS = FUNCTIONS | GREEK | FACTOR_COMMANDS
 """Commands that a factor of a product can start with."""
 _NUMERALS = (
     "zero one two three four five six seven eight nine ten "
