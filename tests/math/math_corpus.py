@@ -1788,7 +1788,6 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             (r"\text{Maximum: }1, \text{Minimum: }3", "minimum: 3, maximum: 1", "3, 1"),
         ),
         ("x=-1,3", ("x=3,-1", "-1,3", "x=-1 or x=3"), ("y=-1,3", "y=-1 or y=3", "x=-1,4")),
-        (r"\text{The equation of the line is }y=4-x", ("x+y=4", "y=-x+4"), ("y=x+4", "4", r"\text{the circle }x+y=4")),
         (r"\text{the plane }x+y=5", ("x+y=5", "2x+2y=10"), ("5", "x-y=5", "y=5")),
     ],
     "sets in a list": [

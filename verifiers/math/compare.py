@@ -611,4 +611,4 @@ def _bare_equation(gold: Node) -> Relation | None:
     equation = rest[0] if len(rest) == 1 else None
     if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
         return None
-    return None if NO_NOUNS.intersection(words.text.removesuffix(" is").split()) else equation
+    return None if NO_NOUNS.intersection(words.text.split()) else equation

@@ -134,23 +134,23 @@ def _wall_s(seconds: float) -> float:
 
 
 def _is_hopeless(node: Node) -> bool:
-    """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule.
-
-    An infinite one has a closed form where its terms are made of powers, quotients and factorials, a long one where it is
-    a sum of powers.
-    """
+    """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule."""
     if not isinstance(node, Series):
         return False
-    index = (Symbol(node.index), Constant(node.index))
-    varying = [part for part in walk(node.body) if any(below in index for below in walk(part))]
+    index = {Symbol(node.index), Constant(node.index)}
+    varying = [part for part in walk(node.body) if not index.isdisjoint(walk(part))]
     if node.upper == Constant("inf"):
         return any(isinstance(part, Apply) and part.name not in ("factorial", "binomial") for part in varying)
     try:
         length = integer_value(node.upper) - integer_value(node.lower)
     except (NotExactError, UndefinedError):
         return False  # as long as a symbol says
-    powers = all(isinstance(part, Add | Multiply | Negate | Power | Symbol | Constant) for part in varying)
-    return length >= MAX_TERMS and not (node.kind == "sum" and powers)
+    polynomial = all(
+        isinstance(part, Add | Multiply | Negate | Symbol | Constant)
+        or (isinstance(part, Power) and index.isdisjoint(walk(part.exponent)))
+        for part in varying
+    )
+    return length >= MAX_TERMS and not (node.kind == "sum" and polynomial)
 
 
 _ZERO: list[object] = ["Number", "0"]
