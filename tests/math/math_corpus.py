@@ -1292,6 +1292,21 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     ],
     "calculus": [
         (
+            r"\ln|x|+C",
+            (r"\ln|3x|+C", r"\ln|x|+K", r"\frac12\ln x^2+c", r"C+\ln|x|-7"),
+            (r"\ln|x|", r"\ln|x|+x+C", r"-\ln|x|+C", r"C\ln|x|", r"2\ln|x|+C", r"\ln|x+1|+C"),
+        ),
+        (
+            r"\frac12\sin^2x+C",
+            (r"-\frac12\cos^2x+C", r"C-\frac14\cos2x"),
+            (r"\frac12\cos^2x+C", r"\frac12\sin^2x+Cx", r"\sin^2x+C"),
+        ),
+        (
+            r"y=c_1e^x+c_2e^{-x}",
+            (r"y=C_1e^x+C_2e^{-x}", r"y=C_2e^{-x}+C_1e^x", r"y=K_1e^x+K_2e^{-x}"),
+            (r"y=C_1e^x+C_1e^{-x}", r"y=C_1e^x+C_2e^{-2x}", r"y=a_1e^x+a_2e^{-x}", r"y=C_1e^x", r"y=C_1e^x+c_1e^{-x}"),
+        ),
+        (
             r"\int_0^2 x^3\,dx",
             ("4", r"\int_{0}^{2} t^3\,\mathrm{d}t", r"\int_0^2 x^3 dx"),
             ("8", r"\int_0^1 x^3\,dx", "x^4/4"),
@@ -1587,6 +1602,7 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             ("36", r"36\text{ units}^2", "36 sq units", r"36\text{ units}", r"36\text{ cm}^2"),
             (r"36\text{ cubic units}", r"36\text{ kg}"),
         ),
+        (r"36\text{ square units}", ("36 square units of area", "36 square units units"), ("36 cubic units of area",)),
         (r"36\text{ cubic inches}", ("36", r"36\text{ cubic units}"), (r"36\text{ square units}", r"36\text{ inches}")),
         ("5", ("5 people",), ("5 minimum", "5 at least", "5 maximum")),
     ],
@@ -2061,7 +2077,12 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"P(A\mid B)=\frac13", (r"P(A|B)=1/3", "1/3"), (r"P(A)=\frac13", r"P(B\mid A)=\frac13", r"p=\frac13")),
         ("E(X)=3", ("3",), (r"E(X\mid Y)=3", "E(X^2)=3")),
         (r"A=\emptyset", (r"\emptyset", r"A=\{\}"), (r"A\cup B=\emptyset", r"B=\emptyset")),
-        (r"A\cap B=\emptyset", (r"A \cap B = \varnothing",), (r"A=\emptyset", r"A\cup B=\emptyset")),
+        (
+            r"A\cap B=\emptyset",
+            (r"A \cap B = \varnothing",),
+            (r"A=\emptyset", r"A\cup B=\emptyset", r"\emptyset", r"\{1\}"),
+        ),
+        (r"\{1,2\}", (r"\{2,1\}", r"A=\{1,2\}"), (r"A\cap B=\{1,2\}", r"A\cup B=\{1,2\}")),
     ],
 }
 

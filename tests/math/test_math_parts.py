@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from verifiers.math.assemble import determinant
+from verifiers.math.cursor import MAX_DEPTH
 from verifiers.math.exact import (
     PRIME,
     NotExactError,
@@ -17,7 +18,6 @@ from verifiers.math.exact import (
     spend,
     square_root,
 )
-from verifiers.math.grammar import MAX_DEPTH
 from verifiers.math.numeric import FILTER_DIGITS, context, estimate, numerically_equal
 from verifiers.math.parse import parse
 from verifiers.math.sampling import Sampling, sampling_for

@@ -426,6 +426,19 @@ def test_words_behind_a_letter_are_those_of_an_option():
     assert not correct("(C) Saturn", "(C) Mars")
 
 
+def test_a_constant_that_the_prompt_names_is_not_arbitrary():
+    assert correct("2x+C", "2x+3+C", prompt="Find the antiderivative of $2$.")
+    assert not correct("2x+C", "2x+3+C", prompt="Add the heat capacity $C$ to $2x$.")
+    assert correct("y=c_1e^x+c_2", "y=C_1e^x+C_2", prompt="Solve $y''=y'$.")
+    assert not correct("y=c_1e^x+c_2", "y=C_1e^x+C_2", prompt="Let $c_1$ and $c_2$ be the roots.")
+
+
+def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of_it():
+    for gold, answer in (("\\emptyset", "A\\cap B=\\emptyset"), ("A\\cap B=\\emptyset", "\\emptyset")):
+        assert correct(gold, answer, prompt="Find $A \\cap B$.")
+        assert not correct(gold, answer, prompt="What do we know of $A$ and $B$?")
+
+
 def test_a_completion_that_is_no_text_is_refused():
     with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
         MathVerifier()(None, Problem("p", "", "5"))

@@ -165,25 +165,25 @@ def test_a_deadline_holds_off_the_main_thread_and_the_next_question_is_answered(
 
     def ask():
         try:
-            algebra.equal(*slow_algebra())
+            algebra.for_one_verdict()(*slow_algebra())
         except AlgebraTimeoutError as error:
             caught.append(error)
 
     algebra_ready = AlgebraWorker(deadline_s=60, memory_mib=1024)
-    assert algebra_ready.equal(parse("x+x"), parse("2x"))  # the process is warm
+    assert algebra_ready.for_one_verdict()(parse("x+x"), parse("2x"))  # the process is warm
     thread = threading.Thread(target=ask)
     thread.start()
     thread.join(120)  # the worker may have to start first; without a deadline it would answer, and nothing be caught
     assert len(caught) == 1
-    assert algebra_ready.equal(parse("x+x"), parse("2x"))
+    assert algebra_ready.for_one_verdict()(parse("x+x"), parse("2x"))
 
 
 def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
     slow, quick = slow_algebra()
     algebra = AlgebraWorker(deadline_s=0.5, memory_mib=1024)
-    AlgebraWorker(deadline_s=60, memory_mib=1024).equal(quick, quick)
+    AlgebraWorker(deadline_s=60, memory_mib=1024).for_one_verdict()(quick, quick)
     with pytest.raises(AlgebraTimeoutError):
-        algebra.equal(quick, slow)
+        algebra.for_one_verdict()(quick, slow)
     assert algebra.takes_too_long(slow)
     assert not algebra.takes_too_long(quick)
 
@@ -299,7 +299,7 @@ def test_a_caller_deep_in_its_stack_gets_the_same_verdict(gold, answer):
 
 def test_algebra_says_when_it_cannot_tell():
     with pytest.raises(UndecidedError):
-        AlgebraWorker(deadline_s=60, memory_mib=1024).equal(parse("(1,2)"), parse("5"))
+        AlgebraWorker(deadline_s=60, memory_mib=1024).for_one_verdict()(parse("(1,2)"), parse("5"))
 
 
 LONG_SERIES = [
@@ -451,7 +451,7 @@ def test_a_worker_dies_with_its_parent():
         import os, signal
         from verifiers.math.parse import parse
         from verifiers.math.sympy_worker import AlgebraWorker, _shared_worker
-        AlgebraWorker(deadline_s=60, memory_mib=1024).equal(parse("x"), parse("x+0"))
+        AlgebraWorker(deadline_s=60, memory_mib=1024).for_one_verdict()(parse("x"), parse("x+0"))
         print(_shared_worker(1024)._process.pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         """

@@ -12,7 +12,6 @@ from verifiers.math.tree import (
     Constant,
     Divide,
     ListOf,
-    Matrix,
     Mixed,
     Multiply,
     NamedSet,
@@ -186,13 +185,6 @@ def is_complex(node: Node) -> bool:
     )
 
 
-def sign_inside(node: Node) -> Node:
-    """Move a sign in front of a currency inside it."""
-    if isinstance(node, Negate) and isinstance(node.value, Quantity):
-        return Quantity(Negate(node.value.value), node.value.unit)
-    return node
-
-
 def bracketed(opening: str, inside: Node, closing: str) -> Node:
     """What stands between brackets: the items of a tuple or interval, or one expression.
 
@@ -205,6 +197,4 @@ def bracketed(opening: str, inside: Node, closing: str) -> Node:
         return Bracketed(opening, inside.items, closing)
     if (opening, closing) not in (("(", ")"), ("[", "]")):
         raise UnreadableError("an interval with one end")
-    if isinstance(inside, Matrix) and not inside.kind:
-        return Matrix(inside.rows)
     return inside

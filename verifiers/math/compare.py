@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import UnionType
+from typing import TypeGuard
 
 from verifiers.math import forms
 from verifiers.math.exact import rational_or_none, substitute
@@ -15,6 +15,7 @@ from verifiers.math.numeric import real_value
 from verifiers.math.rules import Rules
 from verifiers.math.sets import NoSetError, real_set
 from verifiers.math.tree import (
+    Add,
     Bracketed,
     Choice,
     Clock,
@@ -43,7 +44,6 @@ from verifiers.math.values import Algebra, Tier, Values
 from verifiers.math.vocabulary import NO_NOUNS
 
 _CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
-_MIN_POINTS = 2
 MAX_ITEMS = 100
 """Most items of a list or a set."""
 _OPEN_RELATIONS = forms.INEQUALITIES | {"in", "mod", "modulo"}
@@ -85,28 +85,19 @@ class Comparer:
             return found
         if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
             gold, answer = forms.without_condition(gold), forms.without_condition(answer)
-        (name, gold), (other, answer) = forms.named_collection(gold), forms.named_collection(answer)
+        (name, value), (other, other_value) = forms.named_collection(gold), forms.named_collection(answer)
         if name is not None and other is not None and not forms.names_agree(name, other):
             return False
-        for kinds, compare in self._by_kind():
-            if isinstance(gold, kinds) or isinstance(answer, kinds):
-                return compare(gold, answer)
-        if forms.is_set_like(gold) or forms.is_set_like(answer):
-            return self._sets(gold, answer)
-        if (
-            isinstance(gold, ListOf | SetOf)
-            or isinstance(answer, ListOf | SetOf)
-            or forms.assignments(gold)
-            or forms.assignments(answer)
-        ):
-            return self._collections(gold, answer)
-        if isinstance(gold, Relation) or isinstance(answer, Relation):
-            return self._relations(gold, answer)
-        if isinstance(gold, Matrix) or isinstance(answer, Matrix):
-            return self._matrices(gold, answer)
-        if isinstance(gold, Bracketed) or isinstance(answer, Bracketed):
-            return self._tuples(gold, answer)
-        return self._scalars(gold, answer)
+        if (name is None) != (other is None) and not (self._is_asked(gold) and self._is_asked(answer)):
+            return False
+        gold, answer = value, other_value
+        compare = next((compare for fits, compare in _COMPARISONS if fits(gold) or fits(answer)), Comparer._scalars)
+        return compare(self, gold, answer)
+
+    def _is_asked(self, node: Node) -> bool:
+        """Whether no operation on sets stands in front of an equals sign, or one of which the prompt speaks."""
+        operation = node.operands[0] if isinstance(node, Relation) else None
+        return not isinstance(operation, SetOperation) or self.in_prompt(operation)
 
     def _families(self, gold: Node, answer: Node) -> bool | None:
         """Compare solutions with a free integer where the gold says that it has one; None where they are no such."""
@@ -118,21 +109,11 @@ class Comparer:
             return False
         return same_families(ours, theirs, self.values)
 
-    def _by_kind(self) -> tuple[tuple[type[Node] | UnionType, Callable[[Node, Node], bool]], ...]:
-        return (
-            (Choice, self._choices),
-            (Words | Sentence, self._sentences),
-            (Clock, self._clocks),
-            (Ratio, self._ratios),
-        )
-
     # Words, choices, times, ratios.
 
     def _sentences(self, gold: Node, answer: Node) -> bool:
         """Words as text; words with formulas among them by both; only an equation may lack the gold's words in front of it."""
         self.values.use(Tier.PROSE)
-        if isinstance(gold, Words) or isinstance(answer, Words):
-            return gold == answer
         if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
             equation = _bare_equation(gold)
             return equation is not None and not isinstance(answer, Sentence) and self.same(equation, answer)
@@ -183,14 +164,11 @@ class Comparer:
         return all(
             self.values.equal(Multiply((ours[0], theirs[i])), Multiply((theirs[0], ours[i])))
             for i in range(1, len(ours))
-        ) and not (self._is_zero(theirs[-1]) or self._is_zero(theirs[0]))
+        ) and not any(self.values.identical(Number(Fraction(0)), end) for end in (theirs[-1], theirs[0]))
 
     def _named_ratios(self, gold: dict[str, Node], answer: dict[str, Node]) -> bool:
         ordered = tuple(answer[name] for name in gold) if gold.keys() == answer.keys() else None
         return ordered is not None and self._ratios(Ratio(tuple(gold.values())), Ratio(ordered))
-
-    def _is_zero(self, node: Node) -> bool:
-        return self.values.identical(Number(Fraction(0)), node)
 
     # Sets of real numbers.
 
@@ -277,7 +255,7 @@ class Comparer:
             first, *others = gold.items
             return all(self.same(first, item) for item in others) and self.same(first, answer)
         left, right = forms.items(gold), forms.items(answer)
-        if _are_statements(gold) and _are_statements(answer) and _joiner(gold) != _joiner(answer):
+        if _are_statements(gold) and _are_statements(answer) and gold.joiner != answer.joiner:
             return False
         if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
             return False
@@ -386,7 +364,7 @@ class Comparer:
         for operator, operand in zip(operators, operands[1:], strict=True):
             if operator == "=" and not self._same_value(exact[-1], operand):
                 return ()
-            if operator == "~" and not self._consistent(exact[-1], operand):
+            if operator == "~" and not self.values.consistent(*map(forms.without_unit, (exact[-1], operand))):
                 return ()
             exact += [operand]
         return tuple(exact)
@@ -419,9 +397,6 @@ class Comparer:
             if ours.factor != theirs.factor:
                 one = Multiply((Number(ours.factor / theirs.factor), one))
         return self.values.identical(one, two)
-
-    def _consistent(self, exact: Node, approximate: Node) -> bool:
-        return self.values.consistent(forms.without_unit(exact), forms.without_unit(approximate))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool:
         name, value = forms.solved(gold)
@@ -480,14 +455,15 @@ class Comparer:
         gold, answer = forms.as_matrix(gold), forms.as_matrix(answer)
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
             shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
-            kinds = (gold.kind == "v") == (answer.kind == "v")
-            return shape and kinds and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
+            return shape and self._in_order(sum(gold.rows, ()), sum(answer.rows, ()))
         matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
         assert isinstance(matrix, Matrix)
         entries = forms.vector_entries(matrix)
-        if entries is None or self.rules.vectors == "strict" or not forms.is_vector(other):
+        if entries is None or self.rules.vectors == "strict" or not isinstance(other, Bracketed):
             return False
-        coordinates = forms.items_in_brackets(other)
+        if forms.bracket_kind(other) not in ("()", "[]"):
+            return False
+        coordinates = other.items
         return self._in_order(entries, coordinates) if matrix is gold else self._in_order(coordinates, entries)
 
     def _tuples(self, gold: Node, answer: Node) -> bool:
@@ -501,18 +477,11 @@ class Comparer:
     # Scalars.
 
     def _antiderivatives(self, gold: Node, answer: Node) -> bool:
-        """Compare an indefinite integral with another, or with an antiderivative that has its constant."""
+        """Compare an indefinite integral with an antiderivative that has its constant."""
         integral, other = (gold, answer) if forms.is_indefinite(gold) else (answer, gold)
         assert isinstance(integral, Integral)
-        if isinstance(other, Integral):
-            return (
-                other.variable == integral.variable
-                and forms.is_indefinite(other)
-                and self.same(integral.body, other.body)
-            )
-        if forms.free_constant(other) is None:
-            return False
-        return self.values.identical(integral.body, Derivative(other, integral.variable))
+        constant = forms.free_constant(other) is not None
+        return constant and self.values.identical(integral.body, Derivative(other, integral.variable))
 
     def _scalars(self, gold: Node, answer: Node) -> bool:
         if forms.is_indefinite(gold) or forms.is_indefinite(answer):
@@ -530,19 +499,38 @@ class Comparer:
             answer_value, answer_unit = forms.unit_from_letters(answer_value)
         if forms.is_word_of_letters(gold_value) or forms.is_word_of_letters(answer_value):
             return gold_value == answer_value
-        answer_value = forms.with_constant_named(gold_value, answer_value)
+        if not self._given(gold_value):
+            answer_value = forms.with_constants_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
             return self.rules.degrees == "convert" and self._by_radians(gold, answer)
         if factor != 1:
             answer_value = Multiply((Number(factor), answer_value))
-        if self._percents(gold_value, answer_value):
+        if self._percents(gold_value, answer_value) or self._differ_by_constant(gold_value, answer_value):
             return True
         return (
             self.rules.degrees == "convert"
             and forms.DEGREE in (gold_unit, answer_unit)
             and self._by_radians(gold, answer)
         )
+
+    def _given(self, gold: Node) -> bool:
+        """Whether the prompt names what could be an arbitrary constant, which then is none."""
+        return any(self.in_prompt(Symbol(name)) for name in forms.arbitrary_constants(gold))
+
+    def _differ_by_constant(self, gold: Node, answer: Node) -> bool:
+        r"""Whether two sums with an arbitrary constant differ by as much as they do at a point: `\ln|x|+C`, `\ln|3x|+C`."""
+        constant = forms.free_constant(gold)
+        names = (symbols(gold) | symbols(answer)) - {constant}
+        if constant is None or constant != forms.free_constant(answer) or len(names) != 1 or self._given(gold):
+            return False
+        (name,) = names
+        gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
+        for place in (2, 9, 30):
+            ours, theirs = (substitute(node, name, Number(Fraction(place, 7))) for node in (gold, answer))
+            if real_value(ours) is not None and real_value(theirs) is not None:
+                return self.values.identical(Add((gold, theirs)), Add((answer, ours)))
+        return False
 
     def _unit_factor(self, gold: Unit | None, answer: Unit | None) -> Fraction | None:
         """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
@@ -588,19 +576,33 @@ class Comparer:
         return any(self.values.equal(Multiply((Number(factor), gold)), answer) for factor in factors)
 
 
+def _is(*kinds: type[Node]) -> Callable[[Node], bool]:
+    return lambda node: isinstance(node, kinds)
+
+
+# What decides how two answers are compared: the first of these that fits either.
+_COMPARISONS: tuple[tuple[Callable[[Node], bool], Callable[[Comparer, Node, Node], bool]], ...] = (
+    (_is(Choice), Comparer._choices),
+    (_is(Words, Sentence), Comparer._sentences),
+    (_is(Clock), Comparer._clocks),
+    (_is(Ratio), Comparer._ratios),
+    (forms.is_set_like, Comparer._sets),
+    (lambda node: isinstance(node, ListOf | SetOf) or bool(forms.assignments(node)), Comparer._collections),
+    (_is(Relation), Comparer._relations),
+    (_is(Matrix), Comparer._matrices),
+    (_is(Bracketed), Comparer._tuples),
+)
+
+
 def _names(nodes: Sequence[Node]) -> set[str | None]:
     """The names that items are said to be values of."""
     return {forms.label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
-def _are_statements(node: Node) -> bool:
+def _are_statements(node: Node) -> TypeGuard[ListOf]:
     r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
     joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
     return joined and all(isinstance(item, Symbol) for item in forms.items(node))
-
-
-def _joiner(node: Node) -> str:
-    return node.joiner if isinstance(node, ListOf) else ""
 
 
 def _bare_equation(gold: Node) -> Relation | None:

@@ -126,10 +126,6 @@ def _bounded(value: Fraction) -> Fraction:
     return value
 
 
-def _sum(node: Add) -> Fraction:
-    return _bounded(sum((rational_value(term) for term in node.terms), Fraction(0)))
-
-
 def _product(node: Multiply) -> Fraction:
     value = Fraction(1)
     for factor in node.factors:
@@ -142,10 +138,6 @@ def _quotient(node: Divide) -> Fraction:
     if not denominator:
         raise UndefinedError("division by zero")
     return _bounded(rational_value(node.numerator) / denominator)
-
-
-def _power(node: Power) -> Fraction:
-    return rational_power(rational_value(node.base), rational_value(node.exponent))
 
 
 def rational_power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -220,19 +212,6 @@ def _natural(value: Fraction, limit: int) -> int:
     return value.numerator
 
 
-def _factorial(value: Fraction) -> Fraction:
-    return Fraction(math.factorial(_natural(value, 4000)))
-
-
-def _double_factorial(value: Fraction) -> Fraction:
-    return Fraction(math.prod(range(_natural(value, 6000), 0, -2)))
-
-
-def _binomial(upper: Fraction, lower: Fraction) -> Fraction:
-    top, bottom = _natural(upper, 4000), _natural(lower, 10**9)
-    return Fraction(math.comb(top, bottom))
-
-
 def _integers(*values: Fraction) -> list[int]:
     return [_natural(abs(value), 10**4000) for value in values]
 
@@ -260,9 +239,9 @@ def _remainder(value: Fraction, modulus: Fraction) -> Fraction:
 
 _RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
     "root": _root,
-    "factorial": _factorial,
-    "factorial2": _double_factorial,
-    "binomial": _binomial,
+    "factorial": lambda value: Fraction(math.factorial(_natural(value, 4000))),
+    "factorial2": lambda value: Fraction(math.prod(range(_natural(value, 6000), 0, -2))),
+    "binomial": lambda upper, lower: Fraction(math.comb(_natural(upper, 4000), _natural(lower, 10**9))),
     "abs": abs,
     "floor": lambda value: Fraction(math.floor(value)),
     "ceil": lambda value: Fraction(math.ceil(value)),
@@ -312,10 +291,10 @@ _RATIONAL: dict[type[Node], Callable[..., Fraction]] = {
     Negate: lambda node: -rational_value(node.value),
     Percent: lambda node: rational_value(node.value) / 100,
     BasedNumber: lambda node: based_value(node),
-    Add: _sum,
+    Add: lambda node: _bounded(sum((rational_value(term) for term in node.terms), Fraction(0))),
     Multiply: _product,
     Divide: _quotient,
-    Power: _power,
+    Power: lambda node: rational_power(rational_value(node.base), rational_value(node.exponent)),
     Apply: _apply,
     Series: _series,
 }

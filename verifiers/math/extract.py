@@ -104,13 +104,11 @@ def _matched(pattern: re.Pattern[str], occurrence: int, completion: str) -> str 
 
 def _after_thinking(completion: str) -> tuple[str, str]:
     """The text after the last closed thought, and why there is no answer in it, if so."""
-    thought, closed, rest = completion.rpartition("</think>")
-    rest = rest if closed else completion
+    _, closed, rest = completion.rpartition("</think>")
     if "<think>" in rest:
         return "", "an unclosed <think>"
     if closed and not rest.strip():
         return "", "nothing after </think>"
-    del thought
     return rest, ""
 
 

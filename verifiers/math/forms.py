@@ -168,14 +168,14 @@ def _entrywise(terms: Sequence[Node], entry: Callable[[tuple[Node, ...]], Node])
     ):
         return None
     combined = tuple(tuple(map(entry, zip(*row, strict=True))) for row in zip(*rows, strict=True))
-    return Matrix(combined, first.kind) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
+    return Matrix(combined) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
 
 
 def _rows(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The entries of a matrix, or of a tuple as one row; empty for a determinant and anything else."""
+    """The entries of a matrix, or of a tuple as one row; empty for anything else."""
     if isinstance(node, Bracketed) and bracket_kind(node) == "()":
         return (node.items,)
-    return node.rows if isinstance(node, Matrix) and node.kind != "v" else ()
+    return node.rows if isinstance(node, Matrix) else ()
 
 
 # Names in front of an equals sign.
@@ -282,14 +282,23 @@ def residue_alone(node: Node) -> Node:
 
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+_INDICES = frozenset(("_1", "_2", "_3", "_4"))
 
 
-def with_constant_named(gold: Node, answer: Node) -> Node:
-    """An answer whose constant of integration is called as the gold calls its own."""
-    ours, theirs = (free_constant(node) for node in (gold, answer))
-    if ours is None or theirs is None or ours == theirs or ours in symbols(answer) or theirs in symbols(gold):
+def with_constants_named(gold: Node, answer: Node) -> Node:
+    """An answer whose arbitrary constants are called as the gold calls its own, in the order of their indices."""
+    ours, theirs = map(arbitrary_constants, (gold, answer))
+    if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
         return answer
-    return renamed(answer, {theirs: ours})
+    return renamed(answer, dict(zip(theirs, ours, strict=True)))
+
+
+def arbitrary_constants(node: Node) -> list[str]:
+    r"""The constant of integration of a sum, or the constants of a general solution, such as `C_1` and `C_2`."""
+    if (constant := free_constant(node)) is not None:
+        return [constant]
+    constants = [name for name in symbols(node) if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
+    return sorted(constants, key=lambda name: name[1:])
 
 
 def is_made_of_parameters(node: Node) -> bool:
@@ -477,7 +486,7 @@ def items_in_brackets(node: Node) -> tuple[Node, ...]:
 
 def shared_label(nodes: Sequence[Node]) -> str | None:
     """The name that all items which have one are said to be values of, the first among them; None if there is none."""
-    names = {_solved_name(node) for node in nodes if isinstance(node, Relation)}
+    names = {solved(node)[0] if len(node.operands) == 2 else None for node in nodes if isinstance(node, Relation)}
     return names.pop() if len(names) == 1 and isinstance(nodes[0], Relation) else None
 
 
@@ -503,35 +512,26 @@ def without_condition(node: Node) -> Node:
     return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
 
 
-def _solved_name(node: Relation) -> str | None:
-    return solved(node)[0] if len(node.operands) == 2 else None
-
-
 # Matrices and vectors.
 
 
 def as_matrix(node: Node) -> Node:
     """A list of rows in square brackets as a matrix."""
-    if isinstance(node, Bracketed) and node.opening == "[" and all(_is_row(item) for item in node.items):
+    if (
+        isinstance(node, Bracketed)
+        and node.opening == "["
+        and all(isinstance(item, Bracketed) and bracket_kind(item) == "[]" for item in node.items)
+    ):
         rows = tuple(item.items for item in node.items if isinstance(item, Bracketed))
         return Matrix(rows) if len({len(row) for row in rows}) == 1 else node
     return node
 
 
-def _is_row(node: Node) -> bool:
-    return isinstance(node, Bracketed) and bracket_kind(node) == "[]"
-
-
 def vector_entries(node: Matrix) -> tuple[Node, ...] | None:
     """The entries of a matrix with one column or one row."""
-    if node.kind == "v" or (len(node.rows) > 1 and len(node.rows[0]) > 1):
+    if len(node.rows) > 1 and len(node.rows[0]) > 1:
         return None
     return tuple(entry for row in node.rows for entry in row)
-
-
-def is_vector(node: Node) -> bool:
-    """Whether brackets can hold the coordinates of a vector."""
-    return isinstance(node, Bracketed) and bracket_kind(node) in ("()", "[]")
 
 
 # Words, choices, times, ratios.
@@ -656,7 +656,7 @@ def _length_degree(unit: Unit) -> int | None:
     """1 for a length, 2 for an area or square units, 3 for a volume; 0 for other measures, None for a noun."""
     if unit.is_label:
         _, power, degree = unit.label.partition("^")
-        return int(degree) if power else None
+        return int(degree[0]) if power else None
     (name, exponent), *rest = unit.dimension
     return exponent if name == "length" and not rest else 0
 

@@ -28,7 +28,7 @@ from verifiers.math.exact import (
     spend,
     substitute,
 )
-from verifiers.math.sampling import Sampling, is_smooth, sampling_for
+from verifiers.math.sampling import Sampling, is_smooth, number, sampling_for
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -74,23 +74,17 @@ class PoleError(UndefinedError):
     """A factorial of a negative integer."""
 
 
-class _Contexts(threading.local):
-    def __init__(self) -> None:
-        from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
-
-        self.context: Any = MPContext()
-
-
-_contexts: _Contexts | None = None
+_local = threading.local()
 
 
 def context(digits: int) -> Any:
     """This thread's mpmath context, set to a number of decimal digits."""
-    global _contexts
-    if _contexts is None:
-        _contexts = _Contexts()
-    _contexts.context.dps = digits
-    return _contexts.context
+    if not hasattr(_local, "context"):
+        from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
+
+        _local.context = MPContext()
+    _local.context.dps = digits
+    return _local.context
 
 
 class Coordinates(Protocol):
@@ -138,10 +132,6 @@ def evaluate(node: Node, point: Point) -> Value:
         raise NotExactError(type(node).__name__)
     spend(1)
     return read(node, point)
-
-
-def _fraction(value: Fraction, point: Point) -> Value:
-    return point.context.mpf(value.numerator) / value.denominator
 
 
 def _bounded(value: Value, point: Point) -> Value:
@@ -193,17 +183,13 @@ def _power(node: Power, point: Point) -> Value:
         return base
     constant = rational_or_none(node.exponent) or Fraction(1)
     if constant.denominator % 2 and constant.denominator > 1 and base.imag == 0 and base.real < 0:
-        return _odd_root_power(base, constant, point)
+        power = abs(base) ** number(point.context, constant)
+        return -power if constant.numerator % 2 else power
     _bounded(exponent, point)
     if base.imag == 0 and base.real < 0 and point.context.isint(exponent) is False:
         point.branched = True
     _bounded(exponent * point.context.log(base), point)
     return base**exponent
-
-
-def _odd_root_power(base: Value, exponent: Fraction, point: Point) -> Value:
-    power = abs(base) ** _fraction(exponent, point)
-    return -power if exponent.numerator % 2 else power
 
 
 def _unknown(node: Unknown, point: Point) -> Value:
@@ -357,9 +343,9 @@ def _apply(node: Apply, point: Point) -> Value:
 
 
 _EVALUATE: dict[type[Node], Callable[..., Value]] = {
-    Number: lambda node, point: _fraction(node.value, point),
-    Mixed: lambda node, point: _fraction(node.value, point),
-    BasedNumber: lambda node, point: _fraction(based_value(node), point),
+    Number: lambda node, point: number(point.context, node.value),
+    Mixed: lambda node, point: number(point.context, node.value),
+    BasedNumber: lambda node, point: number(point.context, based_value(node)),
     Constant: _constant,
     Symbol: lambda node, point: point.coordinate(node.name),
     Negate: lambda node, point: -evaluate(node.value, point),
@@ -517,9 +503,9 @@ def _agree(
     """
     try:
         expected = estimate(gold, digits, sample, sampling)
-    except TooLargeError:
-        raise
-    except (NotExactError, UndefinedError):
+    except (NotExactError, UndefinedError) as error:
+        if isinstance(error, TooLargeError):
+            raise
         return None
     if expected.branched and not (branched and not sampling.is_signed(sample)):
         return None

@@ -10,7 +10,8 @@ import contextlib
 import re
 
 from verifiers.math import tree
-from verifiers.math.grammar import MAX_DEPTH, Parser
+from verifiers.math.cursor import MAX_DEPTH
+from verifiers.math.grammar import Parser
 from verifiers.math.sentences import numbered_parts, says_something, sentence, words_alone
 from verifiers.math.text import unwrap
 from verifiers.math.tokens import Token, UnreadableError, tokenize

@@ -37,7 +37,8 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
         return node.text in folded_words(in_digits(prompt))
     if unordered(node) in _expressions(prompt):
         return True
-    return text is not None and _in_text(text, prompt)
+    pattern = rf"(?<!{_EDGES}){re.escape(text or '')}(?![A-Za-z0-9^_]|\.[0-9])"
+    return text is not None and re.search(pattern, _normal_prompt(prompt)) is not None
 
 
 def equations_in(prompt: str) -> tuple[Relation, ...]:
@@ -65,11 +66,6 @@ def _formulas(prompt: str) -> tuple[Node, ...]:
         except UnreadableError:
             continue  # no expression of its own; its text is searched instead
     return tuple(found)
-
-
-def _in_text(text: str, prompt: str) -> bool:
-    pattern = rf"(?<!{_EDGES}){re.escape(text)}(?![A-Za-z0-9^_]|\.[0-9])"
-    return re.search(pattern, _normal_prompt(prompt)) is not None
 
 
 @functools.lru_cache(maxsize=1024)

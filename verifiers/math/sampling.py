@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from verifiers.math.exact import MAX_WORK, rational_or_none
-from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, symbols, walk
+from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, is_integer_literal, symbols, walk
 from verifiers.math.vocabulary import COMPLEX_NAMES
 
 SAMPLES = 6
@@ -78,7 +78,7 @@ class Sampling:
     def coordinate(self, context: Any, sample: int, name: str) -> Any:
         """A coordinate as a number of an mpmath context."""
         if self.fixed is not None:
-            return _number(context, self.fixed)
+            return number(context, self.fixed)
         noise = zlib.crc32(f"{sample}:{self.names.index(name)}".encode())
         if self.integers and self.beside_steps:
             return context.mpf(self._beside_step(sample, noise))
@@ -119,15 +119,16 @@ class Sampling:
         if place == len(self.landmarks):
             return _beyond(context, abs(self.landmarks[-1]), part)
         low, high = self.landmarks[place - 1 : place + 1]
-        return _number(context, low) + _number(context, high - low) * part
+        return number(context, low) + number(context, high - low) * part
 
 
-def _number(context: Any, value: Fraction) -> Any:
+def number(context: Any, value: Fraction) -> Any:
+    """A rational number as a number of an mpmath context."""
     return context.mpf(value.numerator) / value.denominator
 
 
 def _beyond(context: Any, end: Fraction, part: Any) -> Any:
-    return _number(context, end) * (1 + part) + 3 * part
+    return number(context, end) * (1 + part) + 3 * part
 
 
 def sampling_for(gold: Node, answer: Node) -> Sampling:
@@ -199,7 +200,7 @@ def _has_modulus(parts: list[Node], name: str) -> bool:
 
 def _has_pieces(part: Node) -> bool:
     if isinstance(part, Power):
-        return not _is_integer(part.exponent) and not symbols(part.exponent) and bool(symbols(part.base))
+        return not is_integer_literal(part.exponent) and not symbols(part.exponent) and bool(symbols(part.base))
     return isinstance(part, Apply) and part.name in _PIECEWISE and bool(symbols(part))
 
 
@@ -215,12 +216,6 @@ def _is_for_positive_numbers(gold: Node, parts: list[Node]) -> bool:
     return roots and not any(isinstance(part, Apply) and part.name in _ORDERED and symbols(part) for part in parts)
 
 
-def _is_integer(node: Node) -> bool:
-    if isinstance(node, Negate):
-        return _is_integer(node.value)
-    return isinstance(node, Number) and node.value.denominator == 1
-
-
 def _landmarks(parts: list[Node]) -> tuple[Fraction, ...]:
     """Where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
     constants: set[Fraction] = set()
@@ -230,9 +225,5 @@ def _landmarks(parts: list[Node]) -> tuple[Fraction, ...]:
             constants.add(abs(value))
     if len(constants) <= _MAX_QUOTIENTS:
         constants |= {one / two for one in constants for two in constants}
-    kept = sorted(constants, key=_simplest)[: MAX_PIECE_SAMPLES // 2 - 1]
+    kept = sorted(constants, key=lambda value: (value.denominator, -value))[: MAX_PIECE_SAMPLES // 2 - 1]
     return tuple(sorted({Fraction(0), *kept, *(-constant for constant in kept)}))
-
-
-def _simplest(value: Fraction) -> tuple[int, Fraction]:
-    return value.denominator, -value

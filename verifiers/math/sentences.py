@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from itertools import groupby
 
-from verifiers.math.grammar.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
 from verifiers.math.text import folded_words
 from verifiers.math.tokens import Token, UnreadableError
 from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk

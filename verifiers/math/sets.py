@@ -116,6 +116,7 @@ _OPERATIONS: dict[str, Callable[[bool, bool], bool]] = {
     "difference": operator.gt,
 }
 _EMPTY, _REALS = RealSet(()), RealSet((Mark(LEFT, False, True), Mark(RIGHT, False, False)))
+_NAMED = {"R": _REALS, "empty": _EMPTY}
 
 
 def _ends(one: RealSet, two: RealSet) -> list[End]:
@@ -139,8 +140,8 @@ def real_set(node: Node) -> RealSet:
     Raises:
         NoSetError: If it is none.
     """
-    if isinstance(node, NamedSet):
-        return _named(node)
+    if isinstance(node, NamedSet) and node.name in _NAMED:
+        return _NAMED[node.name]
     if isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation):
         return real_set(node.items[0])
     if isinstance(node, SetOf):
@@ -159,14 +160,6 @@ def real_set(node: Node) -> RealSet:
     if isinstance(node, ListOf) and all(isinstance(item, Relation | NamedSet) for item in node.items):
         return _listed([real_set(item) for item in node.items], node.joiner)
     raise NoSetError(type(node).__name__)
-
-
-def _named(node: NamedSet) -> RealSet:
-    if node.name == "R":
-        return _REALS
-    if node.name == "empty":
-        return _EMPTY
-    raise NoSetError(node.name)
 
 
 def _end(node: Node) -> End:
@@ -268,9 +261,7 @@ def _listed(sets: list[RealSet], joiner: str) -> RealSet:
         raise NoSetError("conditions on several variables")
     if joiner == "or":
         return _union(sets)
-    common = sets[0]
-    for found in sets[1:]:
-        common = common.combined("intersection", found)
+    common = functools.reduce(lambda one, two: one.combined("intersection", two), sets)
     return common if common.marks or joiner == "and" else _union(sets)
 
 

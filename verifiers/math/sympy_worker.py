@@ -11,7 +11,6 @@ import json
 import math
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from typing import IO, Any
 
 from verifiers._settings import is_number, is_whole_number
@@ -22,9 +21,6 @@ from verifiers.math.tree import (
     Add,
     Apply,
     Constant,
-    Divide,
-    Integral,
-    Limit,
     Mixed,
     Multiply,
     Negate,
@@ -33,7 +29,6 @@ from verifiers.math.tree import (
     Power,
     Series,
     Symbol,
-    children,
     walk,
 )
 from verifiers.math.values import Algebra, UndecidedError
@@ -74,7 +69,12 @@ class AlgebraWorker:
         self._worker = _shared_worker(memory_mib)
 
     def for_one_verdict(self) -> Algebra:
-        """A function as `equal`, all of whose calls together have one deadline."""
+        """A function that tells whether two expressions are equal; all of its calls together have one deadline.
+
+        Raises (from the function):
+            UndecidedError: If SymPy cannot tell, or the expressions hold what it has no counterpart for.
+            AlgebraTimeoutError: If it took too long or too much memory.
+        """
         spent = 0.0
 
         def equal(gold: Node, answer: Node) -> bool:
@@ -86,16 +86,6 @@ class AlgebraWorker:
             return same
 
         return equal
-
-    def equal(self, gold: Node, answer: Node) -> bool:
-        """Whether two expressions are equal; the process has `deadline_s` for it.
-
-        Raises:
-            UndecidedError: If SymPy cannot tell, or the expressions hold what it has no counterpart for.
-            AlgebraTimeoutError: If it took too long or too much memory.
-            AlgebraBrokenError: If the process cannot start, or dies of the gold alone.
-        """
-        return self._ask(gold, answer, deadline_s=self._deadline_s)[0]
 
     def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
         """Whether two expressions are equal, and how many seconds the process worked on it."""
@@ -147,42 +137,22 @@ def _is_hopeless(node: Node) -> bool:
     """Whether a node is a series that nothing cheaper has decided, and of a kind that has no closed form as a rule."""
     if not isinstance(node, Series):
         return False
+    index = {Symbol(node.index), Constant(node.index)}
+    varying = [part for part in walk(node.body) if not index.isdisjoint(walk(part))]
     if node.upper == Constant("inf"):
-        return not _is_hypergeometric(node.body, node.index)
+        return any(isinstance(part, Apply) and part.name not in ("factorial", "binomial") for part in varying)
     try:
         length = integer_value(node.upper) - integer_value(node.lower)
     except (NotExactError, UndefinedError):
         return False  # as long as a symbol says
-    return length >= MAX_TERMS and not (node.kind == "sum" and _is_polynomial(node.body, node.index))
+    polynomial = all(
+        isinstance(part, Add | Multiply | Negate | Symbol | Constant)
+        or (isinstance(part, Power) and index.isdisjoint(walk(part.exponent)))
+        for part in varying
+    )
+    return length >= MAX_TERMS and not (node.kind == "sum" and polynomial)
 
 
-def _is_hypergeometric(node: Node, name: str) -> bool:
-    """Whether the quotient of successive terms is rational: of powers, factorials and binomials of a polynomial index."""
-    if _is_polynomial(node, name):
-        return True
-    if isinstance(node, Power):
-        if _is_polynomial(node.exponent, name) and not any(part == Symbol(name) for part in walk(node.base)):
-            return True
-        return not any(part == Symbol(name) for part in walk(node.exponent)) and _is_hypergeometric(node.base, name)
-    if isinstance(node, Apply) and node.name in ("factorial", "binomial"):
-        return all(_is_polynomial(argument, name) for argument in node.arguments)
-    kinds = Add | Multiply | Divide | Negate | Series
-    return isinstance(node, kinds) and all(_is_hypergeometric(child, name) for child in children(node))
-
-
-def _is_polynomial(node: Node, name: str) -> bool:
-    """Whether an expression is a polynomial of moderate degree in a symbol."""
-    if not any(isinstance(part, Symbol | Constant) and part.name == name for part in walk(node)):
-        return not any(isinstance(part, Series | Integral | Limit) for part in walk(node))
-    if isinstance(node, Symbol | Constant):
-        return True
-    if isinstance(node, Power):
-        exponent = node.exponent.value if isinstance(node.exponent, Number) else Fraction(-1)
-        return exponent.denominator == 1 and 0 <= exponent <= _MAX_DEGREE and _is_polynomial(node.base, name)
-    return isinstance(node, Add | Multiply | Negate) and all(_is_polynomial(child, name) for child in children(node))
-
-
-_MAX_DEGREE = 100
 _ZERO: list[object] = ["Number", "0"]
 
 
@@ -295,10 +265,6 @@ class _Algebra:
         size = self.sympy.Abs(value)
         return abs(float(self.sympy.log(size, 2).evalf(15))) if size.is_zero is False else 1.0
 
-    def _apply(self, name: str, arguments: list[Any]) -> Any:
-        values = [self.build(argument) for argument in arguments]
-        return self._function(name)(*values)
-
     def _root(self, value: Any, degree: Any) -> Any:
         if value.is_Rational and max(abs(value.p), value.q).bit_length() > _MAX_RADICAND_BITS:
             raise ArithmeticError("a radicand past the limit")  # SymPy would factor it
@@ -362,7 +328,7 @@ _BUILD: dict[str, Callable[..., Any]] = {
     "Multiply": lambda algebra, factors: algebra.sympy.Mul(*map(algebra.build, factors)),
     "Divide": lambda algebra, numerator, denominator: algebra.build(numerator) / algebra.build(denominator),
     "Power": _Algebra._power,
-    "Apply": _Algebra._apply,
+    "Apply": lambda algebra, name, arguments: algebra._function(name)(*map(algebra.build, arguments)),
     "Unknown": lambda algebra, name, arguments: algebra.sympy.Function(name)(*map(algebra.build, arguments)),
     "Integral": _Algebra._integral,
     "Limit": lambda algebra, body, variable, point, side: algebra.sympy.Limit(

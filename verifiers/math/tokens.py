@@ -47,8 +47,6 @@ class Token:
     """Whether a space stands before it."""
     value: Node | None = None
     """What a number is worth."""
-    plain_commas: bool = False
-    """Whether a number is grouped by bare commas, so that it could also be a list."""
     bold: bool = False
     """Whether a letter is set in bold, as vectors and matrices are."""
 
@@ -62,6 +60,7 @@ _DIGITS = (
 )
 _NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?")
 _UNGROUPED_NUMBER = re.compile(r"(?P<whole>[0-9]+)?(?P<point>\.(?P<decimals>[0-9]*))?")
+_BARE_COMMAS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
 _BELOW_MIXED = re.compile(r"\s?/\s?[0-9]")
 # Where a comma is the decimal sign, points set groups of three apart, and a point that cannot do so is a decimal sign too.
 _COMMA_NUMBER = re.compile(
@@ -116,9 +115,9 @@ class _Reader:
                 self._next()
         return self.tokens
 
-    def emit(self, kind: str, text: str, value: Node | None = None, *, plain_commas: bool = False) -> None:
+    def emit(self, kind: str, text: str, value: Node | None = None) -> None:
         bold = kind == "symbol" and self.position <= self.bold_end
-        self.tokens.append(Token(kind, text, self.spaced, value, plain_commas, bold))
+        self.tokens.append(Token(kind, text, self.spaced, value, bold))
         self.spaced = False
 
     def _next(self) -> None:
@@ -164,22 +163,15 @@ class _Reader:
         if match is None or match.end() == self.position:
             raise UnreadableError("a number whose points and commas cannot be told apart")
         whole = match["whole"] or ""
-        if " " in whole and _BELOW_MIXED.match(self.text, match.end()):  # a mixed number, and no group of digits
+        mixed = " " in whole and _BELOW_MIXED.match(self.text, match.end())
+        listed = (not self.thousands or self.brackets) and _BARE_COMMAS.fullmatch(whole)
+        if mixed or listed or (len(whole) > 3 and whole[0] == "0" and not whole.isdigit()):  # no groups of one number
             match = _UNGROUPED_NUMBER.match(self.text, self.position)
             assert match is not None
             whole = match["whole"]
-        bare_commas = bool(re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+", whole))
-        if (bare_commas and (not self.thousands or self.brackets)) or (
-            len(whole) > 3 and whole[0] == "0" and not whole.isdigit()
-        ):
-            match = _UNGROUPED_NUMBER.match(self.text, self.position)
-            assert match is not None
-            whole, bare_commas = match["whole"], False
         self.position = match.end()
         digits = "".join(sign for sign in whole if sign.isdigit())
-        self.emit(
-            "number", digits + (match["point"] or ""), self._value(digits, match["decimals"]), plain_commas=bare_commas
-        )
+        self.emit("number", digits + (match["point"] or ""), self._value(digits, match["decimals"]))
         if scientific := _SCIENTIFIC_X.match(self.text, self.position):
             self.position = scientific.end()
             self.emit("command", "times")

@@ -248,10 +248,9 @@ class SetOperation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Matrix(Node):
-    """A matrix; `kind` is `"v"` for a determinant's bars and `"p"` for any brackets."""
+    """A matrix."""
 
     rows: tuple[tuple[Node, ...], ...]
-    kind: str = "p"
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,11 +153,6 @@ _NUMERAL = re.compile(
 )
 
 
-def lookup(word: str) -> Unit | None:
-    """The unit of that name; abbreviations keep their case, full names do not."""
-    return UNITS.get(word) or (UNITS.get(word.lower()) if len(word) > 2 else None)
-
-
 @dataclass(frozen=True, slots=True)
 class UnitWord:
     """One word of a unit expression with its exponent; `divides` where it stands behind a slash or `per`."""
@@ -187,7 +182,8 @@ def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
             unit = unit.times(last.power(_AFTERWARDS[name] - 1))
         elif name.startswith("unit") and degree * entry.exponent != 1:
             nouns.append(f"{name}^{degree * entry.exponent}")
-        elif (known := lookup(entry.word)) is not None:
+        elif entry.word in UNITS or (len(name) > 2 and name in UNITS):  # only abbreviations keep their case
+            known = UNITS.get(entry.word) or UNITS[name]
             last = known.power(entry.exponent * degree * (-1 if entry.divides else 1))
             unit, degree = unit.times(last), 1
         else:

@@ -210,11 +210,7 @@ def _as_decimal(node: Node) -> Node:
     exponent = integer_value(power.exponent)
     if abs(exponent) > _MAX_DECIMAL_EXPONENT:
         return node
-    return Number(mantissa.value * _power_of_ten(exponent), mantissa.decimals - exponent, mantissa.significant)
-
-
-def _power_of_ten(exponent: int) -> Fraction:
-    return Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
+    return Number(mantissa.value * Fraction(10) ** exponent, mantissa.decimals - exponent, mantissa.significant)
 
 
 def has_no_value(node: Node) -> bool:

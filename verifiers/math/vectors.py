@@ -129,7 +129,7 @@ def _dimension(node: Node) -> int:
 
 def _as_coordinates(node: Node, dimension: int) -> Node:
     """A vector made of unit vectors with their coordinates in their place; the imaginary unit alone is none."""
-    axes = _axes(node)
+    axes = {_axis(part) for part in walk(node)} - {-1}
     if _dimension(node) or not axes & {1, 2} or max(axes) >= dimension or dimension > len(_AXES):
         return node
 
@@ -144,7 +144,3 @@ def _axis(node: Node) -> int:
     """Which unit vector a name is; -1 for none."""
     name = node.name if isinstance(node, Symbol | Constant) else ""
     return _AXES.index(name) if len(name) == 1 and name in _AXES else -1
-
-
-def _axes(node: Node) -> set[int]:
-    return {_axis(part) for part in walk(node)} - {-1}

@@ -89,19 +89,11 @@ def read(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> R
     """
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    reader = _read_cached if len(text) <= _CACHED_LENGTH else _read
-    result = reader(text, thousands, decimal_comma)
-    if isinstance(result, str):
-        raise UnreadableError(result)
-    return result
+    return (_read_cached if len(text) <= _CACHED_LENGTH else _read)(text, thousands, decimal_comma)
 
 
-def _read(text: str, thousands: bool, decimal_comma: bool) -> Read | str:
-    """The answer as read, or why it cannot be: failures are cached like successes."""
-    try:
-        tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
-    except UnreadableError as error:
-        return str(error)
+def _read(text: str, thousands: bool, decimal_comma: bool) -> Read:
+    tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
     return Read(text, normal_text(text), tree)
 
 
@@ -264,7 +256,7 @@ class MathVerifier:
             self.rules.for_problem({} if problem is None else problem.metadata),
             self._algebra.for_one_verdict(),
             choices,
-            functools.partial(occurs_in, prompt=prompt) if prompt else _never,
+            functools.partial(occurs_in, prompt=prompt),
             without_prompt=not prompt,
             about_ratios=re.search(r"\bratios?\b", prompt) is not None,
         )
@@ -273,10 +265,8 @@ class MathVerifier:
             if isinstance(answer.tree, BasedNumber):
                 expected = _in_capitals(gold) or expected
             readings = self._readings(gold, answer, choices)
-            if is_marked(gold.normal) or is_marked(answer.normal):
-                same = any(comparer.same(*aligned(expected, tree)) for tree in readings)
-            else:
-                same = any(comparer.same(expected, tree) for tree in readings)
+            marked = is_marked(gold.normal) or is_marked(answer.normal)
+            same = any(comparer.same(*(aligned(expected, tree) if marked else (expected, tree))) for tree in readings)
         except GoldError as error:
             outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
             return Finding(outcome, str(error), comparer.values.tier)
@@ -289,17 +279,10 @@ class MathVerifier:
         if not same:
             return Finding(Outcome.INCORRECT, "different", comparer.values.tier)
         objection = self._objection(gold, answer, prompt)
-        if (
-            not objection
-            and self.rules.echo == "reject"
-            and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt))
-        ):
-            objection = "restates the question"
-        return (
-            Finding(Outcome.INCORRECT, objection, comparer.values.tier)
-            if objection
-            else Finding(Outcome.CORRECT, "equal", comparer.values.tier)
-        )
+        if self.rules.echo == "reject" and comparer.unsolved(gold.tree, answer.tree, equations_in(prompt)):
+            objection = objection or "restates the question"
+        outcome = Outcome.INCORRECT if objection else Outcome.CORRECT
+        return Finding(outcome, objection or "equal", comparer.values.tier)
 
     def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Finding:
         """Say whose fault it is that the comparison took too long: the verifier's only if the gold by itself does."""
@@ -368,13 +351,10 @@ class MathVerifier:
         """Compare as lm-eval's exact match does: delete what is ignored, fold case, compare strings."""
         if answer is None:
             return Finding(Outcome.NO_ANSWER, "no answer")
-        ours, theirs = (self._without_ignored(str(text)) for text in (reference, answer))
-        return _finding(ours == theirs, "strings", Tier.TEXT)
-
-    def _without_ignored(self, text: str) -> str:
+        ours, theirs = str(reference), answer
         for pattern in self.extraction.ignored:
-            text = pattern.sub("", text)
-        return text.lower()
+            ours, theirs = pattern.sub("", ours), pattern.sub("", theirs)
+        return _finding(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
 
 
 def _in_capitals(text: Read) -> BasedNumber | None:
@@ -383,10 +363,6 @@ def _in_capitals(text: Read) -> BasedNumber | None:
         tree = read(text.normal.upper()).tree
         return tree if isinstance(tree, BasedNumber) else None
     return None
-
-
-def _never(node: Node) -> bool:
-    return False
 
 
 def _finding(same: bool, what: str, tier: Tier) -> Finding:
@@ -443,7 +419,7 @@ def _is_reduced(node: Node) -> bool:
         return math.gcd(*(int(rational_value(part)) for part in node.parts)) == 1
     if isinstance(node, Mixed):
         return math.gcd(node.numerator, node.denominator) == 1
-    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
+    if not (isinstance(node, Divide) and is_literal(node)):
         return True
     value, top, bottom = rational_or_none(node), rational_value(node.numerator), rational_value(node.denominator)
     if value is None:
@@ -453,10 +429,8 @@ def _is_reduced(node: Node) -> bool:
 
 def _is_whole_quotient(node: Node) -> bool:
     """Whether a fraction of integers is worth an integer."""
-    if not (isinstance(node, Divide) and is_integer_literal(node.numerator) and is_integer_literal(node.denominator)):
-        return False
-    below = rational_value(node.denominator)
-    return below != 0 and (rational_value(node.numerator) / below).denominator == 1
+    value = rational_or_none(node) if isinstance(node, Divide) and is_literal(node) else None
+    return value is not None and value.denominator == 1
 
 
 def _is_compound(node: Node) -> bool:

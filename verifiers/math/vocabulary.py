@@ -101,12 +101,14 @@ SIGNS_OF_STATEMENTS = _words(
     "supseteq mapsto"
 )
 """Signs between formulas that have no values to compare: they are read as words."""
-FACTOR_COMMANDS = _words(
-    "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
-    "angle triangle unicodefrac mathbb emptyset langle mathcal"
+FACTOR_STARTS = (
+    FUNCTIONS
+    | GREEK
+    | _words(
+        "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
+        "angle triangle unicodefrac mathbb emptyset langle mathcal"
+    )
 )
-"""Commands, apart from functions and Greek letters, that a factor of a product can start with."""
-FACTOR_STARTS = FUNCTIONS | GREEK | FACTOR_COMMANDS
 """Commands that a factor of a product can start with."""
 _NUMERALS = (
     "zero one two three four five six seven eight nine ten "
@@ -130,6 +132,12 @@ NO_NOUNS = _words(
     "nope excluded unlikely divided multiplied doubled halved tripled twice fold root pi point negative below zero "
     "followed inverse reciprocal imaginary bn mil score gross off millionths twelfths eights "
     "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "
-    "roughly almost i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
+    "i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
-"""Words that change what a number or an equation says, so that they neither name what is counted nor what is equal."""
+"""Words that change what a number or an equation says, so that they neither name what is counted nor what is equal.
+
+This list decides verdicts, and stays: any other word behind a number is taken for what is counted, because answers say
+`12 ways` where the problem asks for orders, and no rule of structure tells `6 ways` from `6 doubled`. It holds words of
+arithmetic and of closed classes (negations, conjunctions, comparisons, pronouns), never nouns, and a word in it only ever
+refuses an answer that a gold without words would accept.
+"""

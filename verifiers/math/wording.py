@@ -79,7 +79,6 @@ _PHRASES: dict[Node, str] = {
 WORD_ANSWERS = {phrase: node for node, phrases in _PHRASES.items() for phrase in phrases.split(", ")}
 """Words that stand for a set, or that others say as well, without "all" in front of them."""
 
-
 _LEADING = re.compile(
     r"(?:a\s+(?=half)|US\s?(?=\\?\$)|\\text\s?\{\s?(?:exactly|only|just|simply|there\s(?:are|is)|the\syear)\s?\}|there\s(?:are|is)\s(?=[0-9\\$])|"
     r"(?:approximately|about|roughly|exactly|just|only|simply|therefore|thus|hence|so|it is|it's|equals|=)[\s,]"
@@ -88,15 +87,10 @@ _LEADING = re.compile(
     r"(?=\s*[\\$(\[{0-9-]))\s*(?=\S)",
     re.IGNORECASE,
 )
-
-
 _REMARK = re.compile(
     r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger))"
 )
-
-
 _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
-
 
 _GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
 _MORE_VALUES = re.compile(

@@ -1,14 +1,8 @@
-"""A place in a list of tokens: what every part of the parser reads with.
-
-The parts are classes in a chain, each of which adds rules to those of the one before; only recursion goes back.
-"""
+"""A place in a list of tokens: what the parser reads with."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from verifiers.math.tokens import Token, UnreadableError
-from verifiers.math.tree import Node
 from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40
@@ -18,7 +12,7 @@ OPENING_BRACKETS = frozenset(("(", "[", "{", "\\{"))
 CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
 
 
-class Cursor(ABC):
+class Cursor:
     """A place in a list of tokens."""
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -50,11 +44,9 @@ class Cursor(ABC):
 
     def accept(self, *texts: str) -> bool:
         """Pass over one of these, if it stands here."""
-        token = self.tokens[self.index]
-        if token.text in texts and token.kind != "symbol":
-            self.index += 1
-            return True
-        return False
+        found = self.at(*texts)
+        self.index += found
+        return found
 
     def expect(self, *texts: str) -> str:
         """Pass over one of these.
@@ -122,21 +114,3 @@ class Cursor(ABC):
         while self.at("'"):
             name += self.take().text
         return name
-
-    # What the parts of an expression hold again: the rules that the first classes of the parser call and later ones have.
-
-    @abstractmethod
-    def atom(self) -> Node:
-        """The smallest expression that starts here."""
-
-    @abstractmethod
-    def braces(self) -> Node:
-        """What stands in the braces of TeX."""
-
-    @abstractmethod
-    def relation(self) -> Node:
-        """Operands with signs of relations between them."""
-
-    @abstractmethod
-    def listing(self) -> Node:
-        """Values and relations with commas or words between them."""
