@@ -24,7 +24,8 @@ from pathlib import Path
 from sandbox import load_tasks, tree_cpu_s
 
 from verifiers import Outcome, Problem
-from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier, pool
+from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.host import pool
 
 BOOT = pool._BOOT
 BEFORE_MAIN = "    main()\n"
@@ -32,31 +33,31 @@ assert BEFORE_MAIN in BOOT
 TIMEOUT_S = 3.0
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
-    "mirroring": "from runtime import tester; tester.may_replace = lambda source: False",
-    "sharing": "from runtime import sharing; sharing.Table.changed = lambda self: []",
-    "classes_under_test": f"from runtime import remote, session; remote.let_operators_see_plain = {NOTHING}; "
+    "mirroring": "from sandbox.tester import tester; tester.may_replace = lambda source: False",
+    "sharing": "from sandbox.protocol import shared_containers; shared_containers.Table.changed = lambda self: []",
+    "classes_under_test": f"from sandbox.tester.rpc import proxy, session; proxy.let_operators_see_plain = {NOTHING}; "
     f"session.let_operators_see_plain = {NOTHING}",
-    "enumerations": "from runtime import candidate; candidate._is_enumerated_plainly = lambda value: False",
-    "rebuilt_attributes": "from runtime import remote; remote._REBUILT.clear()",
-    "builtins_in_with": "from runtime import remote; remote._names_builtins_alone = lambda code, place: False",
-    "harmless": "from runtime import tester; tester.leave_no_trace = lambda tests: False",
-    "hotpages": f"from runtime import server; server.pin_written_in = {NOTHING}",
-    "placement": f"from runtime import placement; placement.Placement.begin = {NOTHING}",
-    "idleness": f"from runtime import idleness; idleness.Idleness.add = {NOTHING}",
-    "own_fixtures": "from runtime import functions; functions.OWN_FIXTURES = {}",
-    "giving": "from runtime import session; session.kind_of = lambda value: None",
+    "enumerations": "from sandbox.candidate import candidate; candidate._is_enumerated_plainly = lambda value: False",
+    "rebuilt_attributes": "from sandbox.tester.rpc import proxy; proxy._REBUILT.clear()",
+    "builtins_in_with": "from sandbox.tester.rpc import proxy; proxy._names_builtins_alone = lambda code, place: False",
+    "harmless": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
+    "hotpages": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
+    "placement": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
+    "idleness": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
+    "own_fixtures": "from sandbox.tester.test_files import collect; collect.OWN_FIXTURES = {}",
+    "giving": "from sandbox.tester.rpc import session; session.kind_of = lambda value: None",
     "giving_objects": """
-from runtime import giving, session
+from sandbox.tester.rpc import callbacks, session
 whole = session.kind_of
-session.kind_of = lambda value: None if giving.is_of_the_tests(value) else whole(value)
+session.kind_of = lambda value: None if callbacks.is_of_the_tests(value) else whole(value)
 """,
-    "descriptions": "from runtime import session; session.description_of = lambda value: []",
-    "links": "from runtime import candidate; candidate.links = lambda error, describe_one: {}",
-    "shown_classes": "from runtime import remote; remote._shown_class = lambda name, names: None",
-    "starred": f"from runtime import tester; tester.Tester._provide_for_star = {NOTHING}",
-    "unittest_subset": f"from runtime import unittest_subset; unittest_subset.prepare = {NOTHING}",
-    "devices": f"from runtime import devices; devices.install = {NOTHING}",
-    "foreign_code": f"from runtime import foreign_code; foreign_code.begin = {NOTHING}",
+    "descriptions": "from sandbox.tester.rpc import session; session.description_of = lambda value: []",
+    "links": "from sandbox.candidate import candidate; candidate.links = lambda error, describe_one: {}",
+    "shown_classes": "from sandbox.tester.rpc import proxy; proxy._shown_class = lambda name, names: None",
+    "starred": f"from sandbox.tester import tester; tester.Tester._provide_for_star = {NOTHING}",
+    "unittest_subset": f"from sandbox.tester.test_files import unittest_api; unittest_api.prepare = {NOTHING}",
+    "devices": f"from sandbox.isolation import devices; devices.install = {NOTHING}",
+    "foreign_code": f"from sandbox.tester.test_files import code_guard; code_guard.begin = {NOTHING}",
 }
 """For each mechanism, what switches it off in the fork server before its start. Most of what only keeps a program from choosing
 its verdict is left out: where all programs are right it could only cost."""

@@ -422,7 +422,7 @@ _FILES: dict[str, list[str]] = {
         "import sys\nsys.modules.clear()\ndef solve(n): return 0",
         "import sys\nsys.modules['solution'] = None\ndef solve(n): return 0",
         "import sys\nsys.meta_path.insert(0, type('F', (), {'find_spec': lambda *a: None}))\nsys.path[:] = []\ndef solve(n): return 0",
-        "import sys, types\nm = types.ModuleType('tests')\nm.check = lambda *a: None\nsys.modules['tests'] = sys.modules['runtime.tester'] = m\ndef solve(n): return 0",
+        "import sys, types\nm = types.ModuleType('tests')\nm.check = lambda *a: None\nsys.modules['tests'] = sys.modules['sandbox.tester.tester'] = m\ndef solve(n): return 0",
         "import threading, atexit\nthreading._shutdown = atexit._run_exitfuncs = None\ndef solve(n): return 0",
         "globals().clear()",
     ],

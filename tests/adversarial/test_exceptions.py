@@ -10,7 +10,7 @@ import pytest
 
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.cases import CheckTests
+from verifiers.unit_tests.tests import CheckTests
 
 ALIASES = {
     "assertion": "Short = AssertionError",

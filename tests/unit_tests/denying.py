@@ -7,7 +7,7 @@ import sys
 
 DENY = """
 import os
-from verifiers.unit_tests.runtime import seccomp, syscalls
+from verifiers.unit_tests.sandbox.isolation import seccomp, syscalls
 ELSEWHERE = {"unshare": (272, 97), "mount": (165, 40), "umount2": (166, 39)}
 def number_of(name):
     if name in ELSEWHERE:

@@ -13,8 +13,8 @@ import time
 import pytest
 
 import verifiers.errors
-import verifiers.unit_tests.blocks
-from verifiers.unit_tests.extraction import continues, extract
+import verifiers.unit_tests.extraction.markdown
+from verifiers.unit_tests.extraction.extraction import continues, extract
 
 F = "def f(x):\n    return x"
 CASES = {
@@ -217,7 +217,7 @@ def test_real_programs_come_whole(completion: str) -> None:
         inspect,
         argparse,
         verifiers.errors,
-        verifiers.unit_tests.blocks,
+        verifiers.unit_tests.extraction.markdown,
     ):
         program = inspect.getsource(module).strip("\n")
         found = extract(completion.replace("{}", program), "last_block")

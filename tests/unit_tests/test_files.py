@@ -19,7 +19,7 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.extraction import Source, extract
+from verifiers.unit_tests.extraction.extraction import Source, extract
 
 
 @pytest.fixture(scope="module")

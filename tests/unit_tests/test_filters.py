@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from verifiers.unit_tests.runtime import seccomp, syscalls
+from verifiers.unit_tests.sandbox.isolation import seccomp, syscalls
 
 ALLOW, KILL = "allow", "kill"
 MACHINES = ("x86_64", "aarch64")

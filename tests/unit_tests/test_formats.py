@@ -14,7 +14,7 @@ import pytest
 
 from verifiers import InvalidArgumentError, Problem
 from verifiers.unit_tests import CallTests, StdioTests, UnitTestVerifier
-from verifiers.unit_tests.formats import from_input_output, from_livecodebench
+from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit_tests.denying import DENY, run_in_a_new_process
 from verifiers import Problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier, pool
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests.host import pool
 
 MODES = ("strict", "auto", "available", "none")
 ASK = """
@@ -153,9 +154,9 @@ def test_without_a_fork_server_there_are_packages_too() -> None:
 
 def test_what_runs_elsewhere_asks_nothing_of_linux() -> None:
     source = (
-        f"import sys\nsys.path.insert(0, {os.path.dirname(pool.__file__)!r})\n"
-        "from runtime import candidate, packages, tester\n"
-        "print(*sorted({'ctypes', 'runtime.syscalls', 'runtime.jail', 'runtime.server'} & {*sys.modules}), 'end')"
+        f"import sys\nsys.path.insert(0, {os.path.dirname(os.path.dirname(pool.__file__))!r})\n"
+        "from sandbox.candidate import candidate; from sandbox.protocol import packages; from sandbox.tester import tester\n"
+        "print(*sorted({'ctypes', 'sandbox.isolation.syscalls', 'sandbox.isolation.jail', 'sandbox.server.server'} & {*sys.modules}), 'end')"
     )
     assert run_in_a_new_process(source) == ["end"]
 

@@ -23,9 +23,9 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.cases import Tests
-from verifiers.unit_tests.packages import find_packages
-from verifiers.unit_tests.runtime import arrays, codec
+from verifiers.unit_tests.host.packages import find_packages
+from verifiers.unit_tests.sandbox.protocol import arrays, codec
+from verifiers.unit_tests.tests import Tests
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.cases import Tests
+from verifiers.unit_tests.tests import Tests
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ import pytest
 
 from tests.unit_tests.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier, pool
-from verifiers.unit_tests.packages import Packages
-from verifiers.unit_tests.pool import Worker, WorkerDiedError
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+from verifiers.unit_tests.host import pool
+from verifiers.unit_tests.host.packages import Packages
+from verifiers.unit_tests.host.pool import Worker, WorkerDiedError
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
 RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"

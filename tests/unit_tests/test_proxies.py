@@ -193,7 +193,7 @@ def test_the_programs_test_functions_and_classes_are_no_tests(verifier: UnitTest
     ],
 )
 def test_a_forged_description_ends_the_job(verifier: UnitTestVerifier, info: str) -> None:
-    program = f"import sys\ndef f():\n    sys.modules['runtime.candidate'] = 0\n    frame = sys._getframe(1)\n    while 'self' not in frame.f_locals: frame = frame.f_back\n    frame.f_locals['self']._channel.send(['returned', ['h', 1, {info}], []])\n"
+    program = f"import sys\ndef f():\n    sys.modules['sandbox.candidate.candidate'] = 0\n    frame = sys._getframe(1)\n    while 'self' not in frame.f_locals: frame = frame.f_back\n    frame.f_locals['self']._channel.send(['returned', ['h', 1, {info}], []])\n"
     verdict = verifier(program, Problem("p", "", AssertTests(("assert f() is not None",))))
     assert (verdict.score, verdict.detail["failure"]) == (0, "protocol"), verdict.detail
 

@@ -9,7 +9,7 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import CallCase, CallTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.runtime.exceptions import Exceptions, tidy
+from verifiers.unit_tests.sandbox.tester.rpc.exceptions import Exceptions, tidy
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.runtime.mirroring import may_replace
+from verifiers.unit_tests.sandbox.tester.test_files.patch_mirroring import may_replace
 
 
 @pytest.fixture(scope="module")

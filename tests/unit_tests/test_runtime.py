@@ -15,14 +15,15 @@ import pytest
 
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
-from verifiers.unit_tests.runtime import report, syscalls
-from verifiers.unit_tests.runtime.channel import (
+from verifiers.unit_tests.sandbox.isolation import syscalls
+from verifiers.unit_tests.sandbox.protocol.channel import (
     MAX_MESSAGE,
     Channel,
     ChannelClosedError,
     InvalidMessageError,
     read_all,
 )
+from verifiers.unit_tests.sandbox.tester import report
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def f(x):
 
 FORKING = """
 import os, resource
-from verifiers.unit_tests.runtime import hotpages
+from verifiers.unit_tests.sandbox.server import page_pinning as hotpages
 PAGES, SIZE = 400, 4096
 memory = bytearray(b"x" * PAGES * SIZE)
 hotpages_pinned = []

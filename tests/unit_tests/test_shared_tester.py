@@ -15,11 +15,11 @@ import pytest
 
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.runtime import children as children_module
-from verifiers.unit_tests.runtime.children import Child
-from verifiers.unit_tests.runtime.harmless import leaves_no_trace
-from verifiers.unit_tests.runtime.limits import Limits
-from verifiers.unit_tests.runtime.names import may_name_classes, names_of_classes
+from verifiers.unit_tests.sandbox.protocol.limits import Limits
+from verifiers.unit_tests.sandbox.server import child_processes as children_module
+from verifiers.unit_tests.sandbox.server.child_processes import Child
+from verifiers.unit_tests.sandbox.tester.analysis.name_resolution import may_name_classes, names_of_classes
+from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_trace
 
 HARMLESS = [
     "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n    assert abs(candidate(1.5) - 0.5) < 1e-6",

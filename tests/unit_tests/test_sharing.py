@@ -10,9 +10,9 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.runtime import sharing
-from verifiers.unit_tests.runtime.codec import NotPlainError
-from verifiers.unit_tests.runtime.sharing import ShortenedError, Table
+from verifiers.unit_tests.sandbox.protocol import shared_containers as sharing
+from verifiers.unit_tests.sandbox.protocol.codec import NotPlainError
+from verifiers.unit_tests.sandbox.protocol.shared_containers import ShortenedError, Table
 
 
 @pytest.fixture(scope="module")
@@ -190,14 +190,14 @@ FORGERS = [
 
 @pytest.mark.parametrize("forged", sorted({contents for name, contents in FORGERS if name == "contents"}))
 def test_forged_contents_gain_nothing(verifier: UnitTestVerifier, forged: str) -> None:
-    program = f"import gc, sys\nmodule = next(m for n, m in sys.modules.items() if n.endswith('runtime.sharing'))\nmodule.Writer.contents = lambda self: {forged}\ndef f(a, b=None): return a"
+    program = f"import gc, sys\nmodule = next(m for n, m in sys.modules.items() if n.endswith('sandbox.protocol.shared_containers'))\nmodule.Writer.contents = lambda self: {forged}\ndef f(a, b=None): return a"
     body = "mine = [1, 2]; kept = [3]; f(mine); f(kept); f(0); want = [1, 2]; assert f(mine) == [2, 1]"
     verdict = judge(verifier, program, body)
     assert verdict.outcome is Outcome.INCORRECT, verdict.detail
 
 
 def test_expected_values_are_out_of_reach_of_forged_contents(verifier: UnitTestVerifier) -> None:
-    program = "import sys\nmodule = next(m for n, m in sys.modules.items() if n.endswith('runtime.sharing'))\nold = module.Writer.contents\nmodule.Writer.contents = lambda self: old(self) + [[n, ['l', 0]] for n in range(0, 40, 2) if n in self._table._entries]\ndef f(a): return [0]"
+    program = "import sys\nmodule = next(m for n, m in sys.modules.items() if n.endswith('sandbox.protocol.shared_containers'))\nold = module.Writer.contents\nmodule.Writer.contents = lambda self: old(self) + [[n, ['l', 0]] for n in range(0, 40, 2) if n in self._table._entries]\ndef f(a): return [0]"
     assert judge(verifier, program, "a, want = [5], [6]; assert f(a) == want").outcome is Outcome.INCORRECT
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import CallCase, CallTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.runtime.idleness import Idleness
+from verifiers.unit_tests.sandbox.server.idle_detector import Idleness
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Unit tests as a verifier: model-written programs, run isolated, judged from outside."""
 
-from verifiers.unit_tests.cases import (
+from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
+from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
     CallTests,
@@ -9,7 +10,6 @@ from verifiers.unit_tests.cases import (
     StdioCase,
     StdioTests,
 )
-from verifiers.unit_tests.formats import from_input_output, from_livecodebench
 from verifiers.unit_tests.verifier import UnitTestVerifier
 
 __all__ = [

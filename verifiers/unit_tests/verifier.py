@@ -10,14 +10,14 @@ from typing import Literal
 from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.cases import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
-from verifiers.unit_tests.extraction import EXTRACTIONS, extract, is_path
-from verifiers.unit_tests.jobs import Finding, Job
-from verifiers.unit_tests.packages import Packages, find_packages
-from verifiers.unit_tests.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus, check_platform
-from verifiers.unit_tests.runtime.limits import ISOLATIONS, Limits
-from verifiers.unit_tests.runtime.names import entry_point_steps
-from verifiers.unit_tests.stdio import COMPARISONS
+from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
+from verifiers.unit_tests.host.jobs import Finding, Job
+from verifiers.unit_tests.host.packages import Packages, find_packages
+from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus, check_platform
+from verifiers.unit_tests.host.stdio import COMPARISONS
+from verifiers.unit_tests.sandbox.protocol.entry_points import entry_point_steps
+from verifiers.unit_tests.sandbox.protocol.limits import ISOLATIONS, Limits
+from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
 
 _ATTEMPTS = 2
 

@@ -1,0 +1,137 @@
+"""Finding the program in a completion: one file, or several that are named."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from verifiers.unit_tests.extraction.markdown import Block, answer_of, code_blocks
+
+EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
+"""`*_block` takes that code block, or the whole answer where there is none; `raw` always takes the whole text."""
+
+_MAYBE_PYTHON = {"", "pycon"}
+# Completions are hostile too, and are read in the caller's process: no pattern may try a text in more than a few ways.
+_PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
+_NAME_IN_INFO = re.compile(rf"(?:^|[\s:={{\"'])(?:[\w-]+[:=])?[\"']?{_PATH}[\"'}}]*(?:\s|$)")
+_NAME_IN_COMMENT = re.compile(rf"^\s*#+[\s=-]*(?:file(?:name)?\s*[:=]\s*)?[`\"']?{_PATH}[`\"']?[\s=-]*$", re.IGNORECASE)
+_NAME_BEFORE = re.compile(
+    rf"^(?:[\s#>*+-]|\d+[.)])*+(?:file(?:name)?\s*+[:=]?\s*+)?[*`\"']*+{_PATH}[*`\"']*+\s*+:?\s*+[*`]*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program as a completion gives it."""
+
+    text: str
+    """The main file."""
+    path: str = ""
+    """The main file's path, where the completion says one."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Further files by path."""
+
+    def __str__(self) -> str:
+        if not self.others:
+            return self.text
+        files = {**self.others, self.path or "main": self.text}
+        return "\n\n".join(f"# {path}\n{text}" for path, text in files.items())
+
+
+def is_path(text: str) -> bool:
+    """Whether a text names a Python file that can be imported from where the program lies."""
+    return re.fullmatch(_PATH, text) is not None and not text.startswith("./")
+
+
+def extract(completion: str, policy: str, main: str = "solution.py") -> Source | None:
+    """Find the program of a completion, None if there is none.
+
+    Python blocks that are named (```` ```python utils.py ````, a first line `# utils.py`, or a line `**utils.py**` before the
+    block) are files, of equal names the last. The main file is the block that the policy picks, or if that has a name, the
+    one named as asked, or `main.py`. Blocks without a name that the policy does not pick are left out. The policy picks out
+    of the blocks that are labelled as Python or named; if none of them can be the main file, also out of those that have no
+    label, such as a program's output; then out of interactive sessions; and only if there are none of these either, out of
+    all. `blocks.answer_of` and `blocks.code_blocks` say what is read and what the blocks are.
+
+    Args:
+        completion: A model's answer.
+        policy: One of `EXTRACTIONS`.
+        main: The path that the main file has if it has one; it may be a package of that name too.
+    """
+    if policy == "raw":
+        return Source(completion) if completion.strip() else None
+    answer = answer_of(completion)
+    usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
+    blocks = _candidates(code_blocks(answer), usual)
+    if not blocks:
+        return Source(answer) if answer.strip() else None
+    picked = {"last_block": blocks[-1], "first_block": blocks[0], "longest_block": max(blocks, key=_length)}[policy]
+    files = {path: block.content for block in blocks if (path := _path(block))}
+    path = _path(picked)
+    path = path and next((name for name in usual if name in files), path)
+    text = files.pop(path) if path else picked.content
+    return Source(text, path, files) if text.strip() else None
+
+
+def _path(block: Block) -> str:
+    """The Python file that a block is said to be: by its info string, its first line, or the line before; or empty."""
+    first = next(filter(str.strip, block.content.split("\n")), "")
+    for pattern, text in ((_NAME_IN_INFO, block.info), (_NAME_IN_COMMENT, first), (_NAME_BEFORE, block.before)):
+        if found := pattern.search(text):
+            return found[1]
+    return ""
+
+
+def _length(block: Block) -> int:
+    return len(block.content)
+
+
+def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
+    """The blocks that may be files of the program, out of which a policy picks.
+
+    Args:
+        blocks: All blocks.
+        main: The paths that a main file may have.
+    """
+    blocks = [block for block in blocks if block.content.strip() or _path(block)] or blocks
+    usable = [
+        block
+        for block in blocks
+        if block.is_python or block.language in _MAYBE_PYTHON or _NAME_IN_INFO.search(block.info)
+    ]
+    programs = [block for block in usable if not block.is_session]
+    labelled = [block for block in programs if block.is_python or _path(block)]
+    has_main = any((path := _path(block)) == "" or path in main for block in labelled)
+    return (labelled if has_main else programs or usable) or blocks
+
+
+def continues(program: str, prefix: str, *names: str) -> bool:
+    """Whether a program is the continuation of a prefix, not a program of its own.
+
+    One that begins inside a block can't stand alone, whatever it defines later.
+
+    Args:
+        program: The program.
+        prefix: The prompt's code, may be empty.
+        names: What may be under test. A program that defines one of these, or the function or class that the prefix announces,
+            stands alone.
+    """
+    own = "|".join(map(re.escape, filter(None, {*names, announced(prefix)}))) if prefix else ""
+    if not own:
+        return False
+    lines = (line for line in program.split("\n") if line.strip() and not line.lstrip().startswith("#"))
+    if next(lines, "")[:1].isspace():
+        return True
+    defines = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+(?:{own})\b|^(?:{own})[ \t]*(?::[^=\n]*)?="
+    return re.search(defines, program, re.MULTILINE) is None
+
+
+# Programs come in groups that answer the same problem.
+@functools.lru_cache(64)
+def announced(prefix: str) -> str:
+    """The name that a prompt's code announces: its last function or class that begins at the left margin, or empty."""
+    names = re.findall(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", prefix, re.MULTILINE)
+    return names[-1] if names else ""

@@ -1,0 +1,386 @@
+"""Running one program against one problem's tests on a worker, and reading the verdict from what came back."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import signal
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.unit_tests.extraction.extraction import Source, announced, continues
+from verifiers.unit_tests.host.pool import AnyWorker, WorkerDiedError
+from verifiers.unit_tests.host.portable import memory_file
+from verifiers.unit_tests.host.stdio import matches
+from verifiers.unit_tests.sandbox.protocol.codec import Encoder, NotPlainError, Wire
+from verifiers.unit_tests.sandbox.protocol.entry_points import SOLUTION_CLASS, entry_point_steps
+from verifiers.unit_tests.sandbox.protocol.exit_signals import FAILURES, MEMORY
+from verifiers.unit_tests.sandbox.protocol.limits import Limits
+from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT, UNSUPPORTED
+from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
+
+Lend = Callable[[], AbstractContextManager[AnyWorker]]
+_EXCERPT = 1000
+_LOST = 3
+"""How many times the limit of one case all cases that fail may take together; after that no further case is run."""
+_CUT = b"\n[...]\n"
+_ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
+"""How a script's process writes the exception that ended it: the last line of its standard error."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one program."""
+
+    failure: str | None
+    """The class of the first failure, None if every case passed."""
+    errored: bool
+    """Whether it says nothing of the program: the tests are broken or ask for what is not supported, whatever that does."""
+    passed: int
+    total: int
+    detail: Mapping[str, object]
+    cost: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program and its tests."""
+
+    program: Source
+    tests: Tests
+    seed: str
+    limits: Limits
+    every_case: bool
+    """Go on after a case that failed."""
+    arrays: bool
+    """Whether arrays of numpy may cross."""
+
+    def run(self, lend: Lend) -> Finding:
+        """Run the program on a worker.
+
+        Args:
+            lend: Gives a worker, which is kept no longer than the program and its tests run.
+
+        Raises:
+            WorkerDiedError: If the worker's server ended, or its tester was killed.
+            InvalidArgumentError: If the tests hold what can't be sent to a program.
+        """
+        return self._run_script(lend, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(lend)
+
+    def _run_tested(self, lend: Lend) -> Finding:
+        program, tests = self._program(), _encoded(self._tests())
+        with _files(b"", b"", b"", program, tests, b"") as files:
+            with lend() as worker:
+                answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
+            streams = _streams(files)
+            report = os.pread(files[5], min(os.fstat(files[5]).st_size, MAX_REPORT), 0)
+        return _read_report(_report_lines(report), answer, streams)
+
+    def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:
+        runs: list[dict[str, Any]] = []
+        lost = 0.0
+        for number, case in enumerate(tests.cases):
+            name = f"case {number}"
+            runs.append(self._run_case(lend, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
+            lost += self._lost(runs[-1])
+            if runs[-1]["failure"] and not self.every_case:
+                break
+        return _summarise(runs, len(tests.cases))
+
+    def _lost(self, run: Mapping[str, Any]) -> float:
+        """The time that a case took for nothing, in seconds: one that passed is what the problem takes."""
+        if not run["failure"]:
+            return 0.0
+        return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
+
+    def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
+        with _files(case.stdin.encode(), b"", b"", self._program()) as files:
+            with lend() as worker:
+                answer = worker.run(_request(self.limits, tested=False), files, self.limits.wall_s)
+            size = os.fstat(files[1]).st_size
+            output = os.pread(files[1], size, 0)
+            streams = _streams(files)
+        failure = _script_failure(answer, size >= self.limits.output_mib << 20)
+        text = output.decode(errors="replace")
+        if failure is None and not matches(text, case.expected, tests.comparison, tests.tolerance):
+            failure = "wrong_answer"
+        exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
+        return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}
+
+    def _program(self) -> bytes:
+        tests = self.tests
+        prefix, text = getattr(tests, "prefix", ""), self.program.text
+        solution = (SOLUTION_CLASS,) if isinstance(tests, CallTests) else ()
+        if prefix and continues(text, prefix, self._entry_point, *solution):
+            text, prefix = _continued(prefix, text), ""
+        alias = tests.module if isinstance(tests, FunctionTests) else ""
+        path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
+        content = {
+            "files": {**tests.files, **self.program.others, path: text},
+            "main": path,
+            "prefix": prefix,
+            "prelude": getattr(tests, "prelude", ""),
+            "entry_point": self._entry_point,
+            "alias": alias,
+            # A number, since each child would pay for making one of a text.
+            "seed": zlib.crc32(self.seed.encode("utf-8", "surrogatepass")),
+        }
+        return _encoded(content)
+
+    @property
+    def _entry_point(self) -> str:
+        """What a completion that continues the prefix goes on to define."""
+        tests = self.tests
+        if isinstance(tests, AssertTests):
+            return tests.entry_points[-1] if tests.entry_points else announced(tests.prefix)
+        if isinstance(tests, FunctionTests):
+            return tests.entry_point or announced(tests.prefix)
+        return "" if isinstance(tests, StdioTests) else entry_point_steps(tests.entry_point)[0]
+
+    def _tests(self) -> dict[str, object]:
+        tests = self.tests
+        common = {"seed": self.seed, "every_case": self.every_case, "prefix": getattr(tests, "prefix", "")}
+        common |= {"entry_point": self._entry_point, "files": dict(tests.files)}
+        if isinstance(tests, CheckTests):
+            return common | {"kind": "check", "test": tests.test, "entry_point": tests.entry_point}
+        if isinstance(tests, AssertTests):
+            entry_points = tests.entry_points or tuple(filter(None, [self._entry_point]))
+            sources = {"asserts": tests.asserts, "setup": tests.setup, "entry_points": entry_points}
+            return common | {"kind": "asserts"} | sources
+        if isinstance(tests, FunctionTests):
+            return common | {"kind": "functions", "test": tests.test, "modules": (tests.module, *tests.modules)}
+        assert isinstance(tests, CallTests)
+        encode = functools.partial(_plain, arrays=self.arrays)
+        cases = [[encode(case.args), encode(dict(case.kwargs)), encode(case.expected)] for case in tests.cases]
+        comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
+        return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
+
+
+@functools.lru_cache(8)
+def _request(limits: Limits, *, tested: bool) -> bytes:
+    return json.dumps({"tested": tested, "limits": asdict(limits)}).encode()
+
+
+def _encoded(content: object) -> bytes:
+    # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _continued(prefix: str, source: str) -> str:
+    # A prompt may end with the indentation of the next line, which a completion goes on with or brings itself.
+    goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
+    joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
+    return prefix + joint + source
+
+
+def _plain(value: object, *, arrays: bool) -> Wire:
+    """Encode one value of a call case; each stands alone, so that nothing is shared between them."""
+    encoder = Encoder(lambda other: _array(encoder, other) if arrays else None)
+    try:
+        return encoder.encode(value)
+    except NotPlainError as error:
+        raise InvalidArgumentError(
+            f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {value!r}: {error}"
+        ) from error
+
+
+def _array(encoder: Encoder, value: object) -> Wire:
+    from verifiers.unit_tests.sandbox.protocol import arrays
+
+    return arrays.encode_or_none(encoder, value)
+
+
+@contextmanager
+def _files(*contents: bytes) -> Iterator[list[int]]:
+    """Files in memory with these contents, closed at the end."""
+    files: list[int] = []
+    try:
+        for content in contents:
+            files.append(memory_file("job"))
+            if content:
+                _write_all(files[-1], content)
+        yield files
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+
+
+def _streams(files: Sequence[int]) -> dict[str, str]:
+    texts = {"stdout": _excerpt(files[1]), "stderr": _excerpt(files[2])}
+    return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
+
+
+def _excerpt(file: int) -> bytes:
+    """What a file begins and ends with."""
+    size = os.fstat(file).st_size
+    if size <= _EXCERPT:
+        return os.pread(file, _EXCERPT, 0)
+    half = _EXCERPT // 2
+    return os.pread(file, half, 0) + _CUT + os.pread(file, half, size - half)
+
+
+def clean(text: str) -> str:
+    """Drop memory addresses from a text, which differ from run to run."""
+    return _ADDRESS.sub("0x...", text)
+
+
+def _report_lines(report: bytes) -> list[dict[str, Any]]:
+    # A line that a kill cut short is none.
+    return [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Plain data whose texts can be written anywhere: a program may have half of a character in its messages and names."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return (
+        {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
+    waiting = sum(line["waiting"] for line in lines if "waiting" in line)
+    lines = [line for line in lines if "waiting" not in line]
+    cases = _cases(lines)
+    total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
+    end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
+    failure, reason = _failure(cases, end, answer)
+    errored = failure == "broken_test" or (end.get("failure") == failure == UNSUPPORTED and "chosen" not in end)
+    if answer["stopped"] == "idle" and waiting:
+        failure, reason = UNSUPPORTED, _BLOCKED
+    detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
+    for source in (end, *(case for case in cases if not case["passed"])):
+        if "exception" in source:
+            detail["exception"] = _clean_exception(source["exception"])
+            break
+    if reason:
+        detail["reason"] = clean(reason)
+    passed = sum(case["passed"] for case in cases)
+    return Finding(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
+
+
+_BLOCKED = (
+    "nothing went on while one thread of the tests waited for the answer to another's call: "
+    "a program answers one call at a time, so calls that wait for each other are not supported"
+)
+
+
+def _cases(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cases in order; of one that is reported again, by its number, the last report counts."""
+    found = {line.get("number", len(lines) + place): line for place, line in enumerate(lines) if "passed" in line}
+    return [found[number] for number in sorted(found)]
+
+
+def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
+    return {name: clean(value) if isinstance(value, str) else value for name, value in exception.items()}
+
+
+def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
+    failure, exception = case.get("failure"), case.get("exception")
+    detail: dict[str, object] = {"name": case["name"], "passed": not failure}
+    if failure:
+        detail |= {"failure": failure, "exception": exception and _clean_exception(exception)}
+    return detail
+
+
+def _failure(
+    cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], answer: Mapping[str, Any]
+) -> tuple[str | None, str]:
+    """The class of the failure, None for none, and what more there is to say.
+
+    Raises:
+        WorkerDiedError: If someone else has killed the tester.
+    """
+    if answer["stopped"] == "cpu":
+        return "timeout", "CPU time limit"
+    if answer["stopped"]:
+        return "timeout", f"{answer['stopped']} time limit"
+    if not end and answer["tester_exit"] == -signal.SIGKILL:
+        raise WorkerDiedError("the tester was killed")
+    if not end:
+        return "broken_test", f"the tester ended with status {answer['tester_exit']}"
+    if end.get("failure") == "exit":
+        return _exit_failure(answer["candidate"]["exit"])
+    if "failure" in end:
+        return end["failure"], end.get("reason", "")
+    if not cases:
+        return "broken_test", "there are no tests"
+    return next((case["failure"] for case in cases if not case["passed"]), None), ""
+
+
+def _exit_failure(status: int) -> tuple[str, str]:
+    """Class the end of a program that should have gone on, by its exit status, negative for a signal."""
+    if status == -signal.SIGXCPU:
+        return "timeout", "CPU time limit"
+    if status == -MEMORY:
+        return "memory", "what the program holds leaves no memory for an answer"
+    if status in (-signal.SIGKILL, 0) or status > 0:
+        # The server kills a candidate that has closed its channel and runs on.
+        return "exit", "the program ended itself or closed the channel to its tests"
+    return "crash", f"killed by signal {-status}"
+
+
+def _not_run(name: str) -> dict[str, Any]:
+    """What is said of a case for which no time was left."""
+    nothing = {"stopped": "cpu", "seconds": 0.0, "candidate": {"exit": 0, "cpu_s": 0.0, "memory_bytes": 0}}
+    return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "answer": nothing}
+
+
+def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
+    status = answer["candidate"]["exit"]
+    if answer["stopped"] or status == -signal.SIGXCPU:
+        return "timeout"
+    if output_full:
+        return "output_limit"
+    if status == 0:
+        return None
+    return FAILURES.get(status, "crash" if status < 0 else "exit")
+
+
+def _script_exception(streams: Mapping[str, str]) -> dict[str, object] | None:
+    """The exception that ended a script, from its standard error; None if it is not there."""
+    lines = streams.get("stderr", "").rstrip("\n").split("\n")
+    found = _ERROR_LINE.match(lines[-1])
+    if found is None:
+        return None
+    line = found["line"]
+    return found.groupdict() | {"line": None if line is None else int(line)}
+
+
+def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
+    failed = next((run for run in runs if run["failure"]), None)
+    cases = tuple(_case_detail(run) for run in runs)
+    passed = sum(not run["failure"] for run in runs)
+    costs = [_cost(run["answer"]) for run in runs]
+    cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
+    cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
+    shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
+    exception = {"exception": shown["exception"]} if shown.get("exception") else {}
+    detail = {"cases": cases} | exception | shown["streams"]
+    return Finding(shown["failure"], not runs, passed, total, detail, cost)
+
+
+def _cost(answer: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "seconds": answer["seconds"],
+        "cpu_seconds": answer["candidate"]["cpu_s"],
+        "bytes": float(answer["candidate"]["memory_bytes"]),
+    }

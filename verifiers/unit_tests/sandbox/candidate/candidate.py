@@ -1,0 +1,440 @@
+"""The candidate: runs the program under test and answers the tester's calls; knows no test.
+
+Nothing here is trusted. What it says is decoded by the tester as plain data, so a program that rewrites this code in its
+own process gains nothing but wrong answers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+import enum
+import errno
+import functools
+import gc
+import importlib
+import io
+import json
+import operator
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..protocol import exit_signals
+from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
+from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from ..protocol.object_types import describe_type_of
+from ..protocol.shared_containers import Table, Writer
+from ..protocol.source_files import Program, ProgramError, module_name
+from .exception_info import describe, describe_class, is_forbidden, links
+from .operations import OPERATIONS
+from .tester_objects import Given, UnsupportedUseError, class_of, function_of
+
+REQUESTS, REPLIES, PROGRAM = 3, 4, 5
+"""Descriptors of the pipes from and to the tester, and of the program."""
+SCRIPT = 3
+"""Descriptor of the program where there is no tester."""
+
+_ATTRIBUTES = 10_000
+"""Characters of the JSON of an exception's arguments and attributes that are sent."""
+_CODING_RECURSION = 10_000
+"""Nested data is encoded and decoded by recursion, which is not the program's own."""
+
+_RESERVE = [bytes(4 << 20)]
+"""Address space, never written to, that is given up when a program has used up its own, so that this can still be said."""
+
+
+def _make_room(error: BaseException) -> None:
+    """If this says that there is no memory left, let some go."""
+    if issubclass(type(error), MemoryError):  # by this: `isinstance` asks the error too
+        _RESERVE.clear()
+
+
+class Candidate:
+    """Answers the tester's requests on behalf of a loaded program."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._namespace: dict[str, Any] = {}
+        self._files: Collection[str] = ()
+        self._modules: Collection[str] = ()
+        self._handles: list[Any] = []
+        self._handle_numbers: dict[int, int] = {}
+        self._given: dict[int, object] = {}
+        self._given_functions: dict[int, int] = {}
+        """Numbers of functions by their ids, which are kept alive by `_given`."""
+        self._turn = threading.RLock()
+        """Of the program's threads, one at a time may have the tester do something."""
+        self._shared = Table(self._encode_opaque, self._decode_special, first=1)
+        self._flush = (sys.stdout.flush, sys.stderr.flush)
+        self._get_limit, self._set_limit = sys.getrecursionlimit, sys.setrecursionlimit
+        self._limit = 0
+        """The recursion limit of the program, which holds while its code runs."""
+
+    def serve(self, program: Program) -> None:
+        """Load the program and answer requests until the tester is done."""
+        self._files = program.files
+        self._modules = {program.alias, *map(module_name, program.files)}
+        self._leave_program()
+        try:
+            self._namespace = self._run(program.run)
+        except ProgramError as error:
+            self._reply(["unloadable", error.phase, describe(error.error, self._files)])
+            return
+        except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
+            _make_room(error)
+            self._reply(["unloadable", "run", describe(error, self._files)])
+            return
+        self._reply(["loaded"])
+        while True:
+            self._answer(self._channel.receive())
+
+    def _run(self, code: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Run code of the program."""
+        self._set_limit(self._limit)
+        try:
+            return code(*args, **kwargs)
+        finally:
+            # No call of a function that is not built in: the program may have left no room for one.
+            self._limit = self._get_limit()
+            self._set_limit(max(self._limit, _CODING_RECURSION))
+
+    def _leave_program(self) -> None:
+        """Come from the program's code to this class's own, which encodes and decodes nested data by recursion."""
+        self._limit = self._get_limit()
+        self._set_limit(max(self._limit, _CODING_RECURSION))
+
+    def _reply(self, message: Wire) -> None:
+        try:
+            for flush in self._flush:
+                flush()
+        except (OSError, ValueError):
+            # The output is full or closed; what matters is the reply.
+            pass
+        self._channel.send(message)
+
+    def _answer(self, request: Wire) -> None:
+        operation, target, arguments, *rest = request
+        if operation == "resolve":
+            writer = self._shared.writer()
+            self._send_with(writer, ["resolved", [self._resolve(writer, target, name) for name in arguments]])
+            return
+        keywords, contents, dropped = rest
+        try:
+            try:
+                self._shared.apply(contents)
+                decode = self._shared.reader().decode
+                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+                args = [decode(item) for item in arguments]
+                kwargs = {name: decode(item) for name, item in keywords}
+            finally:
+                self._shared.forget(dropped)  # not before: the message itself may be what has them last
+            value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
+        except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
+            _make_room(error)
+            self._send_answer(functools.partial(self._raised, error))
+        else:
+            self._send_answer(lambda writer: ["returned", self._result(operation, subject, value, writer)])
+
+    def _raised(self, error: BaseException, _: Encoder) -> list[Wire]:
+        return ["raised", describe(error, self._files) | self._arguments(error) | self._links(error)]
+
+    def _send_answer(self, make: Callable[[Encoder], list[Wire]]) -> None:
+        """Send an answer, or what prevents it."""
+        writer = self._shared.writer()
+        try:
+            self._send_with(writer, make(writer))
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
+            writer.abandon()
+            self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
+
+    def _send_with(self, writer: Writer, message: list[Wire]) -> None:
+        """Send a message with what has changed in the containers that the tester has, too."""
+        self._reply([*message, writer.contents()])
+        writer.commit()
+
+    def _result(self, operation: str, subject: object, value: object, encoder: Encoder) -> Wire:
+        """Encode what an operation gave."""
+        if operation == "call" and isinstance(subject, type) and self._is_own_instance(value):
+            return self._handle(value)
+        return encoder.encode(value)
+
+    def _is_own_instance(self, value: object) -> bool:
+        """Whether a value is an instance of a class of the program that a test may ask for more than its content."""
+        kind = type(value)
+        by_content = issubclass(kind, enum.Enum) or (kind.__bases__ == (tuple,) and hasattr(kind, "_fields"))
+        return kind.__module__ in self._modules and not by_content
+
+    def _arguments(self, error: BaseException) -> dict[str, Wire]:
+        """The arguments and attributes of an exception, where they can be sent."""
+        found: dict[str, Wire] = {}
+        contents: dict[str, object] = {"args": error.args, "attributes": dict(error.__dict__)}
+        if isinstance(error, BaseExceptionGroup):
+            del contents["args"]  # its members are sent as exceptions
+        for name, content in contents.items():
+            try:
+                wire = Encoder(self._encode_opaque).encode(content)
+                if len(json.dumps(wire)) <= _ATTRIBUTES:
+                    found[name] = wire
+            except (NotPlainError, RecursionError, MemoryError, ValueError):
+                continue  # the exception is raised all the same, with its text
+        return found
+
+    def _links(self, error: BaseException) -> dict[str, Any]:
+        """The exceptions that hang on an exception, where there is room for them."""
+        try:
+            return links(error, lambda each: describe(each, self._files) | self._arguments(each))
+        except (RecursionError, MemoryError):
+            return {}
+
+    def _resolve(self, writer: Writer, module: str | None, name: str) -> Wire:
+        """Describe a global name of one of the program's modules, the main one by default."""
+        namespace = self._namespace if module is None else vars(importlib.import_module(module))
+        if name not in namespace:
+            return ["missing"]
+        value = namespace[name]
+        if isinstance(value, types.ModuleType):
+            return ["module", value.__name__, self._handle(value)]
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return ["exception", describe_class(value)]
+        try:
+            return ["value", writer.encode(value)]
+        except NotPlainError:
+            return ["value", self._handle(value)]
+
+    def _encode_opaque(self, value: object) -> Wire:
+        kind = type(value)  # by this: `isinstance` asks the value too
+        if issubclass(kind, Given):
+            return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
+        if kind is types.FunctionType and id(value) in self._given_functions:
+            return ["cb", self._given_functions[id(value)]]
+        if issubclass(kind, enum.Enum) and _is_enumerated_plainly(value):
+            return self._enumerated(value)
+        if issubclass(kind, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+            return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
+        if kind is memoryview:
+            return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
+        if issubclass(kind, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
+            return self._handle(value) if id(value) in self._handle_numbers else None
+        return self._handle(value)
+
+    def _enumerated(self, value: Any) -> Wire:
+        """A member of an enumeration of numbers or texts, with what makes up its class."""
+        kind: Any = type(value)
+        base, content = next((each, content) for each, content in _ENUMERATED.items() if isinstance(value, each))
+        members = [[name, content(member)] for name, member in kind.__members__.items()]
+        plain_text = issubclass(kind, (enum.IntEnum, enum.StrEnum))
+        return ["en", self._handle(kind)[1], kind.__name__, base.__name__, plain_text, members, value.name]
+
+    def _handle(self, value: object) -> Wire:
+        number = self._handle_numbers.get(id(value))
+        if number is None:
+            number = self._handle_numbers[id(value)] = len(self._handles)
+            self._handles.append(value)
+        return ["h", number, *describe_type_of(value)]
+
+    def _decode_special(self, wire: Wire) -> Any:
+        if wire[0] == "h":
+            return self._handles[wire[1]]
+        if wire[0] == "cb":
+            return self._thing_given(*wire[1:])
+        if wire[0] == "nt":
+            return self._tuple_class(wire[1], tuple(wire[2]))._make
+        if wire[0] == "en":
+            return self._handles[wire[1]][wire[2]]
+        if wire[0] == "x":
+            return self._exception_class(wire[1], wire[2])
+        if wire[0] == "m":
+            return importlib.import_module(wire[1])
+        if wire[0] == "xi":
+            return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
+        return _find_global(wire[1], wire[2])
+
+    def _thing_given(self, number: int, kind: str, description: Wire = None) -> object:
+        """A thing of the tests, by its number; the same whenever it is given."""
+        if number not in self._given:
+            if description is None:
+                self._given[number] = class_of(kind)(self, number)
+            else:
+                function = self._given[number] = function_of(self, number, Decoder(_refuse).decode(description))
+                self._given_functions[id(function)] = number
+        return self._given[number]
+
+    def _tuple_class(self, name: str, fields: tuple[str, ...]) -> type[Any]:
+        own = self._namespace.get(name)
+        return own if isinstance(own, type) and getattr(own, "_fields", None) == fields else named_tuple(name, fields)
+
+    def _exception_class(self, name: str, bases: Sequence[str]) -> type[BaseException]:
+        """The program's exception class of a name, else the first of the builtin bases."""
+        own = self._namespace.get(name)
+        if isinstance(own, type) and issubclass(own, BaseException):
+            return own
+        found = (getattr(builtins, base, None) for base in bases)
+        return next((kind for kind in found if isinstance(kind, type) and issubclass(kind, BaseException)), Exception)
+
+    def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+        """Have the tester do something with a thing of its own, and return or raise what came of it."""
+        with self._turn:
+            self._leave_program()
+            try:
+                self._send_callback(operation, number, args, kwargs)
+                return self._outcome()
+            finally:
+                self._set_limit(self._limit)
+
+    def _send_callback(
+        self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        writer = self._shared.writer()
+        try:
+            keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
+            self._send_with(writer, ["callback", operation, number, writer.items(args), keywords])
+        except BaseException:
+            writer.abandon()
+            raise
+
+    def _outcome(self) -> object:
+        """Wait for what came of a request to the tester, and meanwhile answer its own."""
+        while (message := self._channel.receive())[0] not in ("result", "error"):
+            self._answer(message)
+        kind, *answer, contents, dropped = message
+        try:
+            self._shared.apply(contents)
+            if kind == "result":
+                return self._shared.reader().decode(answer[0])
+        finally:
+            self._shared.forget(dropped)
+        name, bases, text = answer
+        if name == UnsupportedUseError.__name__:
+            raise UnsupportedUseError(text)
+        raise self._exception_class(name, bases)(text)
+
+
+# With what gives the real content, past any method that the class overrides.
+_ENUMERATED: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str.__str__, float: float.__float__}
+
+
+def _is_enumerated_plainly(value: object) -> bool:
+    """Whether a member of an enumeration is a number or text too; flags, whose members combine, are only that."""
+    return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
+
+
+def _unsendable(error: BaseException) -> dict[str, bool]:
+    return {"unsendable": True, **({"unsupported": True} if type(error) is NotPlainError else {})}
+
+
+def _refuse(wire: Wire) -> NoReturn:
+    raise ValueError(f"no plain data: {wire!r}")
+
+
+def _find_global(module: str, qualified_name: str) -> object:
+    return operator.attrgetter(qualified_name)(importlib.import_module(module))
+
+
+_candidate = Candidate(Channel(REQUESTS, REPLIES))
+"""Made once, in the fork server: a child pays for all that it makes with copies of the pages it writes to."""
+
+
+def answer_calls() -> None:
+    """Be the candidate of a tester: load the program and answer."""
+    gc.enable()
+    try:
+        _candidate.serve(Program.read(PROGRAM))
+    except (ChannelClosedError, InvalidMessageError):
+        os._exit(1)
+    except MemoryError:
+        # What the program holds leaves no room for a reply.
+        _end(exit_signals.MEMORY)
+
+
+def run_script() -> None:
+    """Be a program that reads standard input and writes standard output; exit with its status."""
+    gc.enable()
+    try:
+        status = _run_program(Program.read(SCRIPT))
+    except MemoryError:
+        # Not even what went wrong could be written.
+        status = -exit_signals.MEMORY
+    if status < 0:
+        _end(-status)
+    os._exit(status)
+
+
+def _run_program(program: Program) -> int:
+    """Run a script to its end; return its exit status, or which of `statuses` it failed by, negative."""
+    try:
+        program.run("__main__")
+        status = 0
+    except SystemExit as error:
+        status = _exit_status(error)
+    except ProgramError as error:
+        _print_error(error.error, program.files)
+        status = -exit_signals.SYNTAX if error.phase == "compile" else -exit_signals.MEMORY
+    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
+        _make_room(error)
+        _print_error(error, program.files)
+        status = -_failure_status(error)
+    return _finish(status)
+
+
+def _end(reason: int) -> NoReturn:
+    """End the process by one of `statuses`."""
+    with contextlib.suppress(OSError):  # a system without these signals
+        os.kill(os.getpid(), reason)
+    os._exit(1)  # the program has blocked it
+
+
+def _failure_status(error: BaseException) -> int:
+    if issubclass(type(error), MemoryError):
+        return exit_signals.MEMORY
+    if issubclass(type(error), OSError) and error.errno == errno.EFBIG:  # type: ignore[attr-defined]  # its type was just checked
+        return exit_signals.OUTPUT
+    return exit_signals.FORBIDDEN if is_forbidden(error) else exit_signals.EXCEPTION
+
+
+def _exit_status(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def _print_error(error: BaseException, files: Collection[str]) -> None:
+    found = describe(error, files)
+    # On one line, the last: there it is found by who reads it.
+    message = found["message"].replace("\n", "\\n")
+    where = f" ({found['file']}, line {found['line']})" if found["line"] else ""
+    # The program may have closed or replaced its stderr; the exit status still tells.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{found['type']}: {message.removesuffix(where)}{where}\n")
+
+
+def _finish(status: int) -> int:
+    """Do what an interpreter does at its end: join threads, run exit handlers, flush."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # what Py_Finalize calls
+        atexit._run_exitfuncs()
+        _flush_streams()
+    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
+        if status < 0:
+            return status  # what ended the program has the last word
+        _print_error(error, ())
+        return status or -exit_signals.EXCEPTION
+    return status
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+    # Others lose nothing either: at the interpreter's end they are deleted, which flushes them and ignores what fails.
+    others = [sys.__stdout__, *gc.get_objects()]
+    for kind in (io.TextIOWrapper, io.BufferedWriter):
+        for stream in (other for other in others if issubclass(type(other), kind)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()

@@ -1,0 +1,151 @@
+"""What the candidate says of an exception, in plain data."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..isolation.libraries import library_paths
+from ..protocol.codec import Wire
+from .tester_objects import UnsupportedUseError
+
+_TEXT = 2000
+"""Characters of an exception's text that are sent."""
+_DEEPEST, _MOST = 8, 500
+"""How far, and how many, exceptions are followed that hang on one: its causes, contexts and members."""
+
+
+def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
+
+    Args:
+        error: Any exception.
+        files: The program's paths.
+    """
+    try:
+        return _describe(error, files)
+    except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is looked at
+        return _describe(RuntimeError(f"<its description raised {type(second).__name__}>"), files)
+
+
+def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    try:
+        message = str(error)
+    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
+        message = f"<its text raised {type(second).__name__}>"
+    file, line = _place(error, files)
+    return {
+        "type": type(error).__name__,
+        "class": describe_class(type(error)),
+        "bases": [kind.__name__ for kind in type(error).__mro__ if _is_builtin(kind)],
+        "message": str.__str__(message)[:_TEXT],
+        "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
+        "forbidden": is_forbidden(error),
+        "unsupported": isinstance(error, UnsupportedUseError),
+        "file": file,
+        "line": line,
+    }
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether an exception says that the program tried what it may not do, or came of one that does.
+
+    A path out of bounds is absent where namespaces isolate, and denied where landlock does; here both count alike.
+    """
+    try:
+        return any(map(_says_forbidden, _origins(error)))
+    except Exception:  # noqa: BLE001 - one that raises when it is looked at does not say so
+        return False
+
+
+def _origins(error: BaseException) -> list[BaseException]:
+    """An exception and those that it replaces: its causes, its contexts, and what `URLError` holds as its reason."""
+    found = [error]
+    for each in found:
+        others = (_cause(each), _context(each), each.__dict__.get("reason"))
+        found += [other for other in others if isinstance(other, BaseException) and not _among(other, found)]
+        if len(found) > _DEEPEST:
+            break
+    return found
+
+
+def _among(error: BaseException, others: Collection[BaseException]) -> bool:
+    return any(error is other for other in others)  # not by ==, which is the program's
+
+
+def _says_forbidden(error: BaseException) -> bool:
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        path = os.path.normpath(error.filename)
+        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+    return isinstance(error, PermissionError)
+
+
+def describe_class(kind: type[BaseException]) -> Wire:
+    """Describe an exception class: a builtin by its name, another as name, bases, and where it is defined."""
+    if _is_builtin(kind):
+        return kind.__name__
+    bases = [describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)]
+    return [kind.__name__, bases, f"{kind.__module__}.{kind.__qualname__}"]
+
+
+def _is_builtin(kind: type) -> bool:
+    # Not by its module, which is any text that a class gives.
+    return getattr(builtins, kind.__name__, None) is kind
+
+
+def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
+    """The program's file and line in which it was raised, None if it was not raised there."""
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return error.filename, error.lineno
+    place: tuple[str | None, int | None] = None, None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            place = frame.f_code.co_filename, number
+    return place
+
+
+# Past properties by which a class may hide them.
+_cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
+_context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__
+_suppresses: Callable[[BaseException], bool] = BaseException.__dict__["__suppress_context__"].__get__
+_members: Callable[[BaseException], tuple[BaseException, ...]] = BaseExceptionGroup.__dict__["exceptions"].__get__
+_message: Callable[[BaseException], str] = BaseExceptionGroup.__dict__["message"].__get__
+
+
+def links(
+    error: BaseException,
+    describe_one: Callable[[BaseException], dict[str, Any]],
+    path: tuple[BaseException, ...] = (),
+    room: list[int] | None = None,
+) -> dict[str, Any]:
+    """Describe the exceptions that hang on one, if there are any: its cause, its context, the members of a group.
+
+    Args:
+        error: The exception.
+        describe_one: Describes one, without what hangs on it.
+        path: The exceptions on which this one hangs.
+        room: How many more may be described.
+
+    Returns:
+        Nothing, or its `links`, with a description or None for each; a context that is the cause too is `"cause"`.
+    """
+    cause, context = _cause(error), _context(error)
+    if cause is context is None and not (_suppresses(error) or isinstance(error, BaseExceptionGroup)):
+        return {}
+    path, room = (*path, error), [_MOST] if room is None else room
+
+    def described(other: BaseException | None) -> dict[str, Any] | None:
+        if other is None or _among(other, path) or len(path) > _DEEPEST or not room[0]:
+            return None
+        room[0] -= 1
+        return describe_one(other) | links(other, describe_one, path, room)
+
+    found: dict[str, Any] = {"suppress": _suppresses(error), "cause": described(cause)}
+    found["context"] = "cause" if context is cause else described(context)
+    if isinstance(error, BaseExceptionGroup):
+        found["message"] = str.__str__(_message(error))[:_TEXT]
+        found["members"] = [described(member) for member in _members(error)]
+    return {"links": found}

@@ -1,0 +1,79 @@
+"""What the tester can have done with an object that lives in the candidate, by name."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..protocol.object_types import BINARY_OPERATORS, IN_PLACE_OPERATORS, REFLECTED_OPERATORS
+from ..protocol.signatures import signature_parts
+
+_runner: Any = None
+
+
+async def _await(awaitable: Any) -> object:
+    return await awaitable
+
+
+def _run_awaitable(awaitable: object) -> object:
+    """Await to the end; all awaitables of a job share an event loop, which stands still in between."""
+    global _runner
+    if _runner is None:
+        _runner = importlib.import_module("asyncio").Runner()
+    return _runner.run(_await(awaitable))
+
+
+def _exception(kind: type[BaseException] | None, args: tuple[object, ...]) -> BaseException | None:
+    if kind is None:
+        return None
+    try:
+        return kind(*args)
+    except TypeError:  # its constructor wants something else
+        return kind.__new__(kind)
+
+
+def _import(_: object, name: str) -> object:
+    return importlib.import_module(name)
+
+
+def _reflected(name: str) -> Callable[..., object]:
+    operation = getattr(operator, name)
+    return lambda value, other: operation(other, value)
+
+
+OPERATIONS: dict[str, Callable[..., object]] = {
+    "call": lambda function, /, *args, **kwargs: function(*args, **kwargs),
+    "getattr": getattr,
+    "setattr": setattr,
+    "delattr": delattr,
+    "isinstance": lambda cls, value: isinstance(value, cls),
+    "issubclass": lambda cls, value: issubclass(value, cls),
+    "getitem": operator.getitem,
+    "setitem": operator.setitem,
+    "delitem": operator.delitem,
+    "iter": iter,
+    "next": next,
+    "enter": lambda value: value.__enter__(),
+    "exit": lambda value, kind, args: value.__exit__(kind, _exception(kind, args), None),
+    "await": _run_awaitable,
+    "aiter": lambda value: value.__aiter__(),
+    "anext": lambda value: _run_awaitable(value.__anext__()),
+    "aenter": lambda value: _run_awaitable(value.__aenter__()),
+    "aexit": lambda value, kind, args: _run_awaitable(value.__aexit__(kind, _exception(kind, args), None)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "import": _import,
+    "signature": signature_parts,
+    "fields": lambda kind: [field.name for field in dataclasses.fields(kind)],
+    **{kind.__name__: kind for kind in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)},
+    **{kind.__name__: kind for kind in (reversed, divmod, math.trunc, math.floor, math.ceil, dir)},
+    **{name: getattr(operator, name) for name in ("neg", "pos", "invert", "index")},
+    **{name: getattr(operator, name) for name in (*BINARY_OPERATORS, *IN_PLACE_OPERATORS)},
+    **{name: _reflected(plain) for name, plain in REFLECTED_OPERATORS.items()},
+}
+"""What the tester may do with an object of the candidate: the first argument is the object."""

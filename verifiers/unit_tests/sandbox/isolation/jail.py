@@ -1,0 +1,189 @@
+"""The jail: what the fork server gives up once, and what each child gives up before it runs a line of the program."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+from ..protocol.limits import LAYERS, Limits
+from . import landlock, namespaces, seccomp, syscalls
+from .libraries import library_paths
+
+ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
+"""Kinds of limits, each with its soft and its hard value."""
+MIB = 1 << 20
+MOST_DESCRIPTORS = 128
+"""Of the fork server. A kernel before 5.9 has them closed one by one."""
+_TRUSTED_S = 0.1
+"""How long a count of the user's threads is relied on,"""
+_ROOM = 512
+"""how many may start meanwhile, and"""
+_MOST_THREADS = 1 << 22
+"""how many a kernel allows at all."""
+_STACK = 64 * MIB
+"""Half of what the kernel keeps free below the stack, whatever the limit was when the program started."""
+
+
+class Jail:
+    """The layers of isolation of a fork server and of its children."""
+
+    def __init__(self, wanted: frozenset[str], readable: Sequence[str] = (), *, may_close_files: bool = False) -> None:
+        """Enter the layers that bind the server too, and prepare the filter of the children.
+
+        Args:
+            wanted: Names out of `LAYERS`. What the system does not give goes into `missing`, with the reason.
+            readable: What programs may read besides the libraries.
+            may_close_files: Whether programs may be kept from opening files at all, where no layer says which they may read.
+        """
+        self.wanted = wanted
+        self.entered: list[str] = []
+        self.missing: dict[str, str] = {}
+        self._may_close_files = may_close_files
+        self._filters: dict[bool, seccomp.Filter] = {}
+        self._others: OtherThreads | None = None
+        self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
+        uid = os.getuid()
+        self._paths = library_paths(readable)
+        if sys.platform == "linux" and wanted:
+            syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        for name in LAYERS:
+            if name in wanted:
+                self._enter(name)
+            if name == "namespaces" and "namespaces" not in self.entered:
+                if os.geteuid() == 0 and wanted:
+                    namespaces.drop_privileges_outside()
+                if os.getuid() in (uid, namespaces.NOBODY):
+                    self._others = OtherThreads()
+
+    def _enter(self, name: str) -> None:
+        try:
+            if name == "namespaces":
+                namespaces.enter(self._paths)
+                namespaces.drop_privileges()
+            elif name == "landlock":
+                landlock.restrict(self._paths)
+            else:
+                seccomp.Filter(seccomp.build_outer()).install(os.getpid())
+                self._filters = {
+                    receives: seccomp.Filter(
+                        seccomp.build_inner(receives_descriptors=receives, opens_files=not self.closes_files)
+                    )
+                    for receives in (False, True)
+                }
+        except (OSError, AttributeError) as error:
+            self.missing[name] = str(error)
+        else:
+            self.entered.append(name)
+
+    @property
+    def closes_files(self) -> bool:
+        """Whether a child can open no file, since only the system-call filter is there to say which."""
+        return self._may_close_files and not {"namespaces", "landlock"} & {*self.entered}
+
+    @property
+    def forbids_forks(self) -> bool:
+        """Whether a child can leave no process behind."""
+        return "seccomp" in self.entered
+
+    def settings(self, limits: Limits) -> ResourceLimits:
+        """What `confine` sets, so that it is worked out once and not in every child."""
+        key = limits, self._others.bound() if self._others else 0
+        if key not in self._settings:
+            self._settings[key] = resource_limits(*key)
+        return self._settings[key]
+
+    def confine(
+        self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
+    ) -> None:
+        """Confine this child: after the call it has these descriptors as 0, 1, 2, …, its limits, and no way back.
+
+        Args:
+            descriptors: What becomes descriptor 0, 1, 2 and so on; each lies above them all.
+            settings: What the child may use, from `settings`.
+            server: Process id of the fork server, with which the child dies.
+            receives_descriptors: Whether the child may be sent further descriptors.
+        """
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+        os.closerange(len(descriptors), MOST_DESCRIPTORS)
+        for kind, values in settings:
+            resource.setrlimit(kind, values)
+        if sys.platform == "linux":
+            syscalls.die_with(server)
+        if self._filters:
+            self._filters[receives_descriptors].install(os.getpid())
+
+
+class OtherThreads:
+    """A bound on the processes and threads that this user has besides a program's, where the kernel counts them together.
+
+    They may be more than this process can see, and come and go. So the kernel is asked, by a fork under a limit.
+    """
+
+    def __init__(self) -> None:
+        self._bound = 64
+        self._asked_at = -math.inf
+
+    def bound(self) -> int:
+        """More than there are, with room for what starts while a program runs."""
+        now = time.monotonic()
+        if now - self._asked_at > _TRUSTED_S:
+            self._asked_at = now
+            while self._bound < _MOST_THREADS and not _can_fork(self._bound):
+                self._bound *= 2
+        return self._bound + _ROOM
+
+
+def _can_fork(limit: int) -> bool:
+    """Whether the user's processes and threads are fewer than this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (_allowed(resource.RLIMIT_NPROC, limit), hard))
+    try:
+        pid = syscalls.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    except OSError:
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return True
+
+
+def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
+    """Resource limits of a child, soft and hard alike, none above what this process has.
+
+    The CPU limit only backs up the server's own, which is exact and kills first.
+    """
+    wanted = {
+        resource.RLIMIT_CPU: int(limits.cpu_s) + 2,
+        resource.RLIMIT_AS: limits.memory_mib * MIB,
+        resource.RLIMIT_FSIZE: limits.output_mib * MIB,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_NPROC: limits.processes + other_threads,
+        resource.RLIMIT_CORE: 0,
+    }
+    return tuple((kind, (_allowed(kind, value),) * 2) for kind, value in wanted.items())
+
+
+def limit_descriptors() -> None:
+    """Let this process have no descriptor that a child would not close."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS), hard))
+
+
+def raise_stack_limit() -> None:
+    """Let the stack of this process and of its children grow further: sorting keys and caches recurse on it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft != resource.RLIM_INFINITY and soft < _STACK:
+        allowed = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (allowed, hard))
+
+
+def _allowed(kind: int, value: int) -> int:
+    hard = resource.getrlimit(kind)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

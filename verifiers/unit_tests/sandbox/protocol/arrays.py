@@ -1,0 +1,197 @@
+"""Arrays and scalars of numpy as plain data: they cross as type, shape and bytes, and are made anew on the other side.
+
+Nothing of the program's crosses with them: no class, no buffer, no pickle. An array whose items are objects crosses item by
+item, each as it would by itself. Arrays of records, and instances of classes that derive from `ndarray`, do not cross.
+
+Imported only where numpy is loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy
+from numpy import copyto, dtype, empty, frombuffer, generic, ndarray
+
+from . import codec, shared_containers
+from .codec import Decoder, Encoder, NotPlainError, Wire, packed, unpacked_size
+
+ARRAY, SCALAR = "nd", "ns"
+"""Tags."""
+_NUMERIC = re.compile(
+    r"\|b1|[<>|][iu][1248]|[<>]f(2|4|8|16)|[<>]c(8|16|32)|[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+)
+_TEXT = re.compile(r"[<>|]U\d{1,9}|\|S\d{1,9}")
+_OBJECT = "|O"
+_SCALARS: tuple[type[generic], ...] = tuple({*numpy.sctypeDict.values()} - {numpy.void, numpy.object_})
+_Array = ndarray[Any, Any]
+_ndarray: type = ndarray
+"""As a container it is known by this."""
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array, of whatever class."""
+    return issubclass(type(value), ndarray)
+
+
+def _encode_array(encoder: Encoder, value: _Array) -> Wire:
+    kind = value.dtype.str
+    if _NUMERIC.fullmatch(kind):
+        return [ARRAY, kind, list(value.shape), packed(value.tobytes())]
+    if _TEXT.fullmatch(kind):
+        return [ARRAY, kind, list(value.shape), *map(_text, value.ravel().tolist())]
+    if kind != _OBJECT:
+        raise NotPlainError(f"an array of {value.dtype} does not cross")
+    items = _items(value)
+    if any(map(_is_nested, items)):
+        raise NotPlainError("an array of objects that holds another does not cross")
+    return [ARRAY, kind, list(value.shape), *encoder.items(items)]
+
+
+def _items(value: _Array) -> list[object]:
+    items: list[object] = value.ravel().tolist()
+    return items
+
+
+def _is_nested(item: object) -> bool:
+    """Whether an item of an array of objects is such an array: numpy goes into those, without a bound, if one holds itself."""
+    return type(item) is ndarray and item.dtype.hasobject
+
+
+def _text(item: str | bytes) -> str:
+    return item if isinstance(item, str) else item.decode("latin-1")
+
+
+def _encode_scalar(_: Encoder, value: generic) -> Wire:
+    kind = value.dtype.str
+    if _NUMERIC.fullmatch(kind):
+        return [SCALAR, kind, packed(value.tobytes())]
+    return [SCALAR, kind, _text(value.item())]
+
+
+def encode_or_none(encoder: Encoder, value: object) -> Wire:
+    """Encode a value by hand, where the codec knows no arrays; None if it is no array and no scalar."""
+    if type(value) is ndarray:
+        return _encode_array(encoder, value)
+    return _encode_scalar(encoder, value) if type(value) in _SCALARS else None  # type: ignore[arg-type]  # its type was just checked
+
+
+def _create(wire: Wire) -> _Array:
+    """Make the array that a wire describes, without its items.
+
+    Raises:
+        ValueError: If it describes none, or its items are not as many as it says.
+    """
+    _, kind, shape, *content = wire
+    if not (type(shape) is list and all(type(size) is int and size >= 0 for size in shape)):
+        raise ValueError("a shape is a list of whole numbers")
+    if _NUMERIC.fullmatch(kind):
+        size = math.prod(shape) * dtype(kind).itemsize
+        fits = len(content) == 1 and unpacked_size(content[0]) == size
+    else:
+        fits = len(content) == math.prod(shape) and (kind == _OBJECT or _is_text(kind, content))
+    if not fits:
+        raise ValueError(f"not as many items as an array of {kind[:40]} and shape {shape!r} has"[:200])
+    return empty(shape, dtype(kind))
+
+
+def _is_text(kind: str, content: list[Wire]) -> bool:
+    """Whether this is the content of an array of texts."""
+    if not _TEXT.fullmatch(kind) or not all(type(each) is str for each in content):
+        return False
+    width = int(kind[2:])
+    return not content or max(map(len, content)) <= width
+
+
+def _fill(value: _Array, content: list[Any]) -> None:
+    flat = value.reshape(-1)
+    if value.dtype.hasobject:
+        for position, item in enumerate(content):
+            if _is_nested(item):
+                raise ValueError("an array of objects holds another")
+            flat[position] = item
+    elif value.dtype.kind in "US":
+        flat[:] = content if value.dtype.kind == "U" else [text.encode("latin-1") for text in content]
+    else:
+        flat[:] = _numbers(value.dtype, content[0])
+
+
+def _numbers(kind: dtype[Any], data: bytes) -> _Array:
+    # Any other byte than 0 and 1 would be a truth value that is neither.
+    return frombuffer(data, "u1") != 0 if kind.kind == "b" else frombuffer(data, kind)
+
+
+def _decode_scalar(decoder: Decoder, wire: Wire) -> object:
+    _, kind, content = wire
+    if _NUMERIC.fullmatch(kind):
+        return _numbers(dtype(kind), decoder.decode(content))[0]
+    if not _is_text(kind, [content]):
+        raise ValueError(f"no scalar: {kind[:40]!r}")
+    return numpy.str_(content) if kind[1] == "U" else numpy.bytes_(content.encode("latin-1"))
+
+
+def _snapshot(value: _Array) -> bytes | list[object]:
+    """What an array holds, as `sharing` compares it."""
+    return _items(value) if value.dtype.hasobject else f"{value.dtype.str}{value.shape}".encode() + value.tobytes()
+
+
+def _replace(value: _Array, new: _Array) -> None:
+    """Give an array the items of another.
+
+    Raises:
+        ValueError: If that has another shape or type: memory that others may look at can't be made to fit.
+    """
+    if value.shape != new.shape or value.dtype != new.dtype:
+        raise ValueError("an array that both sides have was given another shape or type")
+    copyto(value, new)
+
+
+def seed(number: int) -> None:
+    """Seed the generator that numpy's functions share."""
+    numpy.random.seed(number & 0xFFFFFFFF)
+
+
+def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
+    """Whether values that may be or hold arrays are the same.
+
+    Args:
+        result: What a program gave.
+        expected: What it should be. An array is the same as arrays of its shape with the same items alone.
+        equal: Compares what holds no arrays.
+    """
+    if is_array(result) or is_array(expected):
+        return _same_arrays(result, expected, equal)
+    kind = type(expected)
+    if kind in (list, tuple) and type(result) is kind and _holds_array(expected) | _holds_array(result):
+        pairs: Iterable[tuple[Any, Any]] = zip(result, expected, strict=False)  # type: ignore[call-overload]  # lists or tuples
+        return len(result) == len(expected) and all(same(*pair, equal) for pair in pairs)  # type: ignore[arg-type]  # likewise
+    if kind is dict and type(result) is dict:
+        return result.keys() == expected.keys() and all(same(result[key], expected[key], equal) for key in expected)  # type: ignore[attr-defined, index]  # dicts
+    return equal(result, expected)
+
+
+def _same_arrays(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
+    if type(result) is not ndarray or type(expected) is not ndarray or result.shape != expected.shape:
+        return False
+    kinds = {result.dtype.kind, expected.dtype.kind}
+    comparable = len(kinds) == 1 or kinds <= set("biufc")
+    if kinds & set("mM"):
+        return comparable and bool((result == expected).all())
+    return comparable and same(result.tolist(), expected.tolist(), equal)
+
+
+def _holds_array(value: object) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_holds_array, value))  # type: ignore[call-overload]  # its type was just checked
+    return is_array(value) or (type(value) is dict and any(map(_holds_array, value.values())))
+
+
+def install() -> None:
+    """Have arrays and scalars cross, and arrays be shared like other containers."""
+    codec.add_container(_ndarray, ARRAY, _encode_array, (_create, _fill), skipped=3)
+    shared_containers.add_container(_ndarray, _snapshot, _replace)
+    for kind in _SCALARS:
+        codec.add_value(kind, SCALAR, _encode_scalar, _decode_scalar)

@@ -1,0 +1,95 @@
+"""What the tester is told of the type of an object that lives in the candidate.
+
+A proxy has the special methods that the object's type has, so that `callable`, `hasattr` and `isinstance` with a protocol
+such as `Iterable` say of it what they would say of the object; and it is shown as an instance of the standard classes that
+its type derives from. Nothing here decides a comparison: none of these classes is one of plain data.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import dataclasses
+import types
+
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_BITWISE = ("and_", "or_", "xor", "lshift", "rshift")
+_COMPUTING = _ARITHMETIC + _BITWISE
+BINARY_OPERATORS = ("lt", "le", "gt", "ge", "eq", "ne", "contains", *_COMPUTING)
+"""Names in `operator`; the first operand is the object."""
+REFLECTED_OPERATORS = {f"r{name.rstrip('_')}": name for name in _COMPUTING}
+"""The same with the object as second operand: `radd` is `add`."""
+IN_PLACE_OPERATORS = tuple(f"i{name.rstrip('_')}" for name in _COMPUTING)
+"""Names in `operator` of the augmented assignments."""
+OPERATORS = {
+    name.rstrip("_"): name
+    for name in (*BINARY_OPERATORS, *REFLECTED_OPERATORS, *IN_PLACE_OPERATORS, "divmod")
+    if name not in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+"""Special methods, without their underscores, that take another value, with the names of the operations; those that every
+object has are left out."""
+_ALONE = """
+call hash bool len iter next reversed getitem setitem delitem enter exit await aiter anext aenter aexit abs neg pos invert int
+float complex bytes index round trunc floor ceil
+"""
+PROTOCOLS = frozenset((*OPERATORS, *_ALONE.split()))
+"""Special methods, without their underscores, that only some types have."""
+STANDARD_CLASSES: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, map, filter, zip, enumerate),
+        *(types.GeneratorType, types.AsyncGeneratorType),
+        *(getattr(collections.abc, name) for name in collections.abc.__all__),
+        *(kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)),
+    )
+}
+"""Classes, by name, as whose instances objects are shown."""
+_SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, "eq"))
+_FIELDS = "__dataclass_fields__"
+
+TypeInfo = tuple[str, str, str, str]
+"""A type's name, its protocols, its standard classes in the order of its bases, and its fields if it is a dataclass; each of
+the latter three is names with spaces between them."""
+
+_described: dict[int, tuple[type, TypeInfo]] = {}
+"""By identity, with the type, which keeps that its own: a metaclass may make its classes equal or unhashable."""
+
+
+def describe_type_of(value: object) -> TypeInfo:
+    """Describe the type of an object."""
+    name, protocols, classes, fields = _describe(type(value))
+    if issubclass(type(value), type) and any("__class_getitem__" in vars(base) for base in value.__mro__):  # type: ignore[attr-defined]  # it is a class
+        protocols += " getitem"
+    return name, protocols, classes, fields
+
+
+def _describe(kind: type) -> TypeInfo:
+    known = _described.get(id(kind))
+    if known is None:
+        info = kind.__name__, _protocols(kind), _standard_classes(kind), _fields(kind)
+        known = _described[id(kind)] = kind, info
+    return known[1]
+
+
+def _protocols(kind: type) -> str:
+    has = {"__hash__": True}  # of `object`, whose `==` is no comparison
+    for base in reversed(kind.__mro__[:-1]):
+        content = vars(base)
+        # A class says by None that it has not what its base has.
+        has.update({name: content[name] is not None for name in _SPECIAL & content.keys()})
+    return " ".join(sorted(name.strip("_") for name, present in has.items() if present))
+
+
+def _standard_classes(kind: type) -> str:
+    return " ".join(base.__name__ for base in kind.__mro__ if STANDARD_CLASSES.get(base.__name__) is base)
+
+
+def _fields(kind: type) -> str:
+    if not any(_FIELDS in vars(base) for base in kind.__mro__):
+        return ""
+    return " ".join(field.name for field in dataclasses.fields(kind))
+
+
+FUNCTION = _describe(types.FunctionType)
+"""A function of the program: what nearly every handle stands for."""
+_describe(type)

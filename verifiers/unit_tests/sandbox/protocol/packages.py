@@ -1,0 +1,154 @@
+"""Packages that the fork server loads before its first job, so that programs and tests have them.
+
+Found is what was named and what that requires, and nothing else that happens to be installed: an optional helper of a package
+would make verdicts depend on the machine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import importlib.metadata
+
+_USUAL_NAMES = {"np": "numpy", "pd": "pandas", "sp": "scipy"}
+"""By the name under which test code commonly has a package."""
+_ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
+"""Modules that a package loads when first used, and that many programs and tests use."""
+_JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
+"""Functions of numpy by which tests compare; what begins with `assert_` is one of `numpy.testing`."""
+
+_TASKS = "/proc/self/task"
+"""Where Linux lists a process's threads."""
+
+_roots: set[str] = set()
+"""Top-level names of the packages that are there."""
+_classes: set[str] = set()
+"""Names of their classes."""
+_arrays: Any = None
+"""The module `arrays`, if numpy is there."""
+
+
+class PackageFinder:
+    """Finds the top-level modules of packages; submodules are found by their package."""
+
+    def __init__(self, modules: Collection[str], folders: Sequence[str]) -> None:
+        self._modules = frozenset(modules)
+        self._folders = list(folders)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        """Find a module that may be imported."""
+        return PathFinder.find_spec(name, self._folders) if name in self._modules else None
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """Find what packages look up of themselves, such as their version."""
+        import importlib.metadata  # here, as it takes long, and nobody else in a server needs it
+
+        where = importlib.metadata.DistributionFinder.Context(name=context.name, path=self._folders)
+        return importlib.metadata.MetadataPathFinder.find_distributions(where)
+
+
+def preload(packages: Mapping[str, Any]) -> int:
+    """Load packages, and have their values cross.
+
+    Args:
+        packages: The fields of `verifiers.unit_tests.host.packages.Packages`.
+
+    Returns:
+        How much address space that took, in MiB.
+
+    Raises:
+        ImportError: If one can't be loaded into a fork server; of whatever class the error was.
+    """
+    if not packages["names"]:
+        return 0
+    before = address_space_mib()
+    sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
+    for name in packages["names"]:
+        for each in (name, *_ALWAYS_WITH.get(name, ())):
+            _load(each)
+    _roots.update(root_of(name) for name in packages["names"])
+    _classes.update(_class_names())
+    if "numpy" in sys.modules:
+        global _arrays
+        _arrays = importlib.import_module(f"{__package__}.arrays")
+        _arrays.install()
+    return round(address_space_mib() - before)
+
+
+def _class_names() -> set[str]:
+    modules = [module for name, module in sys.modules.items() if is_package(name)]
+    values = [value for module in modules for value in vars(module).values()]
+    return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
+
+
+def _load(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        raise ImportError(f"{name} can't be imported: {type(error).__name__}: {error}") from error
+    if os.path.isdir(_TASKS) and len(os.listdir(_TASKS)) > 1:
+        raise ImportError(
+            f"{name} starts a thread when it is imported, and a process with several threads can't be forked"
+        )
+
+
+def address_space_mib() -> float:
+    """How much address space this process takes, in MiB; 0 where the system does not tell."""
+    if not os.path.isdir(_TASKS):
+        return 0
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def root_of(name: str) -> str:
+    """The top-level package of a module's name."""
+    return name.partition(".")[0]
+
+
+def is_package(module: str) -> bool:
+    """Whether a module is one of a package, which program and tests have alike."""
+    return root_of(module) in _roots
+
+
+def has_class(name: str) -> bool:
+    """Whether a package has a class of this name, such as `DataFrame`."""
+    return name in _classes
+
+
+def is_named(alias: str, module: str) -> bool:
+    """Whether a name in test code is one for this module of a package, whatever the program gives to the name."""
+    return is_package(module) and _USUAL_NAMES.get(alias, alias) in (module, module.rpartition(".")[2])
+
+
+def named(name: str) -> str | None:
+    """The package that a bare name in test code stands for, None if it stands for none."""
+    package = _USUAL_NAMES.get(name, name)
+    return package if package in _roots else None
+
+
+def judge(name: str) -> object | None:
+    """The function of numpy that a bare name in test code stands for, if tests compare by it."""
+    if "numpy" not in _roots:
+        return None
+    found: object = getattr(sys.modules["numpy"], name) if name in _JUDGES else None
+    return getattr(sys.modules["numpy.testing"], name, None) if name.startswith("assert_") else found
+
+
+def seed(number: int) -> None:
+    """Seed what packages draw from, if they are loaded."""
+    if _arrays is not None:
+        _arrays.seed(number)
+
+
+def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
+    """Whether two values are the same, by a comparison of what is no array."""
+    same: bool = equal(result, expected) if _arrays is None else _arrays.same(result, expected, equal)
+    return same

@@ -1,0 +1,111 @@
+"""The fork server's children, as it sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocol.limits import Limits
+
+TESTER_LIFE_S = 60.0
+"""A tester that has used this much CPU is replaced: it comes near the limit that backs up the server's."""
+_LAST_WORD_S = 2.0
+"""How long a tester whose candidate was stopped may take to notice."""
+
+
+@dataclass(slots=True)
+class Child:
+    """A child and, once it has ended, what it used."""
+
+    pid: int
+    handle: int
+    status: int | None = None
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+    before_s: float = 0.0
+    """CPU seconds of earlier jobs."""
+    cpu: int | None = None
+    """The only CPU it may run on, None if it may run on all."""
+
+    def clock(self) -> float:
+        """CPU seconds of this job so far, all threads together."""
+        # The clock of a process by its id, as clock_getcpuclockid makes it.
+        return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
+
+    def reap(self) -> None:
+        """Kill the child if it still runs, and collect it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        _, self.status, usage = os.wait4(self.pid, 0)
+        os.close(self.handle)
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.memory_bytes = usage.ru_maxrss * 1024
+
+    def exit_code(self) -> int | None:
+        """Its exit status, negative for a signal; None if it still runs."""
+        return None if self.status is None else os.waitstatus_to_exitcode(self.status)
+
+    def summary(self) -> dict[str, Any]:
+        """What the parent is told."""
+        return {"exit": self.exit_code(), "cpu_s": self.cpu_s, "memory_bytes": self.memory_bytes}
+
+
+class TesterProcess:
+    """A tester that runs the tests of job after job."""
+
+    def __init__(self, child: Child, control: socket.socket, limits: Limits) -> None:
+        """Take charge of a tester.
+
+        Args:
+            child: Its process.
+            control: Descriptors of jobs go there, and a byte comes back after each.
+            limits: What it is confined to.
+        """
+        self.child = child
+        self.control = control
+        self.limits = limits
+
+    def begin(self, descriptors: Sequence[int]) -> bool:
+        """Start a job; False if the process has ended since the last one."""
+        self.child.before_s += self.child.clock()
+        try:
+            socket.send_fds(self.control, [b"."], list(descriptors))
+        except BrokenPipeError:
+            return False
+        return True
+
+    def answer(self) -> bytes:
+        """What it says of its job, whose candidate has ended; nothing if it has ended itself, or does not say."""
+        self.control.settimeout(_LAST_WORD_S)
+        try:
+            return self.control.recv(1)
+        except (TimeoutError, ConnectionError):
+            return b""
+
+    def is_worn(self) -> bool:
+        """Whether it should be replaced: it still runs, and another job's limit would not fit into its own."""
+        return self.child.before_s + self.child.clock() > TESTER_LIFE_S
+
+    def end(self) -> None:
+        """End the process."""
+        self.control.close()
+        self.child.reap()
+
+
+def kill_strays() -> None:
+    """Kill every child and grandchild that is left: without a filter a program can fork."""
+    path = f"/proc/self/task/{os.getpid()}/children"
+    while os.path.exists(path):
+        with open(path) as file:
+            pids = file.read().split()
+        if not pids:
+            return
+        for pid in pids:
+            os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(int(pid), 0)

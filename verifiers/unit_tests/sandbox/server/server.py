@@ -1,0 +1,435 @@
+"""The fork server: a warm interpreter of one thread that forks a candidate for each job, and a tester for many.
+
+It never sees a job: programs and tests lie in files whose descriptors pass through it. It enforces the limits that need a
+watcher, reaps its children and reports what they used. It ends when its parent does, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import site
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..candidate import candidate
+from ..isolation import devices, syscalls
+from ..isolation.jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
+from ..protocol import packages, unpatched
+from ..protocol.limits import Limits
+from ..tester import tester
+from ..tester.report import MAX_REPORT
+from . import whole_library
+from .child_processes import TESTER_LIFE_S, Child, TesterProcess, kill_strays
+from .cpu_affinity import YOUNG_S, Placement
+from .idle_detector import Idleness
+from .page_pinning import pin_written_in
+from .page_trial import trial
+
+PRELOADED = """
+abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
+itertools json math numbers operator os queue random re statistics string struct sys textwrap threading time traceback types
+typing
+"""
+"""Modules that programs commonly import, loaded before the first fork; each costs every fork a little."""
+
+_FIRST_OWN = 16
+"""The server's own descriptors, and those that arrive, lie at or above this; a child's final ones lie below."""
+_NULL = _FIRST_OWN - 1
+"""One that reads nothing and swallows everything."""
+_RECURSION_LIMIT = 1000 + 20
+"""What a script has, and what the candidate's own frames below it take."""
+_TICK_S = 0.25
+_WAITING_S = 0.5
+"""A job that was idle for so long needs no CPU at the moment: another may run beside it."""
+_START_S = 60
+_TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
+_MAX_REQUEST = 4096
+_MAX_DESCRIPTORS = 8
+
+
+class ParentGoneError(Exception):
+    """The process that started the server has ended or closed its end."""
+
+
+class Server:
+    """Serves one job at a time."""
+
+    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int) -> None:
+        """Make a server.
+
+        Args:
+            control: Requests come and answers go here.
+            parent: A pidfd of the process to end with.
+            jail: What confines the children.
+            taken_mib: Address space that packages take, which is not counted as a program's.
+        """
+        self._control = control
+        self._jail = jail
+        self._pid = os.getpid()
+        self._parent = parent
+        self._tester: TesterProcess | None = None
+        self._placement = Placement()
+        self._taken_mib = taken_mib
+
+    def serve(self) -> None:
+        """Answer requests until the parent ends."""
+        watch = select.poll()
+        watch.register(self._control, select.POLLIN)
+        watch.register(self._parent, select.POLLIN)
+        while True:
+            ready = dict(watch.poll())
+            if self._parent in ready:
+                return
+            (tested, limits), descriptors = self._receive()
+            run = self._run_tested if tested else self._run_script
+            self._placement.begin()
+            try:
+                answer = run(descriptors, limits)
+            finally:
+                self._placement.end()
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            self._control.send(json.dumps(answer).encode())
+
+    def _receive(self) -> tuple[tuple[bool, Limits], list[int]]:
+        data, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, _MAX_DESCRIPTORS)
+        if not data:
+            raise ParentGoneError
+        return _read_request(data), descriptors
+
+    def _run_tested(self, descriptors: Sequence[int], limits: Limits) -> dict[str, Any]:
+        """Run candidate and tester; descriptors are stdin, stdout, stderr, program, tests, report."""
+        start = time.monotonic()
+        stdin, stdout, stderr, program, tests, report = descriptors
+        requests, replies = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        judging = (replies[0], requests[1], tests, report)
+        running = (stdin, stdout, stderr, requests[0], replies[1], program)
+        with _closing(replies[0], requests[1]):
+            with _closing(requests[0], replies[1]):
+                shared = self._begin_tests(judging, limits)
+                child = self._fork(running, limits, candidate.answer_calls)
+            try:
+                try:
+                    stopped, judge = self._await_tests(child, shared, judging, limits, start)
+                finally:
+                    child.reap()
+                if stopped is not None and judge is shared.child:
+                    self._settle(shared)
+            finally:
+                self._clean_up()
+        return self._answer(stopped, start, child) | {"tester_exit": judge.exit_code()}
+
+    def _begin_tests(self, judging: tuple[int, ...], limits: Limits) -> TesterProcess:
+        """Give the job to the tester that is there, or to a new one."""
+        if self._tester is not None and self._tester.limits == limits:
+            self._placement.bring(self._tester.child)
+            if self._tester.begin(judging):
+                return self._tester
+        self._end_tester()
+        self._tester = self._fork_tester(limits)
+        self._tester.begin(judging)
+        return self._tester
+
+    def _await_tests(
+        self, program: Child, shared: TesterProcess, judging: tuple[int, ...], limits: Limits, start: float
+    ) -> tuple[str | None, Child]:
+        """Wait for the end of the tests; return which limit was passed, if any, and the process that ran the tests."""
+        stopped = self._supervise([program, shared.child], limits, start, shared.control.fileno())
+        if stopped is not None:
+            return stopped, shared.child
+        said = shared.answer()
+        if said == tester.NEEDS_OWN_PROCESS:
+            judge = self._fork((_NULL, _NULL, _NULL, *judging), _room_for_report(limits), tester.run_alone)
+            try:
+                return self._supervise([program, judge], limits, start), judge
+            finally:
+                judge.reap()
+        if said != tester.DONE or shared.is_worn():
+            self._end_tester()
+        return None, shared.child
+
+    def _settle(self, shared: TesterProcess) -> None:
+        """Let a tester whose candidate was stopped come to its end; it is ended where it was what took so long."""
+        if shared.child.clock() >= shared.limits.cpu_s or not shared.answer():
+            self._end_tester()
+
+    def _run_script(self, descriptors: Sequence[int], limits: Limits) -> dict[str, Any]:
+        """Run a program that stands alone; descriptors are stdin, stdout, stderr, program."""
+        start = time.monotonic()
+        program = self._fork(tuple(descriptors), limits, candidate.run_script)
+        try:
+            stopped = self._supervise([program], limits, start)
+        finally:
+            program.reap()
+            self._clean_up()
+        return self._answer(stopped, start, program)
+
+    @staticmethod
+    def _answer(stopped: str | None, start: float, program: Child) -> dict[str, Any]:
+        return {"stopped": stopped, "seconds": time.monotonic() - start, "candidate": program.summary()}
+
+    def _clean_up(self) -> None:
+        if not self._jail.forbids_forks:
+            self._end_tester()
+            kill_strays()
+
+    def _end_tester(self) -> None:
+        if self._tester is not None:
+            self._tester.end()
+            self._tester = None
+
+    def _fork_tester(self, limits: Limits) -> TesterProcess:
+        mine, theirs = socket.socketpair()
+        with theirs:
+            descriptors = (_NULL, _NULL, _NULL, theirs.fileno())
+            lasting = replace(_room_for_report(limits), cpu_s=limits.cpu_s + TESTER_LIFE_S)
+            child = self._fork(descriptors, lasting, tester.serve, receives_descriptors=True)
+        return TesterProcess(child, mine, limits)
+
+    def _fork(
+        self,
+        descriptors: tuple[int, ...],
+        limits: Limits,
+        run: Callable[[], None],
+        *,
+        receives_descriptors: bool = False,
+    ) -> Child:
+        settings = self._jail.settings(_with_memory(limits, self._taken_mib))
+        pid = syscalls.fork()
+        if pid == 0:
+            try:
+                self._jail.confine(descriptors, settings, self._pid, receives_descriptors=receives_descriptors)
+                run()
+            finally:
+                os._exit(1)
+        return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu)
+
+    def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
+        """Wait until the last child ends or a `finished` descriptor is readable; if a limit is passed first, say which."""
+        ends = {children[-1].handle, *finished}
+        watch = select.poll()
+        for descriptor in (*ends, self._parent, self._control.fileno()):
+            watch.register(descriptor, select.POLLIN)
+        idleness, spent, last, waits = Idleness(), 0.0, start, False
+        tick_s = YOUNG_S
+        while True:
+            left = limits.cpu_s - spent
+            ready = dict(watch.poll(1000 * min(tick_s, max(left, 0.01))))
+            if not ends.isdisjoint(ready):
+                return None
+            if ready:
+                raise ParentGoneError
+            if tick_s == YOUNG_S:
+                self._placement.let_go(*children)
+                tick_s = _TICK_S
+            now = time.monotonic()
+            clocks = [child.clock() for child in children]
+            idle_s = idleness.seconds
+            idleness.add(now - last, sum(clocks) - spent)
+            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
+                self._control.send(json.dumps({"waits": waits}).encode())
+            spent, last = sum(clocks), now
+            if max(clocks) >= limits.cpu_s:
+                return "cpu"
+            if idleness.seconds >= limits.idle_s:
+                return "idle"
+            if now - start >= limits.wall_s:
+                return "wall"
+
+
+@functools.lru_cache(8)
+def _room_for_report(limits: Limits) -> Limits:
+    """The limits of a tester, whatever those on the program's output."""
+    return replace(limits, output_mib=max(limits.output_mib, MAX_REPORT // MIB))
+
+
+@functools.lru_cache(8)
+def _with_memory(limits: Limits, more_mib: int) -> Limits:
+    return replace(limits, memory_mib=limits.memory_mib + more_mib)
+
+
+@functools.lru_cache(8)
+def _read_request(data: bytes) -> tuple[bool, Limits]:
+    request = json.loads(data)
+    return request["tested"], Limits(**request["limits"])
+
+
+@contextlib.contextmanager
+def _closing(*descriptors: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _move_up(control: int) -> int:
+    """Move a descriptor out of the way of the children's, fill its place and what is free below, and return it."""
+    moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    os.closerange(MOST_DESCRIPTORS, control + 1)
+    limit_descriptors()
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for number in range(_FIRST_OWN):
+        if number != null:
+            os.dup2(null, number, inheritable=False)
+    return moved
+
+
+def _warm_up(wanted: Mapping[str, Any]) -> int:
+    """Load and prepare all that children inherit; return the address space that packages take, in MiB.
+
+    Raises:
+        ImportError: If a package can't be loaded.
+    """
+    for name in PRELOADED.split():
+        importlib.import_module(name)
+    taken_mib = packages.preload(wanted)
+    site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
+    devices.install()
+    raise_stack_limit()
+    # All that can be prepared here is: what a child writes to costs it a copy of the page.
+    sys.argv = ["solution.py"]
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    unpatched.uninstall()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sandbox"]:
+        del sys.modules[name]
+    sys.path[:] = [path for path in sys.path if os.path.basename(path) != "unit_tests"]
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    jail = Jail(frozenset())
+    with trial(functools.partial(_begin_trial, jail, os.getpid())) as watched:
+        pin_written_in(watched)
+    return taken_mib
+
+
+def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
+    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
+    candidate.answer_calls()
+
+
+def _load_library() -> int:
+    """Load the standard library; return the address space that it takes, in MiB."""
+    before = packages.address_space_mib()
+    whole_library.load()
+    gc.collect()
+    gc.freeze()
+    return round(packages.address_space_mib() - before)
+
+
+def _probe(jail: Jail) -> list[str]:
+    """Try in a confined child what must not work, and return what did."""
+    reader, writer = os.pipe()
+    server, settings = os.getpid(), jail.settings(_TRIAL_LIMITS)
+    pid = syscalls.fork()
+    if pid == 0:
+        try:
+            jail.confine((0, 1, 2, writer), settings, server)
+            os.write(3, " ".join(name for name, attempt in _ATTEMPTS.items() if _works(attempt)).encode() or b"-")
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        found = file.read()
+    os.waitpid(pid, 0)
+    return ["anything: the probe did not finish"] if not found else found.replace("-", "").split()
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return False
+    return True
+
+
+def _fork_and_wait() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+_ATTEMPTS: dict[str, Callable[[], object]] = {
+    "fork": _fork_and_wait,
+    "sockets": lambda: socket.socket().close(),
+    "signals": lambda: os.kill(os.getppid(), 0),
+    "reading": lambda: os.close(os.open("/proc/version", os.O_RDONLY)),
+    "listing": lambda: os.listdir("/proc"),
+    "writing": lambda: os.close(os.open("/tmp/probe", os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
+}
+
+
+def main() -> None:
+    """Serve: the arguments are the control socket's descriptor, the parent's process id, and what `pool.Worker` asks for."""
+    descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    wanted, imported = frozenset(asked["layers"]), asked["packages"]
+    control = socket.socket(fileno=_move_up(descriptor))
+    signal.alarm(_START_S)  # nobody watches over a start that hangs
+    with contextlib.suppress(ParentGoneError, ConnectionError):
+        watched = _watch(control, parent, wanted)
+        _go_first_without_memory()
+        try:
+            taken_mib = _warm_up(imported)
+        except ImportError as error:
+            control.send(json.dumps({"unimportable": str(error)}).encode())
+            return
+        jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
+        if jail.closes_files:
+            taken_mib += _load_library()
+        server = _start(control, watched, jail, taken_mib)
+        signal.alarm(0)
+        server.serve()
+
+
+def _go_first_without_memory() -> None:
+    """Have the kernel end this process and its children before others where a machine has no memory left.
+
+    Of these it ends the one that uses most, which is a program and not this.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def _start(control: socket.socket, watched: int, jail: Jail, taken_mib: int) -> Server:
+    server = Server(control, watched, jail, taken_mib)
+    escapes = _probe(jail) if jail.wanted else []
+    hello = {"layers": jail.entered, "missing": jail.missing, "escapes": escapes}
+    control.send(json.dumps(hello).encode())
+    return server
+
+
+def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
+    """Watch the parent, and take charge of all that descends from this process.
+
+    Raises:
+        ParentGoneError: If the parent has ended, or the system does not let processes be watched; it has been told.
+    """
+    problem = "this kernel can't watch processes through descriptors (pidfd_open"
+    try:
+        watched = os.pidfd_open(parent)
+        if os.getppid() != parent:
+            raise ParentGoneError
+        if sys.platform == "linux":
+            problem = "this system doesn't let a process say what becomes of itself and its children (prctl"
+            syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
+            if wanted:
+                syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        return watched
+    except OSError as error:
+        unusable = f"{problem}: {error})"
+        control.send(json.dumps({"layers": [], "missing": {}, "escapes": [], "unusable": unusable}).encode())
+        raise ParentGoneError from error

@@ -1,0 +1,72 @@
+"""Test code in compiled form, with what can be said of it before it runs."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...protocol.source_files import compile_whole
+from ..report import TEST_FILE
+from . import side_effects
+from .name_resolution import may_name_classes, names_of_classes
+
+PREFIX_FILE = "prefix.py"
+_CACHED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TestCode:
+    """Compiled test code."""
+
+    code: types.CodeType
+    leaves_no_trace: bool
+    """Whether the process can run other tests afterwards as if it had not run this code."""
+    classes: Collection[str] = ()
+    """Names of the classes under test."""
+
+
+def tidied(statement: str) -> str:
+    """An assert statement, or set-up code, as data sets have it, without the white space around it."""
+    return statement.replace("\r\n", "\n").strip()
+
+
+# Programs come in groups that answer the same problem.
+@functools.lru_cache(_CACHED)
+def compile_tests(source: str, filename: str) -> TestCode:
+    """Compile test code.
+
+    Raises:
+        SyntaxError: If it is none.
+    """
+    code = compile(source, filename, "exec", dont_inherit=True)
+    # A tree takes longer to make than the code, so it is made only where it can matter.
+    classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
+    return TestCode(code, side_effects.leaves_no_trace(code), classes)
+
+
+@functools.lru_cache(_CACHED)
+def compile_prefix(source: str) -> TestCode:
+    """Compile a prompt's code; where it ends inside a statement, what comes before that."""
+    code = compile_whole(source, PREFIX_FILE)
+    return TestCode(code, side_effects.leaves_no_trace(code))
+
+
+def leave_no_trace(tests: Mapping[str, Any]) -> bool:
+    """Whether a process can run a job's tests and then other tests as if it had not."""
+    if tests["kind"] == "calls":
+        return True  # they are data
+    if tests["kind"] == "functions" or tests["files"]:
+        return False
+    try:
+        harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
+        return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))
+    except SyntaxError:
+        return False
+
+
+def _own(tests: Mapping[str, Any]) -> Iterable[str]:
+    return [tests["test"]] if tests["kind"] == "check" else map(tidied, (tests["setup"], *tests["asserts"]))

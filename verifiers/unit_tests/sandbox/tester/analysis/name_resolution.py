@@ -1,0 +1,311 @@
+"""What the names in test code stand for: read off the tests alone, so that no program has a say in it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import functools
+import importlib
+import re
+import sys
+import types
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...protocol import packages
+from ...protocol.codec import BUILTIN_TYPES
+from ...protocol.packages import root_of
+
+_MODULES_OF_HELPERS = (
+    "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
+)  # fmt: skip
+"""Modules whose functions tests use by their bare names, which the program imported."""
+
+_PLAIN_ATTRIBUTES = frozenset(name for kind in BUILTIN_TYPES.values() for name in dir(kind))
+
+
+@functools.cache
+def helper(name: str) -> object | None:
+    """The function or class of the standard library that goes by a bare name in test code, None if there is none."""
+    for module in map(importlib.import_module, _MODULES_OF_HELPERS):
+        if not name.startswith("_") and hasattr(module, name):
+            found: object = getattr(module, name)
+            return found
+    return packages.judge(name)
+
+
+def module_called(name: str) -> str | None:
+    """The module of the standard library, or the package, that a bare name in test code stands for, None if there is none."""
+    return name if name in sys.stdlib_module_names else packages.named(name)
+
+
+def free_names(trees: Sequence[ast.Module]) -> set[str]:
+    """Names that the trees load and nowhere bind."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    for node in _nodes(trees):
+        if isinstance(node, ast.Name):
+            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            bound.add(node.name or "")
+    return loaded - bound
+
+
+@dataclass(frozen=True, slots=True)
+class Starred:
+    """What a test file means by names that it defines nowhere, where it has a `from solution import *`."""
+
+    program: frozenset[str]
+    """Names of the program's, if it has them."""
+    standard: frozenset[str]
+    """Names of the standard library that the test file does not import, builtins among them."""
+
+
+_JUDGING = frozenset({"isclose"})
+
+
+def starred(tree: ast.Module, code: types.CodeType, modules: Collection[str]) -> Starred | None:
+    """Tell the names that a test file takes from the program by a `*`, None if it has no such import.
+
+    A test file imports what it uses, so these are the program's; but no builtin, module of the standard library or
+    comparison is, unless the tests can mean nothing else.
+
+    Args:
+        tree: The test file.
+        code: The same, compiled.
+        modules: Top-level names of the program's modules.
+    """
+    stars = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
+    if not any(root_of(node.module or "") in modules for node in stars):
+        return None
+    names = {name for name in _global_names(code) if not name.startswith("_")}
+    judging = {name for name in names if packages.judge(name) is not None} | _JUDGING
+    own = set(dir(builtins)) | judging | set(filter(module_called, _names_with_attributes([tree])))
+    standard = names & own if names - own else standard_names([tree], names) & own
+    return Starred(frozenset(names - standard), frozenset(standard))
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names that code looks up among the globals, without those that it makes global itself."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    waiting = [code]
+    while waiting:
+        scope = waiting.pop()
+        uses = {(each.opname, each.argval) for each in dis.get_instructions(scope)}
+        stored = {name for operation, name in uses if operation == "STORE_NAME"}
+        loaded |= {name for operation, name in uses if operation == "LOAD_GLOBAL"}
+        loaded |= {name for operation, name in uses if operation == "LOAD_NAME"} - stored
+        bound |= {name for operation, name in uses if operation == "STORE_GLOBAL"}
+        bound |= stored if scope is code else set()
+        waiting += [each for each in scope.co_consts if isinstance(each, types.CodeType)]
+    return loaded - bound
+
+
+def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
+    """Names that a test file binds to these modules, by their top-level names, and to what it imports from them."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and root_of(node.module or "") in modules:
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname or root_of(alias.name) for alias in node.names if root_of(alias.name) in modules}
+    return found
+
+
+def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
+    """Whether what a test file does at the left margin in a line may depend on the program.
+
+    It does if the statement uses one of the program's names, or a name that an earlier such statement used too. To name one in
+    a text, as in `import_module("solution")`, is to use it.
+
+    Args:
+        tree: The test file.
+        names: Its names that are the program's, and those of the program's modules.
+        line: A line of it; 0 stands for its decorators, which say which tests there are.
+    """
+    known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
+    tainted = set(names)
+    for statement in tree.body:
+        decorators = [each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ())]
+        if _spans(statement, line):
+            return not tainted.isdisjoint(_names_in(statement))
+        if not line and any(not tainted.isdisjoint(_names_in(each)) for each in decorators):
+            return True
+        if not tainted.isdisjoint(_names_in(statement)):
+            tainted |= _names_in(statement) - known
+    return not line and "pytestmark" in tainted
+
+
+def is_conditional(tree: ast.Module, line: int) -> bool:
+    """Whether what stands at a line of a test file runs only if something else goes this way or that."""
+    return any(isinstance(node, _CONDITIONS) for each in tree.body if _spans(each, line) for node in ast.walk(each))
+
+
+_CONDITIONS = (
+    *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
+    *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
+)
+
+
+def _spans(statement: ast.stmt, line: int) -> bool:
+    decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
+    first: int = min([statement.lineno, *(each.lineno for each in decorators)])
+    return first <= line <= (statement.end_lineno or first)
+
+
+def _names_in(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or root_of(node.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(root_of(node.value))
+    return found
+
+
+def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:
+    return (node for tree in trees for node in ast.walk(tree))
+
+
+def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
+    """Those of the free names that stand for the standard library, whatever the program defines under them.
+
+    Tests use builtins, and what a program usually imports, around the call (`set(f(x)) == ...`, `math.isclose(f(x), ...)`),
+    and a program must not replace those. So such a name is the program's only where no other name can be what is tested: where
+    the tests, or an assert, which is a test by itself, name nothing else.
+    """
+    modules = set(filter(module_called, names & _names_with_attributes(trees)))
+    ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
+    own = names - modules - ambiguous
+    alone = [tree for tree in trees if not own or (_is_assert(tree) and free_names([tree]) <= modules | ambiguous)]
+    around = free_names([tree for tree in trees if tree not in alone])
+    return modules | (ambiguous & around) | ambiguous.difference(*(_tested(tree, ambiguous) for tree in alone))
+
+
+def _is_assert(tree: ast.Module) -> bool:
+    return len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert)
+
+
+def _tested(tree: ast.Module, names: set[str]) -> set[str]:
+    """What of these names a tree calls, builtins only if it calls nothing else: of something it has to be a test."""
+    called = _innermost_calls(tree) & names
+    return {name for name in called if not hasattr(builtins, name)} or called
+
+
+def _names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:
+    return {
+        node.value.id for node in _nodes(trees) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+
+
+def _innermost_calls(tree: ast.Module) -> set[str]:
+    """Names of functions that are called with no call of another named function among their arguments."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _has_inner_call(call)}
+
+
+def _has_inner_call(call: ast.Call) -> bool:
+    inner = (node for argument in call.args for node in ast.walk(argument))
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) for node in inner)
+
+
+_LIKE_A_CLASS = re.compile(r"[A-Z]\w*[\s\\]*\(|\bisinstance\b")
+
+
+def may_name_classes(source: str) -> bool:
+    """Whether `names_of_classes` could find any, told from the text: a capitalised name that is called, or `isinstance`."""
+    return _LIKE_A_CLASS.search(source) is not None
+
+
+def names_of_classes(trees: Sequence[ast.Module]) -> set[str]:
+    """Names that the tests themselves treat as classes with instances of their own.
+
+    A class is a capitalised name with evidence: an attribute of what a call of the name returned that no plain value has, a
+    method of it called as a statement of its own, an item of it set or deleted, a `with` over it, or the name as second
+    argument of `isinstance`. Tests of such a class may use its operators and compare its instances with plain values. Of
+    any other function they may not: an object that it returned would be asked whether it is the answer.
+    """
+    made: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for target, value in _assignments(trees):
+        made.setdefault(ast.unparse(target), set()).update(_makers(value, made))
+    for node in _nodes(trees):
+        instance = _used_as_instance(node)
+        if instance is not None:
+            found |= _makers(instance, made)
+        elif isinstance(node, ast.Call) and _called_name(node) == "isinstance" and len(node.args) == 2:
+            found |= {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+    aliases = list(_aliases(trees))
+    for _ in aliases:  # as long as a chain of them can be
+        found |= {name for alias, name in aliases if alias in found}
+    return {name for name in found if name.lstrip("_")[:1].isupper()}
+
+
+def _aliases(trees: Sequence[ast.Module]) -> Iterator[tuple[str, str]]:
+    """Other names that the tests give to what they import, each with the real one."""
+    for node in _nodes(trees):
+        if isinstance(node, ast.alias) and node.asname:
+            yield node.asname, node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
+            name = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            yield from ((target.id, name) for target in node.targets if isinstance(target, ast.Name))
+
+
+def _used_as_instance(node: ast.AST) -> ast.expr | None:
+    """The expression that a node uses as nothing but an instance of a class of its own, if it does."""
+    if isinstance(node, ast.Attribute) and node.attr not in _PLAIN_ATTRIBUTES:
+        return node.value
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return node.value.func.value
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return node.value
+    return node.context_expr if isinstance(node, ast.withitem) else None
+
+
+def _assignments(trees: Sequence[ast.Module]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values of assignments and `with` statements."""
+    for node in _nodes(trees):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _matched(target, node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield node.target, node.value
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            yield node.optional_vars, node.context_expr
+
+
+def _matched(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
+
+
+def _makers(node: ast.expr, made: Mapping[str, set[str]]) -> set[str]:
+    """Names of the functions whose results an expression is, or is computed from by operators."""
+    if isinstance(node, ast.Call):
+        return {_called_name(node)} - {""}
+    if isinstance(node, ast.BinOp):
+        return _makers(node.left, made) | _makers(node.right, made)
+    if isinstance(node, ast.UnaryOp):
+        return _makers(node.operand, made)
+    return made.get(ast.unparse(node), set()) if isinstance(node, ast.Name | ast.Attribute) else set()
+
+
+def _called_name(node: ast.Call) -> str:
+    """The bare or last name of the function that is called: `Vector` in `Vector(1)` and in `m.Vector(1)`."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+        return node.func.attr
+    return ""

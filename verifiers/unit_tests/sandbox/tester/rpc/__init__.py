@@ -1,0 +1,1 @@
+"""The conversation with the candidate: proxies of its objects, exceptions, callbacks."""

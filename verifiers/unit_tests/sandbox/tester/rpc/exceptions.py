@@ -1,0 +1,180 @@
+"""The program's exceptions, rebuilt for the tests.
+
+A program decides which class a name of its own stands for, and could choose one that the tests' own failures belong to:
+with `Refused = AssertionError`, `except Refused` would swallow a failed assertion. So a name of the program never gives a
+builtin class but a class derived from it, of which the exceptions that the program raises are instances, and no others.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...protocol.codec import Wire
+from ...protocol.packages import is_package
+from ...protocol.source_files import is_in_memory
+from ..report import MAX_TEXT
+
+_STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
+"""Raised for real, these could end a loop of the test early and so pass it."""
+STANDS_FOR = "stands_for"
+"""The attribute of what is raised instead that holds the real one."""
+_STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
+"""Operations that end by one of them."""
+_BUILTINS = {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+}
+_Error = Mapping[str, Any]
+"""A description of an exception, as `tidy` leaves it."""
+
+
+class Exceptions:
+    """Makes classes and exceptions of what the candidate says of its own."""
+
+    def __init__(self, decode: Callable[[Wire], Any]) -> None:
+        """Begin with no classes.
+
+        Args:
+            decode: Decodes arguments and attributes.
+        """
+        self._decode = decode
+        self._classes: dict[str, type[BaseException]] = {}
+        self._named: dict[type[BaseException], type[BaseException]] = {}
+        """By a builtin class, what the tests see of it where the program has a name for it."""
+        self._raised: dict[type[BaseException], type[BaseException]] = {}
+
+    def named(self, description: Wire) -> type[BaseException]:
+        """The class for a name of the program; no failure of the tests' own is an instance of it."""
+        kind = self._class(description)
+        if not isinstance(description, str) and not _is_shared(kind.__module__):
+            return kind
+        if kind not in self._named:
+            self._named[kind] = _derived(kind, kind)
+            self._raised.clear()
+        return self._named[kind]
+
+    def _class(self, description: Wire) -> type[BaseException]:
+        """A class as `describe_class` says: a builtin by its name, or one of the same name with such bases."""
+        if isinstance(description, str):
+            return _BUILTINS.get(description, Exception)
+        key = json.dumps(description)
+        if key not in self._classes:
+            name, bases, place = description
+            known = _known(*str(place).rpartition(".")[::2])
+            if known is not None:
+                self._classes[key] = known
+                return known
+            kinds = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
+            self._classes[key] = type(str(name), kinds, {"__str__": _text})
+        return self._classes[key]
+
+    def _class_raised(self, kind: type[BaseException]) -> type[BaseException]:
+        """The class that is raised for one of the program: it derives from what the program's names give, too."""
+        if not self._named:
+            return kind
+        if kind not in self._raised:
+            named = [self._named[base] for base in kind.__mro__ if base in self._named]
+            bases = named if kind in self._named else [kind, *named]
+            self._raised[kind] = bases[0] if len(bases) == 1 else _derived(kind, *bases)
+        return self._raised[kind]
+
+    def raised(self, error: _Error, operation: str = "") -> BaseException:
+        """The exception that an operation has raised, with those that hang on it.
+
+        Args:
+            error: What `tidy` made of its description.
+            operation: Its name; that of an exception which hangs on another is empty.
+
+        Raises:
+            Exception: If this describes no exception.
+        """
+        kind = self._class(error["class"])
+        links = error["links"] or {}
+        if kind is _STOPS.get(operation):
+            made = self._class_raised(kind)(*(self._decode(error["args"]) if error["args"] else ()))
+        elif issubclass(kind, _STOPPING):
+            made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
+            made.__dict__[STANDS_FOR] = self._single(kind, error)
+            made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
+        elif issubclass(kind, BaseExceptionGroup):
+            made = self._group(kind, error, links)
+        else:
+            made = self._single(kind, error)
+        if error["attributes"] is not None:
+            made.__dict__.update(self._decode(error["attributes"]))
+        made.__dict__["candidate_error"] = error
+        if links:
+            made.__cause__ = self._linked(links["cause"])
+            made.__context__ = made.__cause__ if links["context"] == "cause" else self._linked(links["context"])
+            made.__suppress_context__ = links["suppress"] is True
+        return made
+
+    def _single(self, kind: type[BaseException], error: _Error) -> BaseException:
+        args = (error["message"],) if error["args"] is None else tuple(self._decode(error["args"]))
+        made = self._class_raised(kind)
+        raised = _constructed(made, args) if made.__module__ == "builtins" else made.__new__(made)
+        raised.args = args
+        return raised
+
+    def _linked(self, error: Any) -> BaseException | None:
+        return None if error is None else self.raised(tidy(error))
+
+    def _group(self, kind: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any]) -> BaseException:
+        members = [self._linked(member) for member in links.get("members", ())]
+        if not members or None in members:
+            return self._single(Exception, error)  # too much to send: this much can be said
+        return self._class_raised(kind)(str(links["message"])[:MAX_TEXT], members)
+
+
+def _known(module: str, name: str) -> type[BaseException] | None:
+    """The class of this name in a module that both sides have, and the tests have imported."""
+    kind = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
+
+
+def _is_shared(module: str) -> bool:
+    """Whether a module is of the standard library, a package, or a file of the problem; what skips and fails tests is not."""
+    root = module.partition(".")[0]
+    return is_in_memory(module) or is_package(module) or (root in sys.stdlib_module_names and root != "unittest")
+
+
+def _derived(kind: type[BaseException], *bases: type[BaseException]) -> type[BaseException]:
+    """A class that goes by the name of another."""
+    return type(kind.__name__, bases, {"__module__": kind.__module__})
+
+
+def _constructed(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
+    """Make a builtin exception by its constructor, which sets what is no argument (`errno`), where that takes these."""
+    try:
+        return kind(*args)
+    except TypeError:
+        return kind.__new__(kind)
+
+
+def _text(error: BaseException) -> str:
+    """The text of an exception class of the program's own; one that a test makes has the usual one."""
+    theirs = error.__dict__.get("candidate_error")
+    return BaseException.__str__(error) if theirs is None else theirs["message"]
+
+
+def tidy(error: Any) -> dict[str, Any]:
+    """Keep what the candidate's description of an exception should hold, in the types it should have."""
+    line, number, file = error.get("line"), error.get("errno"), error.get("file")
+    return {
+        "type": str(error["type"])[:MAX_TEXT],
+        "bases": [str(name) for name in error["bases"]][:20],
+        "message": str(error["message"])[:MAX_TEXT],
+        "file": file[:MAX_TEXT] if type(file) is str else None,
+        "line": line if type(line) is int else None,
+        "forbidden": error.get("forbidden") is True,
+        "errno": number if type(number) is int else None,
+        "unsendable": error.get("unsendable") is True,
+        "unsupported": error.get("unsupported") is True,
+        "class": error["class"],
+        "args": error.get("args"),
+        "attributes": error.get("attributes"),
+        "links": error.get("links"),
+    }

@@ -1,0 +1,584 @@
+"""`Remote`: an object that lives in the candidate, as test code sees it.
+
+Whatever the object does with itself and with other such objects is the program's own affair. What it must never see is the
+value that a test expects, or the program would be its own judge: so it equals no plain value, and takes part in no
+arithmetic or order with one. The exception are instances of a class that is itself under test, whose operators the test
+means to exercise (`let_operators_see_plain`).
+
+The proxy's own class is made after the object's type (`proxy_class`): it has the same special methods and no others, and its
+name. What else a test asks of an object - its documentation, its signature - comes from the candidate.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import dis
+import functools
+import opcode
+import types
+import typing
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NoReturn, Protocol, Self
+
+from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
+from ...protocol.signatures import signature_of_parts
+from ..outcomes import UnsupportedTestError
+from ..report import TEST_FILE, unsupported
+from .callbacks import is_of_the_tests
+
+_ONLY_PLAIN = (
+    "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
+)
+_COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
+"""Operations whose argument the program may look at, and no more."""
+_GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
+_FOREIGN_PROTOCOLS = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ")
+"""What attributes begin with by which packages ask an object for its memory, or to do what they would do with it themselves."""
+_CACHED_CLASSES = 256
+
+# Names that no class of a program will have, since they hide the object's own.
+_SLOTS = (
+    "_remote_session",
+    "_remote_number",
+    "_remote_type_name",
+    "_remote_class_tested",
+    "_remote_operators_tested",
+    "_remote_size",
+    "_remote_conversions",
+)
+
+
+class RemoteSession(Protocol):
+    """Who carries out what is asked of a remote object."""
+
+    unasked: int
+    """How often an object of the program was not asked whether it equals plain data, or for the memory of an array."""
+    changes: int
+    """How often the program was asked for something by which its objects may change."""
+
+    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
+        """Have the candidate do something, and return or raise what came of it."""
+        ...
+
+    def number_of_class(self, kind: type[Any]) -> object:
+        """The handle of the program's class of which a class here is the copy, None if it is none."""
+        ...
+
+    def is_new(self, remote: Remote) -> bool:
+        """Whether the object was met for the first time in the last answer."""
+        ...
+
+
+class Remote:
+    """An object of the candidate. Equal only to itself, or to another such object that says so.
+
+    This much every object has; `_Everything` has the methods that only some have.
+    """
+
+    __slots__ = _SLOTS
+    __comparing__ = False
+    """Whether the object's class defines `==`."""
+    _remote_session: RemoteSession
+    _remote_number: int | str
+    _remote_type_name: str
+    _remote_class_tested: bool
+    _remote_operators_tested: bool
+    _remote_size: tuple[int, int]
+    """How many items the object was last found to hold, and the session's changes until then."""
+    _remote_conversions: tuple[int, dict[tuple[object, ...], object]]
+    """The session's changes until conversions of the object were first asked for, and what they gave since."""
+
+    def __new__(cls, /, *args: object, **kwargs: object) -> Self:
+        """Refuse: `make_remote` makes proxies.
+
+        Raises:
+            TypeError: Always; a test has called the type of an object of the program.
+        """
+        raise unsupported(TypeError(f"type(x)(...) makes no {cls.__name__} of the program: call the class by its name"))
+
+    def __getattr__(self, name: str) -> object:
+        if name in _COMPARING_METHODS and not self._remote_operators_tested:
+            raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
+        if name in _GUARDED:
+            return self._guarded_method(name)
+        if name.startswith(_FOREIGN_PROTOCOLS):
+            self._remote_session.unasked += 1
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
+        if name not in _REBUILT:
+            value = self._remote_session.request("getattr", self, name)
+            if name in _NAMING and isinstance(value, Remote):
+                # The standard library takes it for text, and puts it into code.
+                raise AttributeError(f"{name} of a {self._remote_type_name} is no text")
+            return value
+        try:
+            return _REBUILT[name](self)
+        except (TypeError, ValueError) as error:
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}") from error
+
+    def _guarded_method(self, name: str) -> Callable[..., object]:
+        """An operator of a class, to be called with an instance, whose proxy watches over it."""
+        if not issubclass(self.__class__, type):
+            raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
+        self._remote_session.request("getattr", self, name)
+        return lambda value, *others: getattr(value, name)(*others)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._remote_session.request("setattr", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._remote_session.request("delattr", self, name)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not (isinstance(other, Remote) or self._remote_operators_tested):
+            return _says_equal(other, self)
+        return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
+
+    def __ne__(self, other: object) -> bool:
+        if isinstance(other, Remote) or self._remote_operators_tested:
+            return self._remote_session.request("ne", self, other) is True
+        return not _says_equal(other, self)
+
+    def _says_yes_to_all(self, operation: str) -> bool:
+        """Whether the object also claims to equal, or to hold, what nothing does: then its word is worth nothing."""
+        try:
+            return self._remote_session.request(operation, self, _nobody) is not False
+        except Exception:  # noqa: BLE001 - to raise on what it does not know is honest
+            return False
+
+    def _remote_converted(self, operation: str, *args: object) -> object:
+        """What a conversion gives: a result that is another number each time it is asked could fit what it is compared with.
+
+        It is asked once, until the program is asked for something by which its objects may change. Those of a class under test
+        are asked each time.
+        """
+        session = self._remote_session
+        if self._remote_operators_tested or any(type(arg) not in _HASHED for arg in args):
+            return session.request(operation, self, *args)
+        changes, known = self._remote_conversions
+        if changes != session.changes:
+            known = {}
+            object.__setattr__(self, "_remote_conversions", (session.changes, known))
+        key = operation, *args
+        if key not in known:
+            known[key] = session.request(operation, self, *args)
+        return known[key]
+
+    def __hash__(self) -> int:
+        value = self._remote_converted("hash")
+        return value if type(value) is int else id(self)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        if not issubclass(self.__class__, type):
+            raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is none")
+        raise UnsupportedTestError(
+            f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
+        )
+
+    def __instancecheck__(self, value: object) -> bool:
+        if not isinstance(value, Remote):
+            number = self._remote_session.number_of_class(type(value))
+            return number is not None and number == self._remote_number
+        return self._remote_session.request("isinstance", self, value) is True
+
+    def __subclasscheck__(self, value: object) -> bool:
+        return isinstance(value, Remote) and self._remote_session.request("issubclass", self, value) is True
+
+    def __deepcopy__(self, memo: object) -> object:
+        return self._remote_session.request("deepcopy", self)
+
+    def __copy__(self) -> object:
+        return self._remote_session.request("copy", self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
+
+
+class _Everything(Remote):
+    """The methods from which a proxy has those that its object's type has."""
+
+    __slots__ = ()
+
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
+        """Call the object in the candidate."""
+        session = self._remote_session
+        made = session.request("call", self, *args, **kwargs)
+        if isinstance(made, Remote) and self._remote_class_tested and session.is_new(made):
+            let_operators_see_plain(made)
+        return made
+
+    def __len__(self) -> int:
+        changes = self._remote_session.changes
+        size = self._remote_session.request("len", self)
+        if type(size) is not int:
+            raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not a int")
+        _hold_to_size(self, size, changes)
+        return size
+
+    def __getitem__(self, key: object) -> object:
+        if type(key) is not int:
+            self._remote_session.changes += 1  # some mappings make what they are asked for
+        try:
+            return self._remote_session.request("getitem", self, key)
+        except IndexError as error:
+            if type(key) is int and 0 <= key < (_known_size(self) or 0):
+                raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items has none at {key}") from error
+            raise
+
+    def __next__(self) -> object:
+        changes = self._remote_session.changes
+        try:
+            item = self._remote_session.request("next", self)
+        except StopIteration:
+            _hold_to_size(self, 0, changes)
+            raise
+        self._remote_session.changes += 1
+        return item
+
+    def __iter__(self) -> Iterator[object]:
+        return _iterator(self, "iter")
+
+    def __reversed__(self) -> Iterator[object]:
+        return _iterator(self, "reversed")
+
+    def __contains__(self, value: object) -> bool:
+        if self._remote_operators_tested or isinstance(value, Remote):
+            return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
+                "contains"
+            )
+        if not hasattr(type(self), "__iter__"):
+            raise unsupported(TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}"))
+        return any(value is item or value == item for item in self)
+
+    def __bool__(self) -> bool:
+        return self._remote_converted("bool") is True
+
+    def __round__(self, digits: int | None = None) -> object:
+        return self._remote_converted("round", digits)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> bool:
+        return _leave(self, "exit", kind, error, trace)
+
+    async def __aenter__(self) -> object:
+        return self._remote_session.request("aenter", self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> bool:
+        return _leave(self, "aexit", kind, error, trace)
+
+    def __aiter__(self) -> Self:
+        return self._remote_session.request("aiter", self)  # type: ignore[no-any-return]  # an object of the candidate, or TypeError follows
+
+    async def __anext__(self) -> object:
+        return self._remote_session.request("anext", self)
+
+    def __await__(self) -> Iterator[Any]:
+        return wait_for(self).__await__()
+
+
+def _iterator(remote: Remote, operation: str) -> Iterator[object]:
+    iterator = remote._remote_session.request(operation, remote)
+    if not isinstance(iterator, Remote):
+        raise TypeError(f"{operation}() of a {remote._remote_type_name} returned plain data")
+    is_judged = hasattr(type(remote), "__len__") and iterator is not remote and not remote._remote_operators_tested
+    return _counted(remote, iterator) if is_judged else iterator  # type: ignore[return-value]  # if it has no __next__, iteration itself says so
+
+
+def _counted(remote: Remote, iterator: Remote) -> Iterator[object]:
+    """The items of a result; at their end it must say that it holds so many."""
+    session = remote._remote_session
+    changes, count = session.changes, 0
+    while True:
+        try:
+            item = session.request("next", iterator)
+        except StopIteration:
+            break
+        yield item
+        count += 1
+    if changes == session.changes:
+        _hold_to_size(remote, count, changes)
+        len(remote)  # type: ignore[arg-type]  # its class has __len__
+
+
+def _known_size(remote: Remote) -> int | None:
+    """How many items a result is known to hold; None if it is not known, or if a class under test is asked about itself."""
+    size, changes = remote._remote_size
+    return size if changes == remote._remote_session.changes and not remote._remote_operators_tested else None
+
+
+def _hold_to_size(remote: Remote, size: int, changes: int) -> None:
+    """Raise if a result is found to hold so many items and held others before, with nothing in between to change it.
+
+    Or one that says to be as long as expected, and ends before a first item is compared, would pass for right.
+
+    Args:
+        remote: The result.
+        size: How many it holds.
+        changes: The session's, before it was asked; another thread of the test may have changed the result since.
+    """
+    if changes != remote._remote_session.changes:
+        return
+    known = _known_size(remote)
+    if known not in (None, size):
+        raise TypeError(f"a {remote._remote_type_name} that nothing has changed held {known} items, and now {size}")
+    object.__setattr__(remote, "_remote_size", (size, changes))
+
+
+def _leave(
+    remote: Remote,
+    operation: str,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: types.TracebackType | None,
+) -> bool:
+    # Its arguments are told, and it is swallowed, only if a statement of the test raised it: the message of a failed
+    # check says what was expected, and the check must not get lost in here.
+    own = raised_by_statement(error, trace)
+    answer = remote._remote_session.request(operation, remote, kind, error.args if own and error is not None else ())
+    return answer is True and own
+
+
+def _says_equal(other: object, remote: Remote) -> bool:
+    """Whether an object of the tests says itself that it equals one of the program; nothing plain does."""
+    if is_of_the_tests(other):
+        return type(other).__eq__(other, remote) is True
+    if type(remote).__comparing__:
+        remote._remote_session.unasked += 1
+    return False
+
+
+def _nobody() -> None:
+    """Stands for an object that nothing equals or holds: the candidate sees some function."""
+
+
+async def wait_for(remote: Remote) -> object:
+    """Await an awaitable of the candidate, which runs it to its end meanwhile."""
+    return remote._remote_session.request("await", remote)
+
+
+def as_coroutine(remote: Remote) -> Coroutine[Any, Any, object]:
+    """Make a coroutine of the candidate a real one, as `asyncio.run` wants it."""
+    return wait_for(remote)
+
+
+def raised_by_statement(error: BaseException | None, trace: types.TracebackType | None) -> bool:
+    """Whether a `raise` statement of the test file raised this, or one of builtins and constants alone; no assertion."""
+    if error is None or trace is None or isinstance(error, AssertionError):
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    own = code.co_filename == TEST_FILE
+    return own and (code.co_code[trace.tb_lasti] == _RAISE or _names_builtins_alone(code, trace.tb_lasti))
+
+
+def _names_builtins_alone(code: types.CodeType, place: int) -> bool:
+    """Whether the expression of an instruction has no variable: what it raises then says nothing of what was expected."""
+    instructions = list(dis.get_instructions(code))
+    whole = next(each.positions for each in instructions if each.offset == place)
+    parts = [each for each in instructions if _is_within(each.positions, whole)]
+    return bool(parts) and all(each.argval in vars(builtins) for each in parts if each.opname.startswith(_LOADS))
+
+
+def _is_within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
+    if inner is None or outer is None or None in inner or None in outer:
+        return False
+    (line, last_line, column, last_column), (first, last, left, right) = inner, outer
+    return (first, left) <= (line, column) and (last_line, last_column) <= (last, right)
+
+
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+_LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")
+
+
+def _computing(name: str) -> Callable[..., object]:
+    """An operator with another value: with a plain one only where the object's operators are tested."""
+
+    def method(self: Remote, other: object) -> object:
+        # `sum` begins with 0, which says nothing of what a test expects.
+        begins_sum = name == "radd" and type(other) is int and other == 0
+        if not (isinstance(other, Remote) or self._remote_operators_tested or begins_sum):
+            raise unsupported(
+                TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            )
+        tested = self._remote_operators_tested
+        value = self._remote_session.request(name, self, other)
+        if tested and isinstance(value, Remote):
+            let_operators_see_plain(value)
+        if name in COMPARISONS and type(value) is not bool:
+            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
+        return value
+
+    return method
+
+
+def _asking(name: str, kind: type | None) -> Callable[..., object]:
+    is_conversion = kind is not None or name in _SAME_KIND
+
+    def method(self: Remote, *args: object) -> object:
+        tested = self._remote_operators_tested
+        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
+        value = ask(name, *args)
+        if kind is not None and type(value) is not kind:
+            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
+        if tested and isinstance(value, Remote) and (name in _SAME_KIND or (name == "enter" and value is self)):
+            let_operators_see_plain(value)
+        return value
+
+    return method
+
+
+def _request(remote: Remote, operation: str, *args: object) -> object:
+    return remote._remote_session.request(operation, remote, *args)
+
+
+_HASHED = frozenset({str, int, type(None)})
+_KINDS: dict[str, type] = {
+    **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
+    **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
+}
+_SAME_KIND = frozenset({"neg", "pos", "invert", "abs"})
+_OF_ALL_OBJECTS: dict[str, Callable[..., object]] = {
+    **{name: _computing(name) for name in ("lt", "le", "gt", "ge")},
+    **{name: _asking(name, _KINDS.get(name)) for name in ("str", "repr", "format", "dir")},
+}
+_METHODS: dict[str, Callable[..., object]] = {
+    **{name: _asking(name, _KINDS.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
+    **{name: _computing(operation) for name, operation in OPERATORS.items()},
+    **{name.strip("_"): method for name, method in vars(_Everything).items() if name.strip("_") in PROTOCOLS},
+}
+"""By the name of the protocol."""
+
+
+class _Forwarded:
+    """An attribute that every class has, and that is the object's own all the same."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, remote: Remote | None, owner: type) -> object:
+        return None if remote is None else remote._remote_session.request("getattr", remote, self._name)
+
+
+_FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__annotations__", "__slots__", "__init__")}
+
+
+def _complete() -> None:
+    for name, method in _OF_ALL_OBJECTS.items():
+        setattr(Remote, f"__{name}__", method)
+
+
+_complete()
+
+
+@functools.lru_cache(_CACHED_CLASSES)
+def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Remote]:
+    """Make the class of proxies of objects of one type.
+
+    Args:
+        type_name: The type's name.
+        protocols: What it has out of `typeinfo.PROTOCOLS`, with spaces between them, and so the rest.
+        standard_classes: What it derives from out of `typeinfo.STANDARD_CLASSES`.
+        fields: Its fields, if it is a dataclass.
+
+    Raises:
+        Exception: If this describes no type.
+    """
+    has = PROTOCOLS.intersection(protocols.split())
+    content: dict[str, object] = {f"__{name}__": _METHODS[name] for name in has - {"hash"}}
+    if "hash" not in has:
+        content["__hash__"] = None
+    shown = _shown_class(type_name, standard_classes.split())
+    if shown is not None:
+        content["__class__"] = property(lambda _: shown)
+    # That of a dataclass knows its own class alone.
+    content["__comparing__"] = "eq" in protocols.split() and not fields
+    if fields:
+        content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
+    made = type(type_name, (Remote,), content | {"__slots__": ()})
+    for name, attribute in _FORWARDED.items():
+        setattr(made, name, attribute)
+    return made
+
+
+def _shown_class(type_name: str, names: list[str]) -> type | None:
+    """What `isinstance` takes an object for that derives from these classes."""
+    classes = [STANDARD_CLASSES[name] for name in names]
+    if [kind.__name__ for kind in classes] == [type_name]:
+        return classes[0]
+    return type(type_name, tuple(classes), {}) if classes else None
+
+
+def _fields_of(type_name: str, names: list[str]) -> object:
+    kind = dataclasses.make_dataclass(type_name, names, init=False, repr=False, eq=False)
+    return {each.name: each for each in dataclasses.fields(kind)}
+
+
+def _rebuilt_fields(remote: Remote) -> object:
+    names = remote._remote_session.request("fields", remote)
+    return _fields_of("dataclass", [str(name) for name in names])
+
+
+def _rebuilt_signature(remote: Remote) -> object:
+    return signature_of_parts(*remote._remote_session.request("signature", remote))
+
+
+def _rebuilt_bases(name: str) -> Callable[[Remote], object]:
+    """What gives a base, or a tuple of bases, with `object` itself among them: it crosses as a handle elsewhere."""
+
+    def rebuilt(remote: Remote) -> object:
+        found = remote._remote_session.request("getattr", remote, name)
+        return tuple(map(_object_itself, found)) if isinstance(found, tuple) else _object_itself(found)
+
+    return rebuilt
+
+
+def _object_itself(kind: object) -> object:
+    """The class `object` for what has no bases, as it alone has none."""
+    without = isinstance(kind, Remote) and kind._remote_session.request("getattr", kind, "__bases__") == ()
+    return object if without else kind
+
+
+def _rebuilt_globals(remote: Remote) -> dict[str, object]:
+    """What annotations usually name; the program's own names stay where they are."""
+    kind: type = remote.__class__
+    if not issubclass(kind, types.FunctionType):
+        raise TypeError("only functions have globals")
+    return {name: getattr(typing, name) for name in typing.__all__}
+
+
+_NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+_REBUILT: dict[str, Callable[[Remote], object]] = {
+    **{name: _rebuilt_bases(name) for name in ("__base__", "__bases__", "__mro__")},
+    "__dataclass_fields__": _rebuilt_fields,
+    "__globals__": _rebuilt_globals,
+    "__signature__": _rebuilt_signature,
+}
+"""Attributes that the standard library wants as objects of its own."""
+
+
+def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Remote:
+    """Make the proxy of an object.
+
+    Args:
+        kind: The class that `proxy_class` makes for the object's type.
+        session: Reaches the object.
+        number: Its handle, or the name of a global of the program.
+        class_tested: Whether it is a class whose instances' operators are tested.
+    """
+    remote = object.__new__(kind)
+    content: tuple[object, ...] = (session, number, kind.__name__, class_tested, False, (0, -1), (-1, {}))
+    for name, value in zip(_SLOTS, content, strict=True):
+        object.__setattr__(remote, name, value)
+    return remote
+
+
+def let_operators_see_plain(remote: Remote, tested: bool = True) -> None:
+    """Say whether the object's operators are what is tested, so that they may see plain values."""
+    object.__setattr__(remote, "_remote_operators_tested", tested)

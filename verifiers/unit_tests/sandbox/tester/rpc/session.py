@@ -1,0 +1,414 @@
+"""The tester's side of the conversation with the candidate.
+
+Nothing that comes from there is believed: it is decoded as plain data, and what breaks the protocol ends the job as a
+failure of the program, before another line of the tests runs.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import json
+import sys
+import threading
+import types
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn
+
+from ...protocol.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
+from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from ...protocol.object_types import FUNCTION
+from ...protocol.packages import has_class, is_named, is_package
+from ...protocol.shared_containers import ShortenedError, Table
+from ..assertions import raised_by_assertion
+from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
+from ..stdlib_modules import PURE_MODULES
+from .callbacks import description_of, kind_of, operate
+from .exceptions import Exceptions, tidy
+from .proxy import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
+from .turn_lock import Turns
+
+_DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
+"""Bytes of answers that could nest so deeply, or take so much more when they are sent back, that they can't cross again."""
+_LOOKS = """
+len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
+int float complex bytes index trunc floor ceil round format abs neg pos invert dir
+"""
+_LOOKING = frozenset(_LOOKS.split())
+"""Operations by which no object changes, except for an iterator."""
+_LONGEST_TYPE_INFO = 8 << 10
+"""Characters."""
+
+
+class Session:
+    """Asks the candidate, and turns its answers into values and exceptions."""
+
+    def __init__(self, channel: Channel, report: Report) -> None:
+        """Begin a session.
+
+        Args:
+            channel: To the candidate.
+            report: Where findings go.
+        """
+        self._channel = channel
+        self._report = report
+        self._coroutines: dict[int, tuple[object, Remote]] = {}
+        self.program_modules: Collection[str] = ()
+        """Top-level names of the program's modules that the tests may import."""
+        self._given: list[object] = []
+        self._given_numbers: dict[int, int] = {}
+        self._remotes: dict[int, Remote] = {}
+        self._resolved: dict[str, Wire] = {}
+        self._new: dict[int, set[int]] = {}
+        """By the thread that asked, the handles met for the first time in its last answer."""
+        self._enumerations: dict[str, Any] = {}
+        self._class_numbers: dict[type[Any], object] = {}
+        self._exception_numbers: dict[type[BaseException], object] = {}
+        """Handles of the program's classes of which classes here are the copies."""
+        self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
+        self.turns = Turns(report)
+        self._shared = Table(self._encode_opaque, self.decode_special, first=0)
+        self._last_resolved: dict[int, list[object]] = {}
+        """By the thread that asked, the containers that were new in its last answer."""
+        self._has_asked = False
+        self.unasked = 0
+        """How often an object of the program was not asked whether it equals plain data, or for the memory of an array."""
+        self.changes = 0
+        """How often the program was asked for something by which its objects may change."""
+        self.note: Callable[[Wire], None] | None = None
+        """Is given all that the program sends."""
+        self.mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
+        """What is held from before a request to after its answer."""
+        self._failed: BaseException | None = None
+        """What an assertion raised in a callback, which the program may have swallowed."""
+        self._depth = 0
+        """Of the program's calls of what the tests gave it, which may call the program in turn."""
+
+    def load(self) -> None:
+        """Wait until the candidate has loaded the program; end with a report where it can't."""
+        message = self._receive()
+        if message[0] == "loaded":
+            return
+        try:
+            phase, error = str(message[1]), tidy(message[2])
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
+        self._report.end(failure=failure, exception=described(error))
+
+    def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
+        """The proxy of a global function or class of the program, looked up at each call."""
+        kind = self._class_of_named(name)
+        return make_remote(kind, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
+
+    def _class_of_named(self, name: str) -> type[Remote]:
+        """The class for the proxy of a global name, as it was when the name was last resolved."""
+        answer = self._resolved.get(name, ())
+        try:
+            is_handle = answer[:1] == ["value"] and type(answer[1]) is list and answer[1][0] == "h"
+            return _class_of(answer[1]) if is_handle else proxy_class(*FUNCTION)
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def resolve(self, names: list[str], module: str | None = None) -> dict[str, Wire]:
+        """Ask what global names of one of the program's modules are; the main one by default."""
+        if not names:
+            return {}
+        with self.turns:
+            self._send(["resolve", module, names, []])
+            answers = self._take_answers()
+        if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
+            self.abandon("protocol", "not an answer for each name")
+        found = dict(zip(names, answers, strict=True))
+        if module is None:
+            self._resolved.update(found)
+        return found
+
+    def _take_answers(self) -> list[Wire]:
+        message = self._receive()
+        try:
+            _, answers, contents = message
+            # Kept, so that they are shared until their names are given to the tests.
+            self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
+            return list(answers)
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
+        """Turn an answer of `resolve` into a value."""
+        try:
+            if answer[0] == "exception":
+                return self._exceptions.named(answer[1])
+            with self.turns:
+                value = self._shared.reader().decode(answer[1])
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        if class_tested and isinstance(value, Remote):
+            # One of its own: the object may go by another name too, which is no class's.
+            return make_remote(type(value), self, value._remote_number, class_tested=True)
+        return value
+
+    def module_of(self, answer: Wire, alias: str) -> object:
+        """The tester's own copy of a module that the program imported; of one of the program's own, a proxy.
+
+        Args:
+            answer: Of `resolve`.
+            alias: The name that the tests use for it. A program that chose which module that is could have them use one in
+                which anything equals what is expected: if it is no name of the module, the module is one that only computes.
+        """
+        name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
+        parts = name.split(".")
+        known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
+        # To import a `__main__` is to run it.
+        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.program_modules):
+            return self.value_of(["value", answer[-1]])
+        try:
+            return importlib.import_module(name)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
+        """Have the candidate do something, and return or raise what came of it."""
+        with self.turns, self.mirrored():
+            return self._exchange(operation, subject, args, kwargs)
+
+    def _exchange(
+        self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> object:
+        writer = self._shared.writer(lending=operation in COMPARISONS)
+        try:
+            named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
+            target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
+            message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
+            message += [writer.contents(), self._shared.release()]
+        except NotPlainError as error:
+            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
+        except RecursionError as error:
+            if self._depth:
+                self._report.end(failure="exception", exception=finding(error)["exception"])
+            self._refuse("an argument nests too deeply", _DEEP_ANSWER)
+        if operation not in _LOOKING:
+            self.changes += 1
+        self._send(message)
+        writer.commit()
+        self._has_asked = self._has_asked or operation != "import"
+        while True:
+            reply = self._receive()
+            if reply[0] == "callback":
+                self._call_back(reply)
+                continue
+            try:
+                return self._finish(reply, operation)
+            finally:
+                self._raise_failed()
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the program has done anything for the tests yet, beyond saying what its names are."""
+        return self._has_asked
+
+    def is_new(self, remote: Remote) -> bool:
+        """Whether the object was met for the first time in the last answer."""
+        return remote._remote_number in self._new.get(threading.get_ident(), ())
+
+    def _finish(self, reply: Wire, operation: str) -> object:
+        self._new[threading.get_ident()] = set()
+        try:
+            kind, body, contents = reply
+            self._shared.apply(contents)
+            if kind == "returned":
+                return self._shared.reader().decode(body)
+            raised = self._exceptions.raised(tidy(body), operation)
+        except ShortenedError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        raise raised
+
+    def _call_back(self, message: Wire) -> None:
+        try:
+            _, operation, number, arguments, keywords, contents = message
+            given = self._given[number]
+            self._shared.apply(contents)
+            decode = self._shared.reader().decode
+            args = [decode(item) for item in arguments]
+            kwargs = {str(name): decode(item) for name, item in keywords}
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        self._depth += 1
+        writer = self._shared.writer()
+        try:
+            answer = ["result", writer.encode(operate(operation, given, args, kwargs))]
+            contents = writer.contents()
+        except Exception as error:  # noqa: BLE001 - handed to the candidate, whose call it was
+            writer.abandon()
+            writer = self._shared.writer()
+            answer, contents = (
+                ["error", *_name_and_bases(type(error)), self._text_for_program(error)],
+                writer.contents(),
+            )
+        finally:
+            self._depth -= 1
+        self._send([*answer, contents, self._shared.release()])
+        writer.commit()
+
+    def _text_for_program(self, error: BaseException) -> str:
+        """The text of an exception that a callback of the tests raised; of a failed assertion none, and that one counts."""
+        if not raised_by_assertion(error):
+            return text_of(error)
+        self._failed = self._failed or error
+        return ""
+
+    def _raise_failed(self) -> None:
+        """Raise what an assertion of the tests raised while the program ran."""
+        if self._failed is not None and not self._depth:
+            failed, self._failed = self._failed, None
+            raise failed
+
+    def decode_special(self, wire: Wire) -> Any:
+        """Decode what is no plain data: an object of the candidate, or a function of the tests."""
+        if wire[0] == "h":
+            return self._remote(wire)
+        if wire[0] == "cb":
+            return self._given[wire[1]]
+        if wire[0] == "nt":
+            return named_tuple(str(wire[1]), tuple(map(str, wire[2])))._make
+        if wire[0] == "xc":
+            return self._class_of_exceptions(wire)
+        if wire[0] == "en":
+            return self._enumeration(wire)[str(wire[6])]
+        raise ValueError(f"no such tag: {wire[0]!r}")
+
+    def _remote(self, wire: Wire) -> object:
+        number = wire[1]
+        if type(number) is not int:
+            raise TypeError("a handle is a number")
+        remote = self._remotes.get(number)
+        if remote is None:
+            self._new.setdefault(threading.get_ident(), set()).add(number)
+            # The tests may have a package judge it, which knows its own objects alone.
+            self.unasked += has_class(wire[2])
+            remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
+        else:
+            # What a function returns is judged, and must not be its own judge, even if a test has made it.
+            let_operators_see_plain(remote, False)
+        if wire[2] != "coroutine":
+            return remote
+        coroutine = as_coroutine(remote)
+        # Kept with the coroutine, so that its id stays its own.
+        self._coroutines[id(coroutine)] = coroutine, remote
+        return coroutine
+
+    def _enumeration(self, wire: Wire) -> Any:
+        """The tester's own copy of an enumeration of numbers or texts, whose members are compared here."""
+        _, number, name, base, plain_text, members, _ = wire
+        key = json.dumps(wire[1:6])
+        if key not in self._enumerations:
+            kind: Any = {"int": int, "str": str, "float": float}[base]
+            values = {str(each): kind(value) for each, value in members}
+            if not all(each.isidentifier() and not each.startswith("_") for each in values):
+                raise ValueError("names of members are identifiers")
+            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(kind) if plain_text else None
+            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=kind)
+            self._enumerations[key] = made
+            self._class_numbers[made] = number
+        return self._enumerations[key]
+
+    def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
+        """An exception class that is an attribute of something."""
+        _, number, description = wire
+        kind = self._exceptions.named(description)
+        self._exception_numbers[kind] = number
+        return kind
+
+    def number_of_class(self, kind: type[Any]) -> object:
+        """The handle of the program's class of which a class here is the copy, None if it is none."""
+        return self._class_numbers.get(kind)
+
+    def _encode_opaque(self, value: object) -> Wire:
+        if isinstance(value, Remote):
+            if isinstance(value._remote_number, str):
+                return self._send_named(value._remote_number)
+            return ["h", value._remote_number]
+        if type(value) in self._class_numbers:
+            return ["en", self._class_numbers[type(value)], value.name]  # type: ignore[attr-defined]  # an enumeration's member
+        if id(value) in self._coroutines:
+            return ["h", self._coroutines[id(value)][1]._remote_number]
+        if isinstance(value, type) and issubclass(value, BaseException):
+            if value in self._exception_numbers:
+                return ["h", self._exception_numbers[value]]
+            return ["x", *_name_and_bases(value)]
+        if isinstance(value, BaseException):
+            return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
+        if type(value) is memoryview and value.readonly:  # what is written into another is not copied back
+            return wire_of_view(value)
+        if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
+            return ["g", value.__module__, value.__qualname__]
+        if isinstance(value, types.ModuleType) and _is_standard_module(value.__name__):
+            return ["m", value.__name__]
+        kind = kind_of(value)
+        return None if kind is None else ["cb", self._number_of(value), kind, *description_of(value)]
+
+    def _number_of(self, value: object) -> int:
+        number = self._given_numbers.get(id(value))
+        if number is None:
+            # The list keeps it alive, so its id stays its own.
+            number = self._given_numbers[id(value)] = len(self._given)
+            self._given.append(value)
+        return number
+
+    def _send_named(self, name: str) -> Wire:
+        remote = self.value_of(self.resolve([name])[name])
+        return ["h", remote._remote_number] if isinstance(remote, Remote) else self._shared.writer().encode(remote)
+
+    def _send(self, message: Wire) -> None:
+        try:
+            self._channel.send(message)
+        except ChannelClosedError:
+            self.abandon("exit")
+        except InvalidMessageError as error:
+            self._refuse(f"an argument is too large: {error}", _LARGE_ANSWER)
+
+    def _refuse(self, reason: str, answer_size: int) -> NoReturn:
+        """End because of an argument that can't be sent: the program's failure if it can come of so many bytes of answers."""
+        made_of_answer = self._channel.received >= answer_size
+        self._report.end(failure="output_limit" if made_of_answer else UNSUPPORTED, reason=reason)
+
+    def _receive(self) -> Wire:
+        try:
+            message = self._channel.receive()
+        except ChannelClosedError:
+            self.abandon("exit")
+        except InvalidMessageError as error:
+            self.abandon("protocol", str(error)[:MAX_TEXT])
+        if type(message) is not list or not message:
+            self.abandon("protocol", "not a list")
+        if self.note is not None:
+            self.note(message[3 if message[0] == "callback" else 1 :])
+        return message
+
+    def abandon(self, failure: str, reason: str = "") -> NoReturn:
+        """End with a failing report: no test code runs after this."""
+        self._report.end(failure=failure, reason=reason)
+
+
+def _class_of(handle: Wire) -> type[Remote]:
+    """The class for the proxy of the object of a handle."""
+    _, _, *info = handle
+    if not all(type(part) is str and len(part) <= _LONGEST_TYPE_INFO for part in info):
+        raise ValueError("a type is described by short texts")
+    return proxy_class(*info)
+
+
+def _name_and_bases(kind: type[BaseException]) -> tuple[str, list[str]]:
+    return kind.__name__, [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+
+
+def _is_standard_module(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names or is_package(name)
+
+
+def _is_standard(value: type | types.BuiltinFunctionType) -> bool:
+    module = value.__module__ or ""
+    return _is_standard_module(module) and "<" not in value.__qualname__

@@ -1,0 +1,212 @@
+"""No text of the program becomes code among its tests.
+
+The tester holds what was expected and writes the report, so whatever runs in it decides. Test code may run text as code, as
+`eval`, `typing.get_type_hints`, `timeit` and `pickle` do, and text may come from the program. The interpreter tells of each
+compilation before it happens. Text in which nothing is the program's may run, and so may a literal of the tests, and an
+expression that can do nothing but compute. Anything else ends the job, as not supported.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NoReturn
+
+from ...protocol.codec import TAGS, Wire, unpacked
+
+_COMPILERS = frozenset(
+    {(name, "_compile_bytecode") for name in ("importlib._bootstrap_external", "_frozen_importlib_external")}
+    | {(name, "_call_with_frames_removed") for name in ("importlib._bootstrap", "_frozen_importlib")}
+    | {("ast", "parse"), ("collections", "namedtuple"), ("dataclasses", "_create_fn"), ("types", "coroutine")}
+    | {("unittest.mock", "_set_signature")}
+)
+"""Functions that compile modules, trees only, or sources of their own with names in them that they have checked, or that give
+functions other flags. Not all of their modules: what is built in and called from there is not named by its caller."""
+_RUNTIME = frozenset({"sandbox.protocol.source_files", "sandbox.tester.analysis.compilation", "sandbox.tester.tester"})
+_COMPUTING = (
+    *(ast.Module, ast.Expr, ast.Constant, ast.Subscript, ast.Slice, ast.Starred, ast.IfExp),
+    *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
+)
+_FUNCTIONS = frozenset(
+    {"abs", "all", "any", "bool", "complex", "divmod", "float", "int", "len", "list", "max", "min", "pow", "range"}
+    | {"reversed", "round", "set", "sorted", "str", "sum", "tuple"}
+)
+_MATHEMATICS = frozenset({"math", "cmath"})
+"""What an expression may call: these functions, and all of these modules."""
+_NAMES = frozenset({*dir(builtins), *typing.__all__, *_MATHEMATICS, "typing"})
+"""What it may name, as annotations do, if the tests give the name to nothing: that could be what is expected."""
+_UNPICKLED = frozenset(
+    {f"builtins.{name}" for name in ("bytearray", "complex", "frozenset", "object", "range", "set", "slice")}
+    | {f"collections.{name}" for name in ("Counter", "OrderedDict", "defaultdict", "deque")}
+    | {f"datetime.{name}" for name in ("date", "datetime", "time", "timedelta", "timezone")}
+    | {"_codecs.encode", "copyreg._reconstructor", "decimal.Decimal", "fractions.Fraction"}
+)
+"""What a pickle of the program may name: classes of plain data."""
+_TAGS = TAGS | {"value", "exception", "missing", "module"}
+_SAID = ("message", "args", "attributes", "links", "cause", "context", "members")
+"""What of the description of an exception is the program's text; the rest is names, and where it was raised."""
+_WORD = re.compile(r"\w+")
+_SHORT = 3
+"""A word of no more characters does not tell where it comes from."""
+
+
+class Watch:
+    """Watches over one job."""
+
+    def __init__(self, sources: Iterable[str], refuse: Callable[[str], NoReturn]) -> None:
+        """Begin.
+
+        Args:
+            sources: The test code.
+            refuse: Ends the job with a reason, past any handler of the tests.
+        """
+        self._sources: Collection[str] = tuple(sources)
+        self._refuse = refuse
+        self._received: list[str] = []
+
+    def received(self, wire: Wire) -> None:
+        """Note what the program has sent."""
+        self._received += [text.lower() for text in _texts(wire)]
+
+    def judge(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Refuse to run what may be the program's."""
+        if event == "compile":
+            self._judge_text(arguments[0])
+        elif event == "pickle.find_class":
+            name = ".".join(map(str, arguments))
+            if self._received and name not in _UNPICKLED:
+                self._end(f"a pickle that names {name[:80]}")
+        elif self._received:
+            self._end("compiled code")
+
+    def _judge_text(self, source: object) -> None:
+        if isinstance(source, bytes | bytearray | memoryview):
+            text = bytes(source).decode(errors="replace")
+            # What `eval` reads as UTF-8 a first line can declare to be in another encoding to `compile`.
+            computes = self._only_computes(text) and self._only_computes(bytes(source))
+            allowed = computes or (self._is_of_tests(text) and b"coding" not in bytes(source))
+        elif isinstance(source, str):
+            allowed = self._only_computes(source) or self._is_of_tests(source)
+        else:
+            allowed = not self._received
+        if not allowed:
+            self._end("text as code that may be the program's")
+
+    def _is_of_tests(self, text: str) -> bool:
+        return self._is_literal(text) or not self._may_be_sent(text)
+
+    def _is_literal(self, text: str) -> bool:
+        """Whether test code has this as a literal; a name alone could be that of what is expected."""
+        own = _without_margins(text)
+        constants = (node.value for node in self._nodes() if isinstance(node, ast.Constant))
+        literals = (value for value in constants if isinstance(value, str))
+        return not own.isidentifier() and own in map(_without_margins, literals)
+
+    def _may_be_sent(self, text: str) -> bool:
+        """Whether the program has sent a word of this, or all letters of its words one by one."""
+        words = {word.lower() for word in _WORD.findall(text) if len(word) > _SHORT}
+        if not words:
+            return bool(self._received)
+        sent = "\n".join(self._received)
+        letters = {each for each in self._received if len(each) == 1}
+        return any(word in sent for word in words) or all(set(word) <= letters for word in words)
+
+    def _only_computes(self, source: str | bytes) -> bool:
+        try:
+            tree = ast.parse(source.lstrip())
+        except (SyntaxError, ValueError):
+            return True  # it is going to fail
+        except (RecursionError, MemoryError):
+            return False
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return all(map(_computes, ast.walk(tree))) and names.isdisjoint(self._bound())
+
+    def _bound(self) -> set[str]:
+        """Names that the tests give to something."""
+        found: set[str] = set()
+        for node in self._nodes():
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.alias) and node.asname:
+                found.add(node.asname)
+        return found
+
+    def _nodes(self) -> Iterator[ast.AST]:
+        for source in self._sources:
+            with contextlib.suppress(SyntaxError):  # a prompt may end inside a statement
+                yield from ast.walk(ast.parse(source))
+
+    def _end(self, what: str) -> NoReturn:
+        self._refuse(f"a test runs {what}: what a program gives may not run in the process that judges it")
+
+
+_watch: Watch | None = None
+
+
+def begin(watch: Watch) -> None:
+    """Have a job watched over, in place of the one before."""
+    global _watch
+    if _watch is None:
+        sys.addaudithook(_hear)
+    _watch = watch
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    if event in _EVENTS and _watch is not None and not _is_compiler(sys._getframe(1)):
+        _watch.judge(event, arguments)
+
+
+_EVENTS = frozenset({"compile", "pickle.find_class", "marshal.loads", "code.__new__"})
+
+
+def _is_compiler(frame: types.FrameType) -> bool:
+    module = frame.f_globals.get("__name__")
+    return module in _RUNTIME or (module, frame.f_code.co_name) in _COMPILERS
+
+
+def _texts(wire: Wire) -> Iterable[str]:
+    """The texts in encoded values and descriptions of exceptions, but for names of classes. Bytes are text there."""
+    remaining = [wire]
+    while remaining:
+        each = remaining.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            remaining += [each.get(name) for name in _SAID]
+        elif isinstance(each, list) and each[:1] == ["b64"]:
+            yield unpacked(each).decode("latin-1")
+        elif isinstance(each, list) and each[:1] == ["h"]:
+            remaining += [name for name in each[2:3] if not str(name).isidentifier()]
+        elif isinstance(each, list):
+            remaining += each[1:] if isinstance(each[0] if each else None, str) and each[0] in _TAGS else each
+
+
+def _without_margins(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def _computes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        root, _, rest = ast.unparse(node.func).partition(".")
+        return root in (_MATHEMATICS if rest else _FUNCTIONS) and not node.keywords
+    if isinstance(node, ast.Name):
+        return node.id in _NAMES and not node.id.startswith("_")
+    if isinstance(node, ast.Attribute):
+        known = _MATHEMATICS | {"typing"}
+        return isinstance(node.value, ast.Name) and node.value.id in known and node.attr in _public(node.value.id)
+    return isinstance(node, _COMPUTING)
+
+
+def _public(module: str) -> Collection[str]:
+    return typing.__all__ if module == "typing" else {name for name in dir(sys.modules.get(module)) if name[0] != "_"}

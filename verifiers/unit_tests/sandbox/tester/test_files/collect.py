@@ -1,0 +1,395 @@
+"""Finding and running the tests of a test file in pytest's or unittest's style.
+
+Functions `test_*`, methods `test_*` of classes `Test*`, and methods of `unittest.TestCase` classes, with fixtures,
+parametrization and set-up functions. What is not supported raises `UnsupportedTestError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..outcomes import Skipped, UnsupportedTestError
+from .fixtures import OWN_FIXTURES
+from .pytest_api import Fixture, Mark, Parameters
+
+_BUILTIN_FIXTURES = """
+cache capfd capfdbinary caplog capsysbinary doctest_namespace pytestconfig record_property recwarn testdir
+tmp_path tmp_path_factory tmpdir tmpdir_factory
+"""
+_LEFT_OUT = frozenset({"skip", "xfail"})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test with one set of parameters."""
+
+    name: str
+    run: Callable[[], None]
+    """Raises what the test raises, and `Skipped` where it is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test function, or a method with its class, and one set of arguments for it."""
+
+    name: str
+    function: Callable[..., Any]
+    cls: type[Any] | None
+    arguments: Mapping[str, Any]
+    fixture_parameters: Mapping[str, Any]
+    used_fixtures: tuple[str, ...]
+
+
+def collect(namespace: Mapping[str, Any]) -> list[Case]:
+    """Find the tests of a test file, in the order of their definition.
+
+    Args:
+        namespace: What the file's execution left.
+
+    Raises:
+        UnsupportedTestError: If a test needs what is not supported.
+    """
+    tests: list[_Test] = []
+    unit_cases: list[Case] = []
+    for name, value in namespace.items():
+        # By its type: an object of the program is shown as an instance of another.
+        kind = type(value)
+        if name.startswith("test") and kind is types.FunctionType:
+            tests += _expand(name, value, None, namespace)
+        elif issubclass(kind, type) and _is_unit_test(value):
+            unit_cases += _unit_cases(value)
+        elif issubclass(kind, type) and name.startswith("Test") and value.__module__ == "tests":
+            tests += _methods(value, namespace)
+    return _Runner(namespace, tests).cases() + unit_cases
+
+
+def _methods(cls: type[Any], namespace: Mapping[str, Any]) -> Iterator[_Test]:
+    if "__init__" in vars(cls):
+        raise UnsupportedTestError(
+            f"test class {cls.__name__} has a constructor; use a fixture or setup_method instead"
+        )
+    for name in dir(cls):
+        function = inspect.getattr_static(cls, name)
+        if name.startswith("test") and isinstance(function, types.FunctionType):
+            yield from _expand(f"{cls.__name__}::{name}", function, cls, namespace)
+
+
+def _marks(target: object) -> list[Mark]:
+    return list(getattr(target, "pytestmark", ()))
+
+
+def _module_marks(namespace: Mapping[str, Any]) -> list[Mark]:
+    marks = namespace.get("pytestmark", [])
+    return [marks] if isinstance(marks, Mark) else list(marks)
+
+
+def _left_out(marks: Sequence[Mark]) -> bool:
+    for mark in marks:
+        if mark.name in _LEFT_OUT:
+            return True
+        if mark.name == "skipif":
+            condition = mark.args[0] if mark.args else mark.kwargs.get("condition")
+            if isinstance(condition, str):
+                raise TypeError("pytest.mark.skipif with a string: give it the condition itself")
+            if condition:
+                return True
+    return False
+
+
+def _expand(
+    name: str, function: Callable[..., Any], cls: type[Any] | None, namespace: Mapping[str, Any]
+) -> Iterator[_Test]:
+    """Make a test for each combination of parameters of the function and of the fixtures it uses."""
+    marks = _module_marks(namespace) + (_marks(cls) if cls else []) + _marks(function)
+    if _left_out(marks):
+        return
+    used = tuple(itertools.chain.from_iterable(mark.args for mark in marks if mark.name == "usefixtures"))
+    columns = [_parameter_sets(mark) for mark in marks if mark.name == "parametrize"]
+    if not all(columns):
+        return  # a set of parameters is empty, and so is that of the tests
+    known = {name for column in columns for name in column[0].arguments}
+    fixtures = _fixtures_of(namespace, cls)
+    wanted = [*used, *(name for name, each in fixtures.items() if each.autouse), *_parameters(function, cls)]
+    columns += [_fixture_sets(each) for each in _closure(wanted, fixtures, known) if each.params is not None]
+    for combination in itertools.product(*columns):
+        if _left_out([mark for each in combination for mark in each.marks]):
+            continue
+        label = "-".join(each.label for each in combination)
+        arguments = {name: value for each in combination for name, value in each.arguments.items()}
+        parameters = {name: value for each in combination for name, value in each.fixture.items()}
+        yield _Test(f"{name}[{label}]" if label else name, function, cls, arguments, parameters, used)
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """One set of arguments, or one parameter of a fixture."""
+
+    label: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    fixture: Mapping[str, Any] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
+
+
+def _parameter_sets(mark: Mark) -> list[_Set]:
+    names, values, ids = _parametrize_arguments(*mark.args, **mark.kwargs)
+    sets = []
+    for number, value in enumerate(values):
+        given = (
+            value
+            if isinstance(value, Parameters)
+            else Parameters(tuple(value) if len(names) > 1 else (value,), (), None)
+        )
+        if len(given.values) != len(names):
+            raise ValueError(f"parametrize: {len(given.values)} values for the names {', '.join(names)}")
+        label = given.id or _label(ids, number, given.values)
+        sets.append(_Set(label, dict(zip(names, given.values, strict=True)), marks=given.marks))
+    return sets
+
+
+def _parametrize_arguments(
+    argnames: str | Sequence[str],
+    argvalues: Sequence[Any],
+    ids: Any = None,
+    indirect: bool = False,
+    scope: object = None,
+) -> tuple[list[str], Sequence[Any], Any]:
+    if indirect:
+        raise UnsupportedTestError("parametrize(indirect=True) is not supported: give the fixture params instead")
+    names = [name.strip() for name in argnames.split(",")] if isinstance(argnames, str) else list(argnames)
+    return names, list(argvalues), ids
+
+
+def _label(ids: Any, number: int, values: Sequence[Any]) -> str:
+    if callable(ids):
+        return "-".join(str(ids(value)) for value in values)
+    if ids is not None:
+        return str(list(ids)[number])
+    simple = [value for value in values if isinstance(value, str | int | float | bool | None)]
+    return "-".join(map(str, simple))[:60] if len(simple) == len(values) else str(number)
+
+
+def _fixture_sets(fixture: Fixture) -> list[_Set]:
+    values = [value.values[0] if isinstance(value, Parameters) else value for value in fixture.params or ()]
+    return [_Set(_label(None, n, (value,)), fixture={_name(fixture): value}) for n, value in enumerate(values)]
+
+
+def _name(fixture: Fixture) -> str:
+    return fixture.name or fixture.function.__name__
+
+
+def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[str, Fixture]:
+    """Fixtures that a test sees: pytest's own, over these the file's, and over these its class's."""
+    found = dict(OWN_FIXTURES)
+    own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
+    for content in (namespace, own):
+        level = {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
+        # A fixture that asks for its own name means the one that it replaces.
+        found |= {name: dataclasses.replace(each, replaced=found.get(name)) for name, each in level.items()}
+    return found
+
+
+def _parameters(function: Callable[..., Any], cls: type[Any] | None) -> list[str]:
+    """Names of the parameters that a test or fixture wants filled."""
+    parameters = list(inspect.signature(function).parameters.values())
+    own = parameters[(cls is not None) + _patched(function) :]
+    return [each.name for each in own if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+
+
+def _patched(function: Callable[..., Any]) -> int:
+    """How many parameters the decorators `mock.patch` fill, which come first."""
+    patches = getattr(function, "patchings", ())
+    return sum(not each.attribute_name and each.new is sys.modules["unittest.mock"].DEFAULT for each in patches)
+
+
+def _fixture_parameters(fixture: Fixture) -> list[str]:
+    return [name for name in _parameters(fixture.function, None) if name != "self"]
+
+
+def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[str]) -> list[Fixture]:
+    """The fixtures of these names and those that they use."""
+    found: dict[str, list[Fixture]] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found or name in known or name == "request":
+            continue
+        if name not in fixtures:
+            kind = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
+            raise UnsupportedTestError(f"the fixture {name!r} {kind}")
+        found[name] = list(_with_replaced(name, fixtures[name]))
+        waiting += itertools.chain.from_iterable(map(_fixture_parameters, found[name]))
+    return list(itertools.chain.from_iterable(found.values()))
+
+
+def _with_replaced(name: str, fixture: Fixture) -> Iterator[Fixture]:
+    """A fixture and, where it asks for its own name, the one that it replaces."""
+    yield fixture
+    if name in _fixture_parameters(fixture):
+        if fixture.replaced is None:
+            raise ValueError(f"the fixture {name!r} asks for itself")
+        yield from _with_replaced(name, fixture.replaced)
+
+
+class _Runner:
+    """Runs tests in order, with fixtures and set-up functions of every scope."""
+
+    def __init__(self, namespace: Mapping[str, Any], tests: Sequence[_Test]) -> None:
+        self._namespace = namespace
+        self._tests = tests
+        self._class: type[Any] | None = None
+        self._stacks = {scope: contextlib.ExitStack() for scope in ("function", "class", "module")}
+        self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
+        self._started = False
+
+    def cases(self) -> list[Case]:
+        return [Case(test.name, self._bound(number, test)) for number, test in enumerate(self._tests)]
+
+    def _bound(self, number: int, test: _Test) -> Callable[[], None]:
+        return lambda: self._run(number, test)
+
+    def _run(self, number: int, test: _Test) -> None:
+        following = self._tests[number + 1] if number + 1 < len(self._tests) else None
+        try:
+            self._enter(test)
+            self._run_one(test)
+        finally:
+            self._leave("function")
+            if following is None or following.cls is not test.cls:
+                self._leave("class")
+            if following is None:
+                self._leave("module")
+
+    def _enter(self, test: _Test) -> None:
+        if not self._started:
+            self._started = True
+            self._set_up("module", self._namespace.get, "module", None)
+        if test.cls is not None and test.cls is not self._class:
+            self._set_up("class", lambda name: getattr(test.cls, name, None), "class", test.cls)
+        self._class = test.cls
+
+    def _set_up(self, scope: str, find: Callable[[str], Any], suffix: str, argument: object) -> None:
+        teardown, setup = find(f"teardown_{suffix}"), find(f"setup_{suffix}")
+        if teardown is not None:
+            self._stacks[scope].callback(_call_with, teardown, argument)
+        if setup is not None:
+            _call_with(setup, argument)
+
+    def _leave(self, scope: str) -> None:
+        stack, self._stacks[scope] = self._stacks[scope], contextlib.ExitStack()
+        self._values[scope] = {}
+        stack.close()
+
+    def _run_one(self, test: _Test) -> None:
+        instance = test.cls() if test.cls is not None else None
+        fixtures = _fixtures_of(self._namespace, test.cls)
+        automatic = [name for name, each in fixtures.items() if each.autouse]
+        for name in (*automatic, *test.used_fixtures):
+            self._value(name, test, instance, fixtures)
+        if instance is None:
+            self._set_up("function", self._namespace.get, "function", test.function)
+        else:
+            self._set_up("function", lambda name: getattr(instance, name, None), "method", test.function)
+        wanted = _parameters(test.function, test.cls)
+        arguments = {
+            name: test.arguments[name] if name in test.arguments else self._value(name, test, instance, fixtures)
+            for name in wanted
+        }
+        # A parameter with a default is parametrized all the same.
+        arguments |= {name: value for name, value in test.arguments.items() if name not in arguments}
+        _finish(test.function(*([] if instance is None else [instance]), **arguments))
+
+    def _value(self, name: str, test: _Test, instance: object, fixtures: Mapping[str, Fixture]) -> Any:
+        fixture = fixtures[name]
+        scope = fixture.scope if fixture.scope in ("function", "class") else "module"
+        key = name, id(fixture.function), id(test.fixture_parameters.get(name))
+        if key not in self._values[scope]:
+            stack = self._stacks[scope]
+            arguments: dict[str, Any] = {}
+            for each in _fixture_parameters(fixture):
+                if each == "request":
+                    parameter = test.fixture_parameters.get(name)
+                    arguments[each] = types.SimpleNamespace(param=parameter, addfinalizer=stack.callback, cls=test.cls)
+                else:
+                    outer = fixture.replaced if each == name else None
+                    visible = fixtures if outer is None else {**fixtures, name: outer}
+                    arguments[each] = self._value(each, test, instance, visible)
+            if "self" in inspect.signature(fixture.function).parameters:
+                arguments["self"] = instance
+            self._values[scope][key] = _start(fixture, arguments, stack)
+        return self._values[scope][key]
+
+
+def _start(fixture: Fixture, arguments: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:
+    """Run a fixture, up to its `yield` if it has one; what follows runs when its scope ends."""
+    made = fixture.function(**arguments)
+    if not isinstance(made, types.GeneratorType):
+        return _finish(made)
+    value = next(made)
+    stack.callback(lambda: next(made, None))
+    return value
+
+
+def _finish(result: object) -> object:
+    """Run a coroutine to its end; what an ordinary function returned is passed on."""
+    return importlib.import_module("asyncio").run(result) if inspect.iscoroutine(result) else result
+
+
+def _call_with(function: Callable[..., object], argument: object) -> None:
+    """Call a set-up function, with the argument if it takes one."""
+    takes = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    function(*([argument] if takes else []))
+
+
+def _is_unit_test(value: type[Any]) -> bool:
+    unittest = sys.modules.get("unittest")
+    return unittest is not None and issubclass(value, unittest.TestCase) and value.__module__ == "tests"
+
+
+def _unit_cases(cls: type[Any]) -> list[Case]:
+    unittest = importlib.import_module("unittest")
+    names = list(unittest.TestLoader().getTestCaseNames(cls))
+    return [
+        Case(f"{cls.__name__}::{name}", _unit_run(cls, name, first=name == names[0], last=name == names[-1]))
+        for name in names
+    ]
+
+
+def _unit_run(cls: type[Any], name: str, *, first: bool, last: bool) -> Callable[[], None]:
+    def run() -> None:
+        if first:
+            cls.setUpClass()
+        try:
+            _run_unit_test(cls(name))
+        finally:
+            if last:
+                cls.tearDownClass()
+                cls.doClassCleanups()
+
+    return run
+
+
+def _run_unit_test(test: Any) -> None:
+    """Run one test of a `TestCase` with its set-up and clean-up, and raise the first of what went wrong."""
+    unittest = importlib.import_module("unittest")
+    problems: list[BaseException] = []
+    skipped: list[str] = []
+    result = unittest.TestResult()
+    result.addError = result.addFailure = lambda _, error: problems.append(error[1])
+    result.addSubTest = lambda _, __, error: problems.extend([error[1]] if error else [])
+    result.addUnexpectedSuccess = lambda _: problems.append(AssertionError("an expected failure did not happen"))
+    result.addSkip = lambda _, reason: skipped.append(reason)
+    result.addExpectedFailure = lambda *_: skipped.append("an expected failure")
+    test.run(result)
+    if problems:
+        raise problems[0]
+    if skipped:
+        raise Skipped(skipped[0])

@@ -1,0 +1,160 @@
+"""Fixtures that pytest itself provides: `capsys` and `monkeypatch`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple, NoReturn
+
+from ..outcomes import UnsupportedTestError
+from .pytest_api import Fixture
+
+
+class CaptureResult(NamedTuple):
+    """What was written."""
+
+    out: str
+    err: str
+
+
+class CaptureFixture:
+    """What `capsys` is."""
+
+    def __init__(self) -> None:
+        self._streams = io.StringIO(), io.StringIO()
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[None]:
+        """Take what is written."""
+        out, err = self._streams
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield
+
+    @contextlib.contextmanager
+    def disabled(self) -> Iterator[None]:
+        """Let through what is written."""
+        with contextlib.redirect_stdout(sys.__stdout__), contextlib.redirect_stderr(sys.__stderr__):
+            yield
+
+    def readouterr(self) -> CaptureResult:
+        """What was written to standard output and error since the last time."""
+        texts = [stream.getvalue() for stream in self._streams]
+        for stream in self._streams:
+            stream.seek(0)
+            stream.truncate()
+        return CaptureResult(*texts)
+
+
+_ABSENT: Any = object()
+
+
+class MonkeyPatch:
+    """What `monkeypatch` is: replaces attributes, items and environment variables, and restores them at the end."""
+
+    def __init__(self) -> None:
+        self._restore = contextlib.ExitStack()
+
+    def setattr(self, target: Any, name: Any, value: Any = _ABSENT, raising: bool = True) -> None:
+        """Set an attribute, of an object or by its full name.
+
+        Raises:
+            AttributeError: If it is not there, and that is not allowed.
+        """
+        if isinstance(target, str):
+            target, name, value = *_found(target), name
+        old = self._attribute(target, name, raising)
+        setattr(target, name, value)
+        self._restore.callback(*((delattr, target, name) if old is _ABSENT else (setattr, target, name, old)))
+
+    def delattr(self, target: Any, name: str = "", raising: bool = True) -> None:
+        """Delete an attribute, of an object or by its full name.
+
+        Raises:
+            AttributeError: If it is not there, and that is not allowed.
+        """
+        if isinstance(target, str):
+            target, name = _found(target)
+        old = self._attribute(target, name, raising)
+        if old is not _ABSENT:
+            delattr(target, name)
+            self._restore.callback(setattr, target, name, old)
+
+    @staticmethod
+    def _attribute(target: Any, name: str, raising: bool) -> Any:
+        old = getattr(target, name, _ABSENT)
+        if raising and old is _ABSENT:
+            raise AttributeError(f"{target!r} has no attribute {name!r}")
+        # As it is in the class, where a method may be static.
+        return vars(target).get(name, old) if issubclass(type(target), type) else old
+
+    def setitem(self, mapping: MutableMapping[Any, Any], key: Any, value: Any) -> None:
+        """Set an item."""
+        old = mapping.get(key, _ABSENT)
+        mapping[key] = value
+        if old is _ABSENT:
+            self._restore.callback(mapping.pop, key, None)
+        else:
+            self._restore.callback(mapping.__setitem__, key, old)
+
+    def delitem(self, mapping: MutableMapping[Any, Any], key: Any, raising: bool = True) -> None:
+        """Delete an item.
+
+        Raises:
+            KeyError: If it is not there, and that is not allowed.
+        """
+        if raising or key in mapping:
+            self._restore.callback(mapping.__setitem__, key, mapping.pop(key))
+
+    def setenv(self, name: str, value: object, prepend: str | None = None) -> None:
+        """Set an environment variable, or put a text and a separator before its content."""
+        rest = "" if prepend is None or name not in os.environ else prepend + os.environ[name]
+        self.setitem(os.environ, name, f"{value}{rest}")
+
+    def delenv(self, name: str, raising: bool = True) -> None:
+        """Delete an environment variable.
+
+        Raises:
+            KeyError: If it is not there, and that is not allowed.
+        """
+        self.delitem(os.environ, name, raising)
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator[MonkeyPatch]:
+        """Another one, which restores at the end of the block."""
+        inner = MonkeyPatch()
+        with contextlib.closing(inner):
+            yield inner
+
+    def undo(self) -> None:
+        """Restore everything."""
+        self._restore.close()
+
+    close = undo
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnsupportedTestError(f"monkeypatch.{name} is not supported")
+
+
+def _found(path: str) -> tuple[Any, str]:
+    """What an attribute belongs to that is given by its full name, and its own name."""
+    owner, _, name = path.rpartition(".")
+    return pkgutil.resolve_name(owner), name
+
+
+def _given(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractContextManager[Any]]) -> Fixture:
+    def fixture() -> Iterator[Any]:
+        made = make()
+        with use(made):
+            yield made
+
+    return Fixture(fixture)
+
+
+OWN_FIXTURES = {
+    "capsys": _given(CaptureFixture, CaptureFixture.capturing),
+    "monkeypatch": _given(MonkeyPatch, contextlib.closing),
+}

@@ -1,0 +1,118 @@
+"""How a test file imports the program: modules whose content is asked of the candidate."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Collection, Sequence
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from ...protocol import packages
+from ...protocol.packages import root_of
+from ...protocol.source_files import Loader
+from ..report import lacking
+from ..rpc.proxy import Remote
+from ..rpc.session import Session
+
+
+class ProgramFinder(Loader):
+    """Lets tests import the program's modules, as proxies; nothing else of the program is found under any name."""
+
+    def __init__(self, session: Session, *, classes: Collection[str], starred: Collection[str]) -> None:
+        """Make a finder; goes into `sys.meta_path`.
+
+        Args:
+            session: Reaches the program, and knows the names of its modules.
+            classes: Names of the classes under test.
+            starred: Names that `from solution import *` may bind.
+        """
+        self._session = session
+        self._classes = classes
+        self._starred = starred
+        self.lacked = False
+        """Whether a module was asked for what it does not have."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        """Find a module of the program by its name."""
+        own = root_of(name) in self._session.program_modules
+        return ModuleSpec(name, self, is_package=True) if own else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Make the proxy of a module."""
+        return _ProgramModule(spec.name, self)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Have the candidate import the module."""
+        try:
+            module.__dict__[_REMOTE] = self._session.request("import", None, module.__name__)
+        except ModuleNotFoundError as error:
+            if str(error).startswith(f"No module named {module.__name__!r}"):
+                error.name = module.__name__  # as the import system has it, which then tries for an attribute
+            raise
+
+    def remote(self, module: types.ModuleType) -> Remote:
+        """The module itself, in the candidate."""
+        found = module.__dict__[_REMOTE]
+        if not isinstance(found, Remote):
+            self._session.abandon("protocol", f"{module.__name__} is no module")
+        return found
+
+    def starred(self, module: str) -> list[str]:
+        """The names that a `*` stands for in a module."""
+        answers = self._session.resolve(sorted(self._starred), module)
+        return [name for name, answer in answers.items() if answer[0] != "missing"]
+
+    def attribute(self, module: str, name: str) -> object:
+        """A global of a module, or a module in it.
+
+        Raises:
+            AttributeError: If it has none of that name.
+        """
+        answer = self._session.resolve([name], module)[name]
+        package = packages.named(name)
+        if package is not None and answer[0] != "missing":
+            return importlib.import_module(package)
+        if answer[0] == "module":
+            return self._session.module_of(answer, name)
+        if answer[0] != "missing":
+            return self._session.value_of(answer, class_tested=name in self._classes)
+        try:
+            return importlib.import_module(f"{module}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{module}.{name}":
+                raise
+            self.lacked = True
+            raise lacking(AttributeError, f"module {module!r} has no attribute {name!r}") from None
+
+
+_REMOTE, _FINDER = "__remote__", "__finder__"
+"""Where a module has these; underscores keep them apart from the program's names, which come through `__getattr__`."""
+
+
+class _ProgramModule(types.ModuleType):
+    """A module of the program, as the tests see it. What they set in it is set in the program."""
+
+    def __init__(self, name: str, finder: ProgramFinder) -> None:
+        super().__init__(name)
+        self.__dict__[_FINDER] = finder
+
+    def __getattr__(self, name: str) -> Any:
+        finder: ProgramFinder = self.__dict__[_FINDER]
+        if name == "__all__":
+            return finder.starred(self.__name__)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return finder.attribute(self.__name__, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("__") or isinstance(value, _ProgramModule):  # the import system's
+            super().__setattr__(name, value)
+        else:
+            setattr(self.__dict__[_FINDER].remote(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self.__dict__[_FINDER].remote(self), name)

@@ -1,0 +1,274 @@
+"""What test files import as `pytest`: the part of it that needs neither files nor the program's own process.
+
+`raises`, `approx`, `fail`, `skip`, `xfail`, `fixture`, `param`, `importorskip` of standard modules, and the marks
+`parametrize`, `skip`, `skipif`, `xfail`, `usefixtures` and `asyncio`; any other mark is only a label. Everything else is
+refused with an `UnsupportedTestError`, never passed over.
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import decimal
+import fractions
+import importlib
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, Generic, NoReturn, TypeVar
+
+from ..outcomes import Skipped, UnsupportedTestError
+from ..rpc.exceptions import STANDS_FOR
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+
+class Failed(AssertionError):
+    """A test called `fail`, or nothing was raised where something should have been."""
+
+
+def fail(reason: str = "", pytrace: bool = True) -> NoReturn:
+    """Fail the test."""
+    raise Failed(reason)
+
+
+def skip(reason: str = "", *, allow_module_level: bool = False) -> NoReturn:
+    """Leave the test out."""
+    raise Skipped(reason)
+
+
+def xfail(reason: str = "") -> NoReturn:
+    """Leave the test out."""
+    raise Skipped(reason)
+
+
+def importorskip(modname: str, minversion: str | None = None, reason: str | None = None) -> types.ModuleType:
+    """Import a module of the standard library, of the program, or that the problem gives."""
+    if find_spec(modname.partition(".")[0]) is None:
+        raise UnsupportedTestError(f"pytest.importorskip({modname!r}): tests have the standard library alone")
+    return importlib.import_module(modname)
+
+
+class ExceptionInfo(Generic[_Error]):
+    """What `raises` caught."""
+
+    value: _Error
+    """The exception."""
+
+    @property
+    def type(self) -> type[_Error]:
+        """Its class."""
+        return type(self.value)
+
+    @property
+    def typename(self) -> str:
+        """The name of its class."""
+        return type(self.value).__name__
+
+    def match(self, regexp: str | re.Pattern[str]) -> bool:
+        """Check that the exception's text contains the pattern.
+
+        Raises:
+            Failed: If it does not.
+        """
+        if not re.search(regexp, str(self.value)):
+            raise Failed(f"pattern {regexp!r} not found in {str(self.value)!r}")
+        return True
+
+
+def _require_exception_classes(expected: object) -> None:
+    """Check that this is an exception class, or a tuple of such.
+
+    Raises:
+        TypeError: If it is not.
+    """
+    if isinstance(expected, tuple):
+        for kind in expected:
+            _require_exception_classes(kind)
+    elif not (issubclass(type(expected), type) and issubclass(expected, BaseException)):  # type: ignore[arg-type]  # it is a class
+        raise TypeError(f"an exception class is expected, got a {type(expected).__name__}")
+
+
+class _Raises(Generic[_Error]):
+    def __init__(self, expected: type[_Error] | tuple[type[_Error], ...], match: str | re.Pattern[str] | None) -> None:
+        _require_exception_classes(expected)
+        self._expected = expected
+        self._match = match
+        self._info: ExceptionInfo[_Error] = ExceptionInfo()
+
+    def __enter__(self) -> ExceptionInfo[_Error]:
+        return self._info
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            raise Failed(f"DID NOT RAISE {self._expected!r}")
+        error = error.__dict__.get(STANDS_FOR, error)
+        if not isinstance(error, self._expected):
+            return False
+        self._info.value = error
+        if self._match is not None:
+            self._info.match(self._match)
+        return True
+
+
+def raises(
+    expected_exception: type[_Error] | tuple[type[_Error], ...],
+    *args: Any,
+    match: str | re.Pattern[str] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Expect an exception: in a `with` block, or of a function that is given with its arguments."""
+    if not args:
+        return _Raises(expected_exception, match)
+    function, *rest = args
+    with _Raises(expected_exception, match) as info:
+        function(*rest, **kwargs)
+    return info
+
+
+class approx:
+    """A number, or a list, tuple or dict of numbers, that others equal if they are close.
+
+    Close is within `abs` or within `rel` times the expected number, whichever is more; 1e-12 and 1e-6 by default, and only
+    `abs` if that alone is given.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # what equals by closeness has no hash
+
+    def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
+        if isinstance(expected, set | frozenset):
+            raise TypeError("approx() takes numbers in an order, not in a set")
+        self.expected = expected
+        self._tolerances = rel, abs
+        self._nan_ok = nan_ok
+
+    def __eq__(self, actual: object) -> bool:
+        return self._close(actual, self.expected)
+
+    def __repr__(self) -> str:
+        return f"approx({self.expected!r})"
+
+    def _close(self, actual: Any, expected: Any) -> bool:
+        if isinstance(expected, Mapping):
+            return isinstance(actual, Mapping) and self._close_items(dict(actual), dict(expected))
+        if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
+            return isinstance(actual, Sequence) and self._close_all(list(actual), list(expected))
+        if _is_number(actual) and _is_number(expected):
+            return self._close_number(actual, expected)
+        return bool(actual == expected)
+
+    # What these get are copies: an object of the program may say that it holds more than it gives.
+
+    def _close_items(self, actual: dict[Any, Any], expected: dict[Any, Any]) -> bool:
+        return actual.keys() == expected.keys() and all(self._close(actual[key], expected[key]) for key in expected)
+
+    def _close_all(self, actual: list[Any], expected: list[Any]) -> bool:
+        return len(actual) == len(expected) and all(map(self._close, actual, expected))
+
+    def _close_number(self, actual: Any, expected: Any) -> bool:
+        if actual == expected:
+            return True
+        if cmath.isnan(expected):
+            return self._nan_ok and cmath.isnan(actual)
+        if cmath.isinf(expected) or cmath.isinf(actual):
+            return False
+        return bool(abs(actual - expected) <= self._tolerance(expected))
+
+    def _tolerance(self, expected: Any) -> Any:
+        rel, absolute = self._tolerances
+        number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else float
+        if rel is None and absolute is not None:
+            return absolute
+        return max(
+            abs(expected) * (number("1e-6") if rel is None else rel), number("1e-12") if absolute is None else absolute
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex | decimal.Decimal | fractions.Fraction) and not isinstance(
+        value, bool
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """A mark with its arguments; applied to a function or class it is kept there."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply to a function or class, or take arguments."""
+        if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType | type):
+            return mark_with(args[0], self)
+        return Mark(self.name, self.args + args, {**self.kwargs, **kwargs})
+
+
+def mark_with(target: Any, mark: Mark) -> Any:
+    """Add a mark to a function or class."""
+    target.pytestmark = [*target.__dict__.get("pytestmark", ()), mark]
+    return target
+
+
+class _Marks:
+    def __getattr__(self, name: str) -> Mark:
+        return Mark(name)
+
+
+mark = _Marks()
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """One set of arguments of `parametrize`."""
+
+    values: tuple[Any, ...]
+    marks: tuple[Mark, ...]
+    id: str | None
+
+
+def param(*values: Any, marks: Mark | Sequence[Mark] = (), id: str | None = None) -> Parameters:
+    """Name or mark one set of arguments of `parametrize`."""
+    return Parameters(values, (marks,) if isinstance(marks, Mark) else tuple(marks), id)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixture:
+    """A fixture's function and how it is used."""
+
+    function: Callable[..., Any]
+    scope: str = "function"
+    params: tuple[Any, ...] | None = None
+    autouse: bool = False
+    name: str | None = None
+    replaced: Fixture | None = None
+    """The fixture of the same name that is seen where this one is not."""
+
+    def __call__(self, *args: object) -> NoReturn:
+        """Refuse: fixtures are not functions to call."""
+        raise UnsupportedTestError(f"fixture {self.function.__name__!r} called directly; ask for it as a parameter")
+
+
+def fixture(
+    function: Callable[..., Any] | None = None,
+    *,
+    scope: str = "function",
+    params: Sequence[Any] | None = None,
+    autouse: bool = False,
+    ids: object = None,
+    name: str | None = None,
+) -> Any:
+    """Make a function a fixture."""
+
+    def decorate(decorated: Callable[..., Any]) -> Fixture:
+        return Fixture(decorated, scope, None if params is None else tuple(params), autouse, name)
+
+    return decorate if function is None else decorate(function)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise UnsupportedTestError(f"pytest.{name} is not supported; the sandbox's page of the documentation says what is")
