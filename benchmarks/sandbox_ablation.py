@@ -35,8 +35,8 @@ NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
     "mirroring": "from sandbox.tester import tester; tester.may_replace = lambda source: False",
     "sharing": "from sandbox.protocol import shared_containers; shared_containers.Table.changed = lambda self: []",
-    "classes_under_test": f"from sandbox.tester.rpc import proxy, session; proxy.let_operators_see_plain = {NOTHING}; "
-    f"session.let_operators_see_plain = {NOTHING}",
+    "classes_under_test": f"from sandbox.tester.rpc import proxy, session; proxy.allow_plain_operands = {NOTHING}; "
+    f"session.allow_plain_operands = {NOTHING}",
     "enumerations": "from sandbox.candidate import candidate; candidate._is_enumerated_plainly = lambda value: False",
     "rebuilt_attributes": "from sandbox.tester.rpc import proxy; proxy._REBUILT.clear()",
     "builtins_in_with": "from sandbox.tester.rpc import proxy; proxy._names_builtins_alone = lambda code, place: False",

@@ -64,3 +64,14 @@ def test_every_target_of_the_guide_is_one() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"make ([a-z-]+)", GUIDE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_sandbox_page_names_every_file() -> None:
+    page = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    table = page.partition("## The files\n")[2].partition("\n## ")[0]
+    home, folder, named = ROOT / "verifiers" / "unit_tests", "", set()
+    for row in re.findall(r"^\|(.*?)\|(.*?)\|", table, re.MULTILINE):
+        folder = "".join(re.findall(r"`([\w./]+)`", row[0])) or folder
+        named |= {(home / folder / file).resolve() for file in re.findall(r"`(\w+\.py)`", row[1])}
+    here = {path for path in home.rglob("*.py") if path.name != "__init__.py"}
+    assert named == here

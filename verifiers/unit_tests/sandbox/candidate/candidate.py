@@ -32,7 +32,7 @@ from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
 from .exception_info import describe, describe_class, is_forbidden, links
 from .operations import OPERATIONS
-from .tester_objects import Given, UnsupportedUseError, class_of, function_of
+from .tester_objects import TesterProxy, UnsupportedUseError, class_of, function_of
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 """Descriptors of the pipes from and to the tester, and of the program."""
@@ -210,7 +210,7 @@ class Candidate:
 
     def _encode_opaque(self, value: object) -> Wire:
         kind = type(value)  # by this: `isinstance` asks the value too
-        if issubclass(kind, Given):
+        if issubclass(kind, TesterProxy):
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
         if kind is types.FunctionType and id(value) in self._given_functions:
             return ["cb", self._given_functions[id(value)]]

@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ..isolation.libraries import library_paths
 from ..protocol.codec import Wire
+from ..protocol.library_folders import library_paths
 from .tester_objects import UnsupportedUseError
 
 _TEXT = 2000

@@ -22,7 +22,7 @@ class UnsupportedUseError(TypeError, AttributeError):
     """The program does with a thing of the tests what is not done with it from here."""
 
 
-class Given:
+class TesterProxy:
     """A thing of the tests, by its number."""
 
     _caller: Caller
@@ -40,7 +40,7 @@ class Given:
     __subclasscheck__ = __instancecheck__
 
 
-class GivenFunction(Given):
+class TesterFunction(TesterProxy):
     """A function."""
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
@@ -52,7 +52,7 @@ class GivenFunction(Given):
         return self if instance is None else types.MethodType(self, instance)
 
 
-class GivenIterator(Given):
+class TesterIterator(TesterProxy):
     """An iterator."""
 
     def __iter__(self) -> Iterator[object]:
@@ -62,7 +62,7 @@ class GivenIterator(Given):
         return self._caller.call_back("next", self._number, (), {})
 
 
-class GivenObject(Given):
+class TesterObject(TesterProxy):
     """An object of a class that the tests define: its public attributes can be read and set."""
 
     def __getattr__(self, name: str) -> object:
@@ -80,7 +80,7 @@ class GivenObject(Given):
         return self._caller.call_back(operation, self._number, (name, *args), {})
 
 
-class GivenCallable(GivenFunction, GivenObject):
+class TesterCallable(TesterFunction, TesterObject):
     """Such an object that can be called."""
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
@@ -88,11 +88,11 @@ class GivenCallable(GivenFunction, GivenObject):
         return self
 
 
-_KINDS: dict[str, type[Given]] = {
-    "function": GivenFunction,
-    "iterator": GivenIterator,
-    "object": GivenObject,
-    "callable": GivenCallable,
+_KINDS: dict[str, type[TesterProxy]] = {
+    "function": TesterFunction,
+    "iterator": TesterIterator,
+    "object": TesterObject,
+    "callable": TesterCallable,
 }
 PROTOCOLS = ("enter", "exit", "len", "iter", "next", "contains", "getitem", "setitem", "delitem")
 """Special methods, without their underscores, that objects of the tests have for the program too, and"""
@@ -101,7 +101,7 @@ OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
 
 
 @functools.cache
-def class_of(kind: str) -> type[Given]:
+def class_of(kind: str) -> type[TesterProxy]:
     """The class of a kind of thing: its name, and after a `+` each the special methods that it has."""
     name, *protocols = kind.split("+")
     base = _KINDS[name]
@@ -109,7 +109,7 @@ def class_of(kind: str) -> type[Given]:
 
 
 def _special(name: str) -> Callable[..., object]:
-    def method(self: Given, *args: object) -> object:
+    def method(self: TesterProxy, *args: object) -> object:
         plain = tuple(arg for arg in args if not isinstance(arg, types.TracebackType))
         padding = (None,) * (len(args) - len(plain))
         return self._caller.call_back(name, self._number, plain + padding, {})

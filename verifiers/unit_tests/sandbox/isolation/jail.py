@@ -9,9 +9,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from ..protocol.library_folders import library_paths
 from ..protocol.limits import LAYERS, Limits
 from . import landlock, namespaces, seccomp, syscalls
-from .libraries import library_paths
 
 ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
 """Kinds of limits, each with its soft and its hard value."""

@@ -1,9 +1,9 @@
-"""`Remote`: an object that lives in the candidate, as test code sees it.
+"""`Proxy`: an object that lives in the candidate, as test code sees it.
 
 Whatever the object does with itself and with other such objects is the program's own affair. What it must never see is the
 value that a test expects, or the program would be its own judge: so it equals no plain value, and takes part in no
 arithmetic or order with one. The exception are instances of a class that is itself under test, whose operators the test
-means to exercise (`let_operators_see_plain`).
+means to exercise (`allow_plain_operands`).
 
 The proxy's own class is made after the object's type (`proxy_class`): it has the same special methods and no others, and its
 name. What else a test asks of an object - its documentation, its signature - comes from the candidate.
@@ -66,12 +66,12 @@ class RemoteSession(Protocol):
         """The handle of the program's class of which a class here is the copy, None if it is none."""
         ...
 
-    def is_new(self, remote: Remote) -> bool:
+    def is_new(self, remote: Proxy) -> bool:
         """Whether the object was met for the first time in the last answer."""
         ...
 
 
-class Remote:
+class Proxy:
     """An object of the candidate. Equal only to itself, or to another such object that says so.
 
     This much every object has; `_Everything` has the methods that only some have.
@@ -91,7 +91,7 @@ class Remote:
     """The session's changes until conversions of the object were first asked for, and what they gave since."""
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
-        """Refuse: `make_remote` makes proxies.
+        """Refuse: `make_proxy` makes proxies.
 
         Raises:
             TypeError: Always; a test has called the type of an object of the program.
@@ -108,7 +108,7 @@ class Remote:
             raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
             value = self._remote_session.request("getattr", self, name)
-            if name in _NAMING and isinstance(value, Remote):
+            if name in _NAMING and isinstance(value, Proxy):
                 # The standard library takes it for text, and puts it into code.
                 raise AttributeError(f"{name} of a {self._remote_type_name} is no text")
             return value
@@ -133,12 +133,12 @@ class Remote:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not (isinstance(other, Remote) or self._remote_operators_tested):
+        if not (isinstance(other, Proxy) or self._remote_operators_tested):
             return _says_equal(other, self)
         return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
 
     def __ne__(self, other: object) -> bool:
-        if isinstance(other, Remote) or self._remote_operators_tested:
+        if isinstance(other, Proxy) or self._remote_operators_tested:
             return self._remote_session.request("ne", self, other) is True
         return not _says_equal(other, self)
 
@@ -179,13 +179,13 @@ class Remote:
         )
 
     def __instancecheck__(self, value: object) -> bool:
-        if not isinstance(value, Remote):
+        if not isinstance(value, Proxy):
             number = self._remote_session.number_of_class(type(value))
             return number is not None and number == self._remote_number
         return self._remote_session.request("isinstance", self, value) is True
 
     def __subclasscheck__(self, value: object) -> bool:
-        return isinstance(value, Remote) and self._remote_session.request("issubclass", self, value) is True
+        return isinstance(value, Proxy) and self._remote_session.request("issubclass", self, value) is True
 
     def __deepcopy__(self, memo: object) -> object:
         return self._remote_session.request("deepcopy", self)
@@ -197,7 +197,7 @@ class Remote:
         raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
 
-class _Everything(Remote):
+class _Everything(Proxy):
     """The methods from which a proxy has those that its object's type has."""
 
     __slots__ = ()
@@ -206,8 +206,8 @@ class _Everything(Remote):
         """Call the object in the candidate."""
         session = self._remote_session
         made = session.request("call", self, *args, **kwargs)
-        if isinstance(made, Remote) and self._remote_class_tested and session.is_new(made):
-            let_operators_see_plain(made)
+        if isinstance(made, Proxy) and self._remote_class_tested and session.is_new(made):
+            allow_plain_operands(made)
         return made
 
     def __len__(self) -> int:
@@ -245,7 +245,7 @@ class _Everything(Remote):
         return _iterator(self, "reversed")
 
     def __contains__(self, value: object) -> bool:
-        if self._remote_operators_tested or isinstance(value, Remote):
+        if self._remote_operators_tested or isinstance(value, Proxy):
             return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
                 "contains"
             )
@@ -282,15 +282,15 @@ class _Everything(Remote):
         return wait_for(self).__await__()
 
 
-def _iterator(remote: Remote, operation: str) -> Iterator[object]:
+def _iterator(remote: Proxy, operation: str) -> Iterator[object]:
     iterator = remote._remote_session.request(operation, remote)
-    if not isinstance(iterator, Remote):
+    if not isinstance(iterator, Proxy):
         raise TypeError(f"{operation}() of a {remote._remote_type_name} returned plain data")
     is_judged = hasattr(type(remote), "__len__") and iterator is not remote and not remote._remote_operators_tested
     return _counted(remote, iterator) if is_judged else iterator  # type: ignore[return-value]  # if it has no __next__, iteration itself says so
 
 
-def _counted(remote: Remote, iterator: Remote) -> Iterator[object]:
+def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
     """The items of a result; at their end it must say that it holds so many."""
     session = remote._remote_session
     changes, count = session.changes, 0
@@ -306,13 +306,13 @@ def _counted(remote: Remote, iterator: Remote) -> Iterator[object]:
         len(remote)  # type: ignore[arg-type]  # its class has __len__
 
 
-def _known_size(remote: Remote) -> int | None:
+def _known_size(remote: Proxy) -> int | None:
     """How many items a result is known to hold; None if it is not known, or if a class under test is asked about itself."""
     size, changes = remote._remote_size
     return size if changes == remote._remote_session.changes and not remote._remote_operators_tested else None
 
 
-def _hold_to_size(remote: Remote, size: int, changes: int) -> None:
+def _hold_to_size(remote: Proxy, size: int, changes: int) -> None:
     """Raise if a result is found to hold so many items and held others before, with nothing in between to change it.
 
     Or one that says to be as long as expected, and ends before a first item is compared, would pass for right.
@@ -331,7 +331,7 @@ def _hold_to_size(remote: Remote, size: int, changes: int) -> None:
 
 
 def _leave(
-    remote: Remote,
+    remote: Proxy,
     operation: str,
     kind: type[BaseException] | None,
     error: BaseException | None,
@@ -344,7 +344,7 @@ def _leave(
     return answer is True and own
 
 
-def _says_equal(other: object, remote: Remote) -> bool:
+def _says_equal(other: object, remote: Proxy) -> bool:
     """Whether an object of the tests says itself that it equals one of the program; nothing plain does."""
     if is_of_the_tests(other):
         return type(other).__eq__(other, remote) is True
@@ -357,12 +357,12 @@ def _nobody() -> None:
     """Stands for an object that nothing equals or holds: the candidate sees some function."""
 
 
-async def wait_for(remote: Remote) -> object:
+async def wait_for(remote: Proxy) -> object:
     """Await an awaitable of the candidate, which runs it to its end meanwhile."""
     return remote._remote_session.request("await", remote)
 
 
-def as_coroutine(remote: Remote) -> Coroutine[Any, Any, object]:
+def as_coroutine(remote: Proxy) -> Coroutine[Any, Any, object]:
     """Make a coroutine of the candidate a real one, as `asyncio.run` wants it."""
     return wait_for(remote)
 
@@ -400,17 +400,17 @@ _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDERE
 def _computing(name: str) -> Callable[..., object]:
     """An operator with another value: with a plain one only where the object's operators are tested."""
 
-    def method(self: Remote, other: object) -> object:
+    def method(self: Proxy, other: object) -> object:
         # `sum` begins with 0, which says nothing of what a test expects.
         begins_sum = name == "radd" and type(other) is int and other == 0
-        if not (isinstance(other, Remote) or self._remote_operators_tested or begins_sum):
+        if not (isinstance(other, Proxy) or self._remote_operators_tested or begins_sum):
             raise unsupported(
                 TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
             )
         tested = self._remote_operators_tested
         value = self._remote_session.request(name, self, other)
-        if tested and isinstance(value, Remote):
-            let_operators_see_plain(value)
+        if tested and isinstance(value, Proxy):
+            allow_plain_operands(value)
         if name in COMPARISONS and type(value) is not bool:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
         return value
@@ -421,20 +421,20 @@ def _computing(name: str) -> Callable[..., object]:
 def _asking(name: str, kind: type | None) -> Callable[..., object]:
     is_conversion = kind is not None or name in _SAME_KIND
 
-    def method(self: Remote, *args: object) -> object:
+    def method(self: Proxy, *args: object) -> object:
         tested = self._remote_operators_tested
         ask = self._remote_converted if is_conversion else functools.partial(_request, self)
         value = ask(name, *args)
         if kind is not None and type(value) is not kind:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
-        if tested and isinstance(value, Remote) and (name in _SAME_KIND or (name == "enter" and value is self)):
-            let_operators_see_plain(value)
+        if tested and isinstance(value, Proxy) and (name in _SAME_KIND or (name == "enter" and value is self)):
+            allow_plain_operands(value)
         return value
 
     return method
 
 
-def _request(remote: Remote, operation: str, *args: object) -> object:
+def _request(remote: Proxy, operation: str, *args: object) -> object:
     return remote._remote_session.request(operation, remote, *args)
 
 
@@ -462,7 +462,7 @@ class _Forwarded:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, remote: Remote | None, owner: type) -> object:
+    def __get__(self, remote: Proxy | None, owner: type) -> object:
         return None if remote is None else remote._remote_session.request("getattr", remote, self._name)
 
 
@@ -471,14 +471,14 @@ _FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__an
 
 def _complete() -> None:
     for name, method in _OF_ALL_OBJECTS.items():
-        setattr(Remote, f"__{name}__", method)
+        setattr(Proxy, f"__{name}__", method)
 
 
 _complete()
 
 
 @functools.lru_cache(_CACHED_CLASSES)
-def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Remote]:
+def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Proxy]:
     """Make the class of proxies of objects of one type.
 
     Args:
@@ -501,7 +501,7 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
     content["__comparing__"] = "eq" in protocols.split() and not fields
     if fields:
         content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
-    made = type(type_name, (Remote,), content | {"__slots__": ()})
+    made = type(type_name, (Proxy,), content | {"__slots__": ()})
     for name, attribute in _FORWARDED.items():
         setattr(made, name, attribute)
     return made
@@ -520,19 +520,19 @@ def _fields_of(type_name: str, names: list[str]) -> object:
     return {each.name: each for each in dataclasses.fields(kind)}
 
 
-def _rebuilt_fields(remote: Remote) -> object:
+def _rebuilt_fields(remote: Proxy) -> object:
     names = remote._remote_session.request("fields", remote)
     return _fields_of("dataclass", [str(name) for name in names])
 
 
-def _rebuilt_signature(remote: Remote) -> object:
+def _rebuilt_signature(remote: Proxy) -> object:
     return signature_of_parts(*remote._remote_session.request("signature", remote))
 
 
-def _rebuilt_bases(name: str) -> Callable[[Remote], object]:
+def _rebuilt_bases(name: str) -> Callable[[Proxy], object]:
     """What gives a base, or a tuple of bases, with `object` itself among them: it crosses as a handle elsewhere."""
 
-    def rebuilt(remote: Remote) -> object:
+    def rebuilt(remote: Proxy) -> object:
         found = remote._remote_session.request("getattr", remote, name)
         return tuple(map(_object_itself, found)) if isinstance(found, tuple) else _object_itself(found)
 
@@ -541,11 +541,11 @@ def _rebuilt_bases(name: str) -> Callable[[Remote], object]:
 
 def _object_itself(kind: object) -> object:
     """The class `object` for what has no bases, as it alone has none."""
-    without = isinstance(kind, Remote) and kind._remote_session.request("getattr", kind, "__bases__") == ()
+    without = isinstance(kind, Proxy) and kind._remote_session.request("getattr", kind, "__bases__") == ()
     return object if without else kind
 
 
-def _rebuilt_globals(remote: Remote) -> dict[str, object]:
+def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
     """What annotations usually name; the program's own names stay where they are."""
     kind: type = remote.__class__
     if not issubclass(kind, types.FunctionType):
@@ -554,7 +554,7 @@ def _rebuilt_globals(remote: Remote) -> dict[str, object]:
 
 
 _NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
-_REBUILT: dict[str, Callable[[Remote], object]] = {
+_REBUILT: dict[str, Callable[[Proxy], object]] = {
     **{name: _rebuilt_bases(name) for name in ("__base__", "__bases__", "__mro__")},
     "__dataclass_fields__": _rebuilt_fields,
     "__globals__": _rebuilt_globals,
@@ -563,7 +563,7 @@ _REBUILT: dict[str, Callable[[Remote], object]] = {
 """Attributes that the standard library wants as objects of its own."""
 
 
-def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Remote:
+def make_proxy(kind: type[Proxy], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Proxy:
     """Make the proxy of an object.
 
     Args:
@@ -579,6 +579,6 @@ def make_remote(kind: type[Remote], session: RemoteSession, number: int | str, *
     return remote
 
 
-def let_operators_see_plain(remote: Remote, tested: bool = True) -> None:
+def allow_plain_operands(remote: Proxy, tested: bool = True) -> None:
     """Say whether the object's operators are what is tested, so that they may see plain values."""
     object.__setattr__(remote, "_remote_operators_tested", tested)

@@ -26,7 +26,7 @@ from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding
 from ..stdlib_modules import PURE_MODULES
 from .callbacks import description_of, kind_of, operate
 from .exceptions import Exceptions, tidy
-from .proxy import COMPARISONS, Remote, as_coroutine, let_operators_see_plain, make_remote, proxy_class
+from .proxy import COMPARISONS, Proxy, allow_plain_operands, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
 _DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
@@ -53,12 +53,12 @@ class Session:
         """
         self._channel = channel
         self._report = report
-        self._coroutines: dict[int, tuple[object, Remote]] = {}
+        self._coroutines: dict[int, tuple[object, Proxy]] = {}
         self.program_modules: Collection[str] = ()
         """Top-level names of the program's modules that the tests may import."""
         self._given: list[object] = []
         self._given_numbers: dict[int, int] = {}
-        self._remotes: dict[int, Remote] = {}
+        self._remotes: dict[int, Proxy] = {}
         self._resolved: dict[str, Wire] = {}
         self._new: dict[int, set[int]] = {}
         """By the thread that asked, the handles met for the first time in its last answer."""
@@ -100,9 +100,9 @@ class Session:
     def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
         """The proxy of a global function or class of the program, looked up at each call."""
         kind = self._class_of_named(name)
-        return make_remote(kind, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
+        return make_proxy(kind, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
 
-    def _class_of_named(self, name: str) -> type[Remote]:
+    def _class_of_named(self, name: str) -> type[Proxy]:
         """The class for the proxy of a global name, as it was when the name was last resolved."""
         answer = self._resolved.get(name, ())
         try:
@@ -144,9 +144,9 @@ class Session:
                 value = self._shared.reader().decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
-        if class_tested and isinstance(value, Remote):
+        if class_tested and isinstance(value, Proxy):
             # One of its own: the object may go by another name too, which is no class's.
-            return make_remote(type(value), self, value._remote_number, class_tested=True)
+            return make_proxy(type(value), self, value._remote_number, class_tested=True)
         return value
 
     def module_of(self, answer: Wire, alias: str) -> object:
@@ -178,7 +178,7 @@ class Session:
     ) -> object:
         writer = self._shared.writer(lending=operation in COMPARISONS)
         try:
-            named = isinstance(subject, Remote) and isinstance(subject._remote_number, str)
+            named = isinstance(subject, Proxy) and isinstance(subject._remote_number, str)
             target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
             message += [writer.contents(), self._shared.release()]
@@ -208,7 +208,7 @@ class Session:
         """Whether the program has done anything for the tests yet, beyond saying what its names are."""
         return self._has_asked
 
-    def is_new(self, remote: Remote) -> bool:
+    def is_new(self, remote: Proxy) -> bool:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
@@ -289,10 +289,10 @@ class Session:
             self._new.setdefault(threading.get_ident(), set()).add(number)
             # The tests may have a package judge it, which knows its own objects alone.
             self.unasked += has_class(wire[2])
-            remote = self._remotes[number] = make_remote(_class_of(wire), self, number)
+            remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
         else:
             # What a function returns is judged, and must not be its own judge, even if a test has made it.
-            let_operators_see_plain(remote, False)
+            allow_plain_operands(remote, False)
         if wire[2] != "coroutine":
             return remote
         coroutine = as_coroutine(remote)
@@ -327,7 +327,7 @@ class Session:
         return self._class_numbers.get(kind)
 
     def _encode_opaque(self, value: object) -> Wire:
-        if isinstance(value, Remote):
+        if isinstance(value, Proxy):
             if isinstance(value._remote_number, str):
                 return self._send_named(value._remote_number)
             return ["h", value._remote_number]
@@ -360,7 +360,7 @@ class Session:
 
     def _send_named(self, name: str) -> Wire:
         remote = self.value_of(self.resolve([name])[name])
-        return ["h", remote._remote_number] if isinstance(remote, Remote) else self._shared.writer().encode(remote)
+        return ["h", remote._remote_number] if isinstance(remote, Proxy) else self._shared.writer().encode(remote)
 
     def _send(self, message: Wire) -> None:
         try:
@@ -393,7 +393,7 @@ class Session:
         self._report.end(failure=failure, reason=reason)
 
 
-def _class_of(handle: Wire) -> type[Remote]:
+def _class_of(handle: Wire) -> type[Proxy]:
     """The class for the proxy of the object of a handle."""
     _, _, *info = handle
     if not all(type(part) is str and len(part) <= _LONGEST_TYPE_INFO for part in info):

@@ -12,7 +12,7 @@ from ...protocol import packages
 from ...protocol.packages import root_of
 from ...protocol.source_files import Loader
 from ..report import lacking
-from ..rpc.proxy import Remote
+from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
 
@@ -51,10 +51,10 @@ class ProgramFinder(Loader):
                 error.name = module.__name__  # as the import system has it, which then tries for an attribute
             raise
 
-    def remote(self, module: types.ModuleType) -> Remote:
+    def remote(self, module: types.ModuleType) -> Proxy:
         """The module itself, in the candidate."""
         found = module.__dict__[_REMOTE]
-        if not isinstance(found, Remote):
+        if not isinstance(found, Proxy):
             self._session.abandon("protocol", f"{module.__name__} is no module")
         return found
 

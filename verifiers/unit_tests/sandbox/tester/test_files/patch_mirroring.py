@@ -20,7 +20,7 @@ from typing import Any
 
 from ..outcomes import UnsupportedTestError
 from ..report import text_of
-from ..rpc.proxy import Remote
+from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
 _SIGN = re.compile(
@@ -108,9 +108,9 @@ class Mirror:
         finally:
             self._busy = False
 
-    def _module(self, name: str) -> Remote:
+    def _module(self, name: str) -> Proxy:
         found = self._session.request("import", None, name)
-        if not isinstance(found, Remote):
+        if not isinstance(found, Proxy):
             self._session.abandon("protocol", f"{name} is no module")
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..outcomes import UnsupportedTestError
-from ..rpc.proxy import Remote
+from ..rpc.proxy import Proxy
 
 _UNSEEN = ("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs")
 """What looks at warnings and at the log of its own process, in which the program is not."""
@@ -39,7 +39,7 @@ def refuse_recorded_warnings() -> None:
 
 
 def _real_set(value: Any) -> Any:
-    return set(value) if isinstance(value, Remote) else value  # type: ignore[call-overload]  # else it says that it can't be iterated
+    return set(value) if isinstance(value, Proxy) else value  # type: ignore[call-overload]  # else it says that it can't be iterated
 
 
 def _refuse(name: str) -> Callable[..., NoReturn]:
