@@ -1,10 +1,20 @@
-"""Finding the place of an answer in a completion or a worked solution: boxes, tags, the last line."""
+"""Where a completion or a worked solution says that its answer stands: one reader for all verifiers and data sets.
+
+What is thought is not said: only what follows the last `</think>` counts. There the marks are, in this order, a box, `####` and
+`<answer>`. What a verifier makes of the text at a mark, and of a completion without one, is its own business.
+"""
 
 from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+# What a tokenizer writes at the end of a text, if it is told not to skip it.
+_SPECIAL_TOKENS = re.compile(r"(?:(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<pad>|<end_of_turn>)\s*+)++\Z")
+# A line behind `####` that starts with a word, perhaps numbered, and has text below it: Markdown's fourth heading.
+_HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2,}[^\n]*\n\s*\S")
+_TAG = re.compile(r"<answer>", re.IGNORECASE)
+_TAG_END = re.compile(r"</answer>", re.IGNORECASE)
+_LAST_TAG_END = re.compile(r"</answer>\s*\Z", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _ENDS = frozenset(("$", r"\)", r"\]"))
@@ -13,10 +23,41 @@ _BETWEEN_BOXES = re.compile(
 )
 
 
+def marked(text: str) -> str | None:
+    """Return what stands at the strongest mark of a text, stripped; empty where that holds nothing, None without a mark."""
+    for read in (joined_boxes, after_hashes, last_tagged):
+        if (found := read(text)) is not None:
+            return found.strip()
+    return None
+
+
+def after_thinking(completion: str) -> tuple[str, str]:
+    """Return what a completion says after its last closed thought, and why that is no answer, if so."""
+    _, closed, rest = completion.rpartition("</think>")
+    if "<think>" in rest:
+        return "", "an unclosed <think>"
+    if closed and not rest.strip():
+        return "", "nothing after </think>"
+    return rest, ""
+
+
+def without_special_tokens(completion: str) -> str:
+    """Return a completion without the special tokens at its end."""
+    return _SPECIAL_TOKENS.sub("", completion) if completion.rstrip().endswith(">") else completion
+
+
 def last_tagged(text: str) -> str | None:
-    """Return what the last `<answer>...</answer>` encloses, None where there is none."""
-    tagged = _TAG.findall(text)
-    return tagged[-1].strip() if tagged else None
+    """Return what the last `<answer>` encloses, up to its end or that of the text; None where there is none."""
+    tags = list(_TAG.finditer(text))
+    return _TAG_END.split(text[tags[-1].end() :], maxsplit=1)[0] if tags else None
+
+
+def after_hashes(text: str) -> str | None:
+    """Return the line behind the last `####`, None where there is none or it is a heading."""
+    start = text.rfind("####")
+    if start < 0 or _HEADING.match(text, start):
+        return None
+    return _LAST_TAG_END.sub("", text[start + 4 :].lstrip("#").lstrip().partition("\n")[0])
 
 
 def boxes(text: str) -> list[tuple[int, int, str | None]]:
@@ -32,12 +73,6 @@ def boxes(text: str) -> list[tuple[int, int, str | None]]:
         content, position = read(text, match.end())
         found.append((match.start(), position, content))
     return found
-
-
-def last_boxed(text: str) -> str | None:
-    r"""Return what the last `\boxed{...}` encloses, None where there is none or it is not closed."""
-    found = boxes(text)
-    return found[-1][2] if found else None
 
 
 def joined_boxes(text: str) -> str | None:

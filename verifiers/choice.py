@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from verifiers.answers import last_boxed, last_tagged
+from verifiers.answers import after_thinking, marked, without_special_tokens
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -20,9 +20,9 @@ class ChoiceVerifier:
     letters, or a mapping of letters to texts. Then only their letters count, an answer may be a choice's text instead
     of its letter, and a text beside a letter must not be another choice's.
 
-    Where the answer stands, first match first:
+    Where the answer stands, after the last `</think>` and first match first:
 
-    1. in the last `<answer>` tags, or else the last `\boxed{}`;
+    1. in the last `\boxed{}`, after the last `####`, or in the last `<answer>` tags;
     2. in the last sentence that states it: "the answer is C", "Answer: (C)", "I choose C", "C is correct";
     3. at the start of lines: `C`, `(C)`, `C. text`, `C) text`;
     4. in the last sentence with a letter in parentheses, or that says little more than a letter ("So it must be C").
@@ -134,10 +134,12 @@ class _Reader:
     choices: Mapping[str, str]
 
     def read(self, completion: str) -> list[_Mention]:
-        tagged = last_tagged(completion)
-        enclosed = last_boxed(completion) if tagged is None else tagged
-        if enclosed is not None:
-            return self._place(enclosed)
+        completion, problem = after_thinking(without_special_tokens(completion))
+        if problem:
+            return []
+        explicit = marked(completion)
+        if explicit is not None:
+            return self._place(explicit)
         places = (self._alone, self._stated, self._leading, self._loose)
         return next(filter(None, (place(completion) for place in places)), [])
 

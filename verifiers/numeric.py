@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
-from verifiers.answers import last_boxed, last_line, last_tagged
+from verifiers.answers import after_thinking, last_line, marked, without_special_tokens
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -56,10 +56,10 @@ def _whole(digits: str) -> int:
 class NumericVerifier:
     r"""A completion is correct when its answer is a literal number of the reference's value.
 
-    Where the answer stands, first match first: in the last `<answer>` tags; in the last `\boxed{}`; after the last
-    `####`; after the last "the answer is" or "answer:", up to the end of the clause; otherwise it is the last number of
-    the completion. After an equals sign only what follows the last one counts. Words, units, currency and percent
-    signs around the number are passed over, and so are calculator annotations (`<<3+4=7>>`).
+    Where the answer stands, after the last `</think>` and first match first: in the last `\boxed{}`; after the last `####`;
+    in the last `<answer>` tags; after the last "the answer is" or "answer:", up to the end of the clause; otherwise it is the
+    last number of the completion. After an equals sign only what follows the last one counts. Words, units, currency and
+    percent signs around the number are passed over, and so are calculator annotations (`<<3+4=7>>`).
 
     What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
     negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
@@ -110,11 +110,13 @@ class NumericVerifier:
     def _find(self, completion: str) -> _Found | None:
         if self.whole:
             return _only(completion)
-        completion = _CALCULATION.sub("", completion)
-        marked = _marked(completion)
+        completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
+        if problem:
+            return None
+        place = _place(completion)
         if self.literal_only:
-            return _only(last_line(completion) if marked is None else marked)
-        return _last_number(completion) if marked is None else _first_number(marked)
+            return _only(last_line(completion) if place is None else place)
+        return _last_number(completion) if place is None else _first_number(place)
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
         tolerance = max(Fraction(self.rel_tol) * abs(reference), Fraction(self.abs_tol))
@@ -157,12 +159,9 @@ _CUE = re.compile(r"\b(?:answer|result)(?:\s+is\b|\s*[:=])\s*:?", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\n|[.!?;](?=\s|$)|\b(?:because|since|as)\b", re.IGNORECASE)
 
 
-def _marked(completion: str) -> str | None:
-    for explicit in (last_tagged(completion), last_boxed(completion)):
-        if explicit is not None:
-            return explicit
-    if "####" in completion:
-        return completion.rpartition("####")[2].strip().partition("\n")[0]
+def _place(completion: str) -> str | None:
+    if (explicit := marked(completion)) is not None:
+        return explicit
     cues = list(_CUE.finditer(completion))
     return _CLAUSE_END.split(completion[cues[-1].end() :].lstrip(" *_\t\n"), maxsplit=1)[0] if cues else None
 

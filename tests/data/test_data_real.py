@@ -12,7 +12,7 @@ import pytest
 
 from rlvr_envs import data
 from verifiers import Problem
-from verifiers.answers import last_boxed
+from verifiers.answers import boxes
 from verifiers.unit_tests import AssertTests, CheckTests
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")  # read before the fixture of this folder removes it
@@ -63,11 +63,11 @@ def test_gsm8k_references_are_numbers_that_end_the_solution(split: str) -> None:
 
 
 def test_the_last_box_is_the_published_answer_of_math500() -> None:
-    """MATH-500 has both the solution and the answer, so it tells whether `last_boxed` finds the right one."""
+    """MATH-500 has both the solution and the answer, so it tells whether `boxes` finds the right one."""
     differ = [
         problem.id
         for problem in problems("math500")
-        if last_boxed(str(problem.metadata["gold_completion"])) != problem.reference
+        if boxes(str(problem.metadata["gold_completion"]))[-1][2] != problem.reference
     ]
     assert differ == []
 

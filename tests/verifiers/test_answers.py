@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from verifiers.answers import boxed_answer, last_boxed
+import verifiers
+from verifiers.answers import boxed_answer, boxes, marked
+
+
+def last_boxed(text: str) -> str | None:
+    found = boxes(text)
+    return found[-1][2] if found else None
 
 
 @pytest.mark.parametrize(
@@ -91,3 +97,49 @@ def test_any_text_gives_an_answer_or_none(solution: str) -> None:
 )
 def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) -> None:
     assert boxed_answer(solution) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<answer>3</answer> but $\\boxed{5}$", "5"),
+        ("#### 3\nor <answer>5</answer>", "3"),
+        ("#### 3\nno: #### 5 apples\nbye", "5 apples"),
+        ("####\n5", "5"),
+        ("#### Check 2\nIt holds. <answer> 5 </answer>", "5"),
+        ("#### 2. Verify\nIt holds.", None),
+        ("<answer>3</answer><ANSWER>5", "5"),
+        ("#### 5</answer>", "5"),
+        ("\\boxed{5", ""),
+        ("<answer></answer>", ""),
+        ("5", None),
+    ],
+)
+def test_the_strongest_mark_holds_the_answer(text: str, content: str | None) -> None:
+    assert marked(text) == content
+
+
+COMPLETIONS = {
+    r"thus \boxed 5. Check 7": True,
+    r"so \boxed{5\}": False,
+    "<answer>5": True,
+    "<answer>7</answer> wait, $\\boxed{5}$": True,
+    "<answer>5</answer> wait, $\\boxed{7}$": False,
+    "#### 5\nThat was it, 7.": True,
+    "####\n5": True,
+    "#### Step 7\nSo the answer is 5": True,
+    "<think>it may be 7, #### 7</think>The answer is 5": True,
+    "<think>The answer is 5": False,
+    "<think>The answer is 5</think>": False,
+    "The answer is 5<|im_end|>": True,
+    "$\\boxed{7}$, no: $\\boxed{}$": False,
+}
+
+
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_all_verifiers_look_for_the_answer_in_the_same_place(completion: str) -> None:
+    """Each with its own kind of answer there: 5 and 7, or B and D."""
+    letters = completion.replace("5", "B").replace("7", "D")
+    verdicts = [verifiers.verify(name, completion, "5") for name in ("math", "numeric")]
+    verdicts.append(verifiers.verify("choice", letters, "B"))
+    assert [verdict.outcome == "correct" for verdict in verdicts] == 3 * [COMPLETIONS[completion]]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from verifiers.answers import joined_boxes
+from verifiers.answers import after_hashes, after_thinking, joined_boxes, last_tagged, without_special_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.parse import parse
 from verifiers.math.text import unwrap
@@ -23,10 +23,6 @@ _MAX_PROSE_WORDS = 3
 
 Method = Literal["box", "hashes", "tag", "phrase", "whole", "number"]
 METHODS: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole", "number")
-
-
-# What a tokenizer writes at the end of a text, if it is told not to skip it.
-_SPECIAL_TOKENS = re.compile(r"(?:(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|<pad>|<end_of_turn>)\s*+)++\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +67,13 @@ class Extraction:
 
     def __call__(self, completion: str) -> Extracted:
         """Find the answer in a completion."""
-        completion = completion[-MAX_COMPLETION:]
-        if completion.rstrip().endswith(">"):
-            completion = _SPECIAL_TOKENS.sub("", completion)
+        completion = without_special_tokens(completion[-MAX_COMPLETION:])
         for stop in self.stop:
             completion = completion.partition(stop)[0]
         if self.pattern is not None:
             return Extracted(_matched(self.pattern, self.occurrence, completion), "pattern")
         if self.thinking == "closed":
-            completion, problem = _after_thinking(completion)
+            completion, problem = after_thinking(completion)
             if problem:
                 return Extracted(None, problem)
         return self._search(completion)
@@ -102,22 +96,8 @@ def _matched(pattern: re.Pattern[str], occurrence: int, completion: str) -> str 
     return next((group for group in groups if group), "").strip() or None
 
 
-def _after_thinking(completion: str) -> tuple[str, str]:
-    """The text after the last closed thought, and why there is no answer in it, if so."""
-    _, closed, rest = completion.rpartition("</think>")
-    if "<think>" in rest:
-        return "", "an unclosed <think>"
-    if closed and not rest.strip():
-        return "", "nothing after </think>"
-    return rest, ""
+# Phrases.
 
-
-# Marks and phrases.
-
-# A line behind a mark that starts with a word, perhaps numbered, and has text below it: Markdown's fourth heading.
-_HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2,}[^\n]*\n\s*\S")
-_TAG_END = re.compile(r"</answer>\s*\Z", re.IGNORECASE)
-_ANSWER_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _PHRASE = re.compile(
     r"\b(?:answers?|results?|(?<=correct )(?:choice|option))[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
     r"(?:(?<=answer)\**[ \t]*(?=\n)"  # a heading
@@ -140,19 +120,9 @@ _AFTERTHOUGHT = re.compile(
 _MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 
 
-def _after_hashes(text: str) -> str | None:
-    start = text.rfind("####")
-    if start < 0 or _HEADING.match(text, start):
-        return None
-    return _TAG_END.sub("", text[start + 4 :].lstrip("#").lstrip(" \t").partition("\n")[0])
-
-
 def _in_tag(text: str) -> str | None:
-    tags = list(_ANSWER_TAG.finditer(text))
-    if not tags:
-        return None
-    content = re.split(r"</answer>", text[tags[-1].end() :], maxsplit=1, flags=re.IGNORECASE)[0]
-    return _from_phrase(content) or content
+    content = last_tagged(text)
+    return content if content is None else _from_phrase(content) or content
 
 
 def _from_phrase(text: str) -> str | None:
@@ -234,7 +204,7 @@ def _last_number(text: str) -> str | None:
 
 _FINDERS = {
     "box": joined_boxes,
-    "hashes": _after_hashes,
+    "hashes": after_hashes,
     "tag": _in_tag,
     "phrase": _from_phrase,
     "whole": _whole,
