@@ -35,27 +35,27 @@ class AgentEntry:
 
 AGENTS = {
     "reinforce": AgentEntry(
-        "reinforce", "Reinforce", "each token weighed by the reward from there on, less a baseline"
+        "reinforce", "Reinforce", "policy gradient with the return from each token on, minus a baseline"
     ),
-    "rloo": AgentEntry("rloo", "RLOO", "scores compared with the mean of the group's others"),
-    "remax": AgentEntry("remax", "ReMax", "scores compared with that of the greedy completion"),
-    "actor-critic": AgentEntry("actor_critic", "ActorCritic", "errors of a critic, traced back"),
-    "a2c": AgentEntry("a2c", "A2C", "advantages from a critic: n-step errors or generalised advantage estimation"),
-    "npg": AgentEntry("npg", "NPG", "natural policy gradient: a step of fixed divergence"),
-    "trpo": AgentEntry("trpo", "TRPO", "the natural gradient with a line search in a trust region"),
-    "ppo": AgentEntry("ppo", "PPO", "clipped surrogate over minibatches, a critic"),
-    "grpo": AgentEntry("grpo", "GRPO", "scores relative to their group, clipped surrogate, no critic"),
-    "dr-grpo": AgentEntry("dr_grpo", "DrGRPO", "GRPO without its divisions by length and standard deviation"),
+    "rloo": AgentEntry("rloo", "RLOO", "scores minus the mean of the group's other scores (leave-one-out)"),
+    "remax": AgentEntry("remax", "ReMax", "scores minus the score of the greedy completion"),
+    "actor-critic": AgentEntry("actor_critic", "ActorCritic", "TD errors of a critic, with eligibility traces"),
+    "a2c": AgentEntry("a2c", "A2C", "advantages from a critic: n-step returns or generalised advantage estimation"),
+    "npg": AgentEntry("npg", "NPG", "natural policy gradient: a step of fixed KL divergence"),
+    "trpo": AgentEntry("trpo", "TRPO", "natural gradient with a line search inside a trust region"),
+    "ppo": AgentEntry("ppo", "PPO", "clipped surrogate over minibatches, with a critic"),
+    "grpo": AgentEntry("grpo", "GRPO", "scores normalised within their group, clipped surrogate, no critic"),
+    "dr-grpo": AgentEntry("dr_grpo", "DrGRPO", "GRPO without dividing by length and standard deviation"),
     "dapo": AgentEntry("dapo", "DAPO", "GRPO with clip-higher and dynamic sampling"),
     "reinforce++": AgentEntry(
         "reinforce_plus_plus", "ReinforcePlusPlus", "whitened returns, clipped surrogate, no critic"
     ),
-    "opo": AgentEntry("opo", "OPO", "scores compared with their group's length-weighted mean, exactly on-policy"),
-    "gspo": AgentEntry("gspo", "GSPO", "GRPO with one ratio for each completion"),
-    "cispo": AgentEntry("cispo", "CISPO", "GRPO with capped importance weights in place of clipping"),
-    "gdpo": AgentEntry("gdpo", "GDPO", "GRPO for several rewards, each normalised on its own"),
-    "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that climbs the likelihood of right completions"),
-    "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "climbs the expected best score of k completions"),
+    "opo": AgentEntry("opo", "OPO", "scores minus the length-weighted mean of their group, exactly on-policy"),
+    "gspo": AgentEntry("gspo", "GSPO", "GRPO with one probability ratio per completion"),
+    "cispo": AgentEntry("cispo", "CISPO", "GRPO with capped importance weights instead of clipping"),
+    "gdpo": AgentEntry("gdpo", "GDPO", "GRPO for several rewards, each normalised separately"),
+    "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
+    "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
 }
 """In the order in which they are best read."""
 

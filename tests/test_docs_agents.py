@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -71,3 +72,13 @@ def _uses(module: ModuleType, function: Callable[..., object]) -> bool:
     return function in found or any(
         function in vars(part).values() for part in ours if part.__name__ != function.__module__
     )
+
+
+def test_the_steps_of_ppo_name_what_does_them() -> None:
+    from agents.algorithms import ppo
+
+    assert ppo.__doc__ is not None
+    steps = ppo.__doc__.partition("One training step")[2].partition("Departures")[0]
+    names = re.findall(r"\b(?:[a-z]\w+\.)\w+(?:\.\w+)*", steps)
+    assert len(names) == 14
+    assert all(callable(pkgutil.resolve_name(f"agents.{name}")) for name in names)

@@ -5,6 +5,21 @@ than the clip range in the direction its advantage asks for. Advantages are gene
 that learns beside the policy. For language models see Ouyang et al. 2022 (arXiv:2203.02155): with `kl_coefficient` each
 token's reward loses the estimated divergence from the reference policy, and `kl_target` steers how much.
 
+One training step, with what does each part:
+
+    episodes       problems of the step, and seeds                       rollouts.problem_order.episodes_of_step
+    trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
+    batch          padded tensors of tokens, rewards, masks              batch.make_batch
+    V              values before each token                              training.batch_passes.state_values
+    r              rewards - beta * KL estimate                          agent.Agent.prepare, kl.kl_estimate
+    A              sum of (gamma lambda)^k TD errors, then whitened      advantages.gae, advantages.whiten
+    G              A + V before whitening: the critic's targets          algorithms.value_based.lambda_returns
+    for each epoch, for each minibatch of completions:
+        ratio      exp(log pi - log pi_old)                              policies.transformers.scoring.Scorer.read
+        L          -min(ratio A, clip(ratio) A) + value and other terms  losses.clipped_surrogate, losses.squared_value_error
+        gradient   of the mean of L over the minibatch's tokens          training.learner.Learner.backward
+        step       clip the gradient's norm, AdamW                       training.learner.Learner.step
+
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
 choices of code; most code whitens in each minibatch). Value targets are not. And a batch is passed over once by default, in
 four minibatches, where the paper passes 3 to 15 times: from the early checkpoints of benchmarks/learning_curves.py (one seed,
