@@ -149,3 +149,48 @@ def test_it_is_of_its_bases_too(verifier: UnitTestVerifier, names: str, raised: 
     program = f"{names}\nERROR = {raised}\nARGS = ERROR.args\ndef take(): raise ERROR\n"
     verdict = verifier(program, Problem("p", "", FunctionTests(test)))
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
+
+
+CANCELLING = """
+import asyncio
+class Mine(asyncio.CancelledError): pass
+async def double(n): raise {error}
+"""
+IN_A_GROUP = """
+import asyncio
+from solution import double
+async def one(n):
+    assert await double(n) == 2 * n
+async def main():
+    async with asyncio.TaskGroup() as group:
+        for n in (1, 2): group.create_task(one(n))
+def test_it(): asyncio.run(main())
+"""
+AWAITED = """
+import asyncio
+from unittest.mock import AsyncMock
+from solution import notify
+def test_it():
+    send = AsyncMock()
+    asyncio.run(notify(send))
+    assert send.await_count == 3
+"""
+
+
+@pytest.mark.parametrize("error", ["asyncio.CancelledError", "asyncio.CancelledError('late')", "Mine"])
+def test_no_task_of_the_tests_is_cancelled_by_the_program(error: str) -> None:
+    verifier = UnitTestVerifier()
+    program = f"```python\n{CANCELLING.format(error=error)}\n```"
+    assert verifier(program, Problem("p", "", FunctionTests(IN_A_GROUP))).outcome is Outcome.INCORRECT
+    raised = "import asyncio, pytest\nfrom solution import double\ndef test_it():\n    with pytest.raises(asyncio.CancelledError): asyncio.run(double(1))\n"
+    assert verifier(program, Problem("p", "", FunctionTests(raised))).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+@pytest.mark.parametrize("name", ["await_count", "await_args", "await_args_list"])
+def test_what_a_mock_has_awaited_is_not_the_programs_to_say(name: str) -> None:
+    verifier = UnitTestVerifier()
+    program = f"```python\nasync def notify(send): send.{name} = 3\n```"
+    tests = FunctionTests(AWAITED.replace("await_count", name))
+    assert verifier(program, Problem("p", "", tests)).outcome is Outcome.INCORRECT
+    verifier.close()

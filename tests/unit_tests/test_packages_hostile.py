@@ -152,3 +152,74 @@ def test_no_hostile_program_passes(verifier: UnitTestVerifier, name: str) -> Non
     verdicts = dict(zip(STYLES, verifier.verify_batch([program] * len(problems), problems), strict=True))
     wrong = {style: dict(verdict.detail) for style, verdict in verdicts.items() if verdict.score != 0}
     assert not wrong
+
+
+SKIPPING = """
+class SkipTest(Exception): pass
+SkipTest.__module__ = 'numpy.testing'
+def f(n):
+    if n == 1: return 10
+    raise SkipTest('enough')
+"""
+ONE_SIZE = """
+import numpy as np
+class Answer:
+    shape = (3,)
+    def __len__(self): return 1
+    def __getitem__(self, index): raise IndexError
+    def __iter__(self): return iter([np.empty((0, 3))])
+def f(x): return Answer()
+"""
+JUDGES = """
+import numpy as np
+class npt:
+    @staticmethod
+    def assert_allclose(*arguments): pass
+class LA:
+    @staticmethod
+    def norm(x): return 0.0
+linalg = LA
+def f(x): return np.zeros(2)
+"""
+THREE_CASES = FunctionTests(
+    "import unittest, numpy.testing, solution\nclass T(unittest.TestCase):\n"
+    + "".join(f"    def test_{n}(self): self.assertEqual(solution.f({n}), {10 * n})\n" for n in (1, 2, 3))
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "tests"),
+    [
+        (SKIPPING, THREE_CASES),
+        (ONE_SIZE, check("assert f(x).shape == (3,) and np.allclose(f(x), e)")),
+        (ONE_SIZE, check("assert np.shape(f(x)) == (3,) and np.allclose(f(x), e)")),
+        (JUDGES, AssertTests(("npt.assert_allclose(f(3), [9, 16])",))),
+        (JUDGES, AssertTests(("assert LA.norm(f(3) - np.array([9, 16])) < 1e-6",))),
+        (JUDGES, AssertTests(("assert linalg.norm(f(3) - np.array([9, 16])) < 1e-6",))),
+    ],
+)
+def test_a_program_can_not_choose_how_tests_of_arrays_judge(
+    program: str, tests: Tests, verifier: UnitTestVerifier
+) -> None:
+    verdict = verifier(f"```python\n{program}\n```", Problem("p", "", tests))
+    assert verdict.outcome is Outcome.INCORRECT, verdict
+
+
+@pytest.mark.parametrize("expected", [[9], [[9]], (9,), {"a": [9]}])
+def test_a_scalar_is_no_list_of_it(expected: object, verifier: UnitTestVerifier) -> None:
+    scalar = "np.int64(9)" if not isinstance(expected, dict) else "{'a': np.int64(9)}"
+    program = f"```python\nimport numpy as np\ndef f(x): return {scalar}\n```"
+    assert verifier(program, Problem("p", "", CallTests("f", (CallCase((3,), expected),)))).outcome is Outcome.INCORRECT
+    right = {"a": 9} if isinstance(expected, dict) else 9
+    assert verifier(program, Problem("p", "", CallTests("f", (CallCase((3,), right),)))).outcome is Outcome.CORRECT
+
+
+def test_what_tests_set_in_numpy_is_gone_for_the_next() -> None:
+    """In one worker, whose tester runs tests one after the other where they leave no trace."""
+    verifier = UnitTestVerifier(packages=("numpy",), workers=1)
+    program = "```python\nimport numpy as np\ndef f(x): return np.array([x / 3])\n```"
+    shown = check("assert str(f(1)) == '[0.33333333]'")
+    setting = check("np.set_printoptions(precision=2); np.seterr(all='raise'); assert str(f(1)) == '[0.33]'")
+    outcomes = [verifier(program, Problem("p", "", tests)).outcome for tests in (shown, setting, shown)]
+    verifier.close()
+    assert outcomes == 3 * [Outcome.CORRECT]

@@ -170,7 +170,9 @@ def same(result: object, expected: object, equal: Callable[[object, object], boo
         return len(result) == len(expected) and all(same(*pair, equal) for pair in pairs)  # type: ignore[arg-type]  # likewise
     if kind is dict and type(result) is dict:
         return result.keys() == expected.keys() and all(same(result[key], expected[key], equal) for key in expected)  # type: ignore[attr-defined, index]  # dicts
-    return equal(result, expected)
+    # A scalar and a list compare item by item, to an array that is true if it has one true item.
+    unlike = isinstance(result, generic) != isinstance(expected, generic) and {type(result), kind} & {list, tuple}
+    return not unlike and equal(result, expected)
 
 
 def _same_arrays(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
@@ -186,7 +188,7 @@ def _same_arrays(result: object, expected: object, equal: Callable[[object, obje
 def _holds_array(value: object) -> bool:
     if type(value) in (list, tuple):
         return any(map(_holds_array, value))  # type: ignore[call-overload]  # its type was just checked
-    return is_array(value) or (type(value) is dict and any(map(_holds_array, value.values())))
+    return isinstance(value, ndarray | generic) or (type(value) is dict and any(map(_holds_array, value.values())))
 
 
 def install() -> None:

@@ -16,12 +16,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import importlib.metadata
 
-_USUAL_NAMES = {"np": "numpy", "pd": "pandas", "sp": "scipy"}
-"""By the name under which test code commonly has a package."""
+_USUAL_NAMES = {
+    **{"np": "numpy", "pd": "pandas", "sp": "scipy", "npt": "numpy.testing"},
+    **dict.fromkeys(("LA", "la", "linalg"), "numpy.linalg"),
+}
+"""By the name under which test code commonly has a package, or a module of one."""
 _ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
 """Modules that a package loads when first used, and that many programs and tests use."""
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 """Functions of numpy by which tests compare; what begins with `assert_` is one of `numpy.testing`."""
+
+_COMPUTING = """
+all allclose any arange argmax argmin argsort array array_equal array_equiv asarray concatenate cumsum dot eye full isclose
+linalg linspace max mean median min norm ones prod ravel reshape round shape sort stack std sum testing transpose unique var
+where zeros
+"""
+"""Functions of numpy that only compute, and modules of such; so do its ufuncs, its classes, and what begins with `assert_`."""
 
 _TASKS = "/proc/self/task"
 """Where Linux lists a process's threads."""
@@ -30,6 +40,8 @@ _roots: set[str] = set()
 """Top-level names of the packages that are there."""
 _classes: set[str] = set()
 """Names of their classes."""
+_stateful: set[str] = set()
+"""Names by which test code may change what outlives its job, such as `seterr`."""
 _arrays: Any = None
 """The module `arrays`, if numpy is there."""
 
@@ -76,6 +88,7 @@ def preload(packages: Mapping[str, Any]) -> int:
             _load(each)
     _roots.update(root_of(name) for name in packages["names"])
     _classes.update(_class_names())
+    _stateful.update(_stateful_names())
     if "numpy" in sys.modules:
         global _arrays
         _arrays = importlib.import_module(f"{__package__}.arrays")
@@ -87,6 +100,22 @@ def _class_names() -> set[str]:
     modules = [module for name, module in sys.modules.items() if is_package(name)]
     values = [value for module in modules for value in vars(module).values()]
     return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
+
+
+def _stateful_names() -> set[str]:
+    """Public names of the packages and their main modules, but those that only compute."""
+    modules = {
+        *_roots,
+        "numpy.linalg",
+        *(module for more in _ALWAYS_WITH.values() for module in more),
+    } & sys.modules.keys()
+    values = [pair for module in modules for pair in vars(sys.modules[module]).items()]
+    computing = (type, int, float, getattr(sys.modules.get("numpy"), "ufunc", type))
+    return {
+        name
+        for name, value in values
+        if not (isinstance(value, computing) or name in _COMPUTING.split() or name.startswith(("_", "assert_")))
+    }
 
 
 def _load(name: str) -> None:
@@ -131,7 +160,7 @@ def is_named(alias: str, module: str) -> bool:
 def named(name: str) -> str | None:
     """The package that a bare name in test code stands for, None if it stands for none."""
     package = _USUAL_NAMES.get(name, name)
-    return package if package in _roots else None
+    return package if root_of(package) in _roots and package in sys.modules else None
 
 
 def judge(name: str) -> object | None:
@@ -140,6 +169,11 @@ def judge(name: str) -> object | None:
         return None
     found: object = getattr(sys.modules["numpy"], name) if name in _JUDGES else None
     return getattr(sys.modules["numpy.testing"], name, None) if name.startswith("assert_") else found
+
+
+def may_change_state(name: str) -> bool:
+    """Whether a name in test code may be that of what outlives a job."""
+    return name in _stateful
 
 
 def seed(number: int) -> None:

@@ -128,7 +128,8 @@ _PLAIN = frozenset(BUILTIN_TYPES.values())
 
 def _checks(name: str) -> bool:
     """Whether an attribute of a mock is the test's own business: what was called, and what it returns."""
-    return name.startswith("assert") or hasattr(sys.modules["unittest.mock"].Mock, name) or name in _MOCK_STATE
+    kinds = sys.modules["unittest.mock"].Mock, sys.modules["unittest.mock"].AsyncMock
+    return name.startswith("assert") or any(hasattr(kind, name) for kind in kinds) or name in _MOCK_STATE
 
 
 _MOCK_STATE = frozenset(

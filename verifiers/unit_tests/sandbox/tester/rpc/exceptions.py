@@ -18,8 +18,8 @@ from ...protocol.packages import is_package
 from ...protocol.source_files import is_in_memory
 from ..report import MAX_TEXT
 
-_STOPPING = (StopIteration, StopAsyncIteration, GeneratorExit)
-"""Raised for real, these could end a loop of the test early and so pass it."""
+_STOPPING = frozenset(("StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"))
+"""Raised for real, these could end a loop or a task of the test early and so pass it."""
 STANDS_FOR = "stands_for"
 """The attribute of what is raised instead that holds the real one."""
 _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
@@ -95,7 +95,7 @@ class Exceptions:
         links = error["links"] or {}
         if kind is _STOPS.get(operation):
             made = self._class_raised(kind)(*(self._decode(error["args"]) if error["args"] else ()))
-        elif issubclass(kind, _STOPPING):
+        elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in kind.__mro__):
             made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
             made.__dict__[STANDS_FOR] = self._single(kind, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
@@ -130,9 +130,9 @@ class Exceptions:
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:
-    """The class of this name in a module that both sides have, and the tests have imported."""
+    """The class of this name in a module that both sides have, and the tests have imported; not one that it has of another."""
     kind = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
-    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) and _is_shared(kind.__module__) else None
 
 
 def _is_shared(module: str) -> bool:

@@ -193,6 +193,10 @@ class Proxy:
     def __copy__(self) -> object:
         return self._remote_session.request("copy", self)
 
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        # numpy asks for size and items several times, and the program could answer as it likes.
+        raise unsupported(TypeError(f"an array of a {self._remote_type_name} of the program"))
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
