@@ -422,8 +422,34 @@ def test_words_behind_a_letter_are_those_of_an_option():
         assert correct(gold, "(C) Saturn", metadata={"choices": ["Mars", "Venus", "Saturn"]})
         assert not correct(gold, "(C) the third one")
         assert not correct(gold, "(C) is a trap", prompt=prompt)
+    assert not correct("(C)", "(C) Venus", prompt=prompt)
     assert correct("(C) Saturn", "(C) Saturn")
     assert not correct("(C) Saturn", "(C) Mars")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        r"What is $t$? $\textbf{(A)}\ 14\qquad\textbf{(B)}\ 26\qquad\textbf{(C)}\ \frac{7}{2}\qquad\textbf{(D)}\ x^2+3$",
+        "What is t? (A) 14 (B) 26 (C) 7/2 (D) x^2+3. Answer with (A), (B), (C) or (D).",
+        "What is t?\nA. 14\nB. 26\nC. 3.5\nD. x^2+3\nThink step by step.",
+        "With P(A) = P(B), what is $t$?\n- **(A)** $14$\n- **(B)** $26$\n- **(C)** $7/2$\n- **(D)** $x^2+3$",
+    ],
+)
+def test_what_stands_behind_a_letter_is_the_option_of_that_letter(prompt):
+    for gold, right, wrong in (
+        (
+            "(B)",
+            ("B", "(B) 26", r"\textbf{(B) }26"),
+            ("(B) 14", "B. 14", r"(B) \frac72", "(B) 27", r"(B) \text{Paris}"),
+        ),
+        ("C", ("(C) 3.5", r"\text{(C)}\ \frac72"), ("(C) 26", "C. 7")),
+        ("(D)", ("(D) x^2+3", "(D) 3+x^2"), ("(D) x^2-3", "(D) 26")),
+    ):
+        for answer in right:
+            assert correct(gold, answer, prompt=prompt), answer
+        for answer in wrong:
+            assert not correct(gold, answer, prompt=prompt), answer
 
 
 def test_a_constant_that_the_prompt_names_is_not_arbitrary():

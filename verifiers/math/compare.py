@@ -62,6 +62,8 @@ class Comparer:
     algebra: Algebra
     choices: dict[str, Node] = field(default_factory=dict)
     """What each letter of a multiple-choice problem stands for."""
+    option: Callable[[str], Node | None] = lambda letter: None
+    """What the problem writes behind a letter, in its choices or its prompt."""
     in_prompt: Callable[[Node], bool] = lambda node: False
     """Whether an expression occurs in the problem's prompt."""
     without_prompt: bool = True
@@ -131,20 +133,13 @@ class Comparer:
         return meant is not None and (self.same(meant, other) if choice is gold else self.same(other, meant))
 
     def _contradicts(self, gold: Node, answer: Node) -> bool:
-        """Whether what stands behind the letter is no text of an option, or another value than the gold's or the option's."""
+        """Whether what stands behind the letter is neither the gold's nor its option's, or words that nothing confirms."""
         content = answer.content if isinstance(answer, Choice) else None
-        ours = gold.content if isinstance(gold, Choice) else None
         if not isinstance(answer, Choice) or content is None:
             return False
-        option = self.choices.get(answer.letter)
-        if isinstance(content, Words):
-            return content not in (ours, option) and not self.in_prompt(content)
-        if ours is not None:
-            return not (isinstance(ours, Words) or self.same(ours, content))
-        others = [other for letter, other in self.choices.items() if letter != answer.letter]
-        return (
-            option is not None and any(self.same(other, content) for other in others) and not self.same(option, content)
-        )
+        known = [gold.content if isinstance(gold, Choice) else None, self.option(answer.letter)]
+        meant = [node for node in known if node is not None]
+        return not any(self.same(node, content) for node in meant) and (bool(meant) or isinstance(content, Words))
 
     def _clocks(self, gold: Node, answer: Node) -> bool:
         if self.about_ratios or isinstance(gold, Ratio):

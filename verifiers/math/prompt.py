@@ -1,4 +1,4 @@
-"""Whether an expression occurs in a problem's prompt."""
+"""What a problem's prompt holds: expressions, equations, and the options of a multiple-choice question."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ _PLAIN_FORMULA = re.compile(
     r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<![0-9])[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%×·÷−√²³])\s*+){3,}"
 )
 _PUNCTUATION = " .,;:?!"
+_OPTION = re.compile(r"(?<!\S)(?:\(([A-Ja-j])\)|([A-J])[.:)](?=\s))")
+_STYLE = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}|\\[ ,;:!]|\\q?quad(?![A-Za-z])|(?<!\\)\$|~|\*\*")
+_AROUND_OPTION = " \t\r\n.,;-"  # as in a list with dashes
+_END_OF_LAST = re.compile(r"\n|[.?!]\s")
 _EDGES = "[A-Za-z0-9.^_]"
 
 
@@ -46,6 +50,27 @@ def equations_in(prompt: str) -> tuple[Relation, ...]:
     return tuple(
         tree for tree in _formulas(prompt[:MAX_PROMPT]) if isinstance(tree, Relation) and tree.operators == ("=",)
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def options_in(prompt: str) -> dict[str, str]:
+    """The text behind each letter of the last row of options in a prompt, such as `(A) 5 (B) 7`, on one line or several."""
+    text = _STYLE.sub(r" \1 ", prompt[:MAX_PROMPT])
+    rows: list[list[re.Match[str]]] = []
+    for mark in _OPTION.finditer(text):
+        letter = (mark[1] or mark[2]).upper()
+        if letter == "A":
+            rows.append([])
+        if rows and letter == chr(ord("A") + len(rows[-1])):
+            rows[-1].append(mark)
+    for row in reversed(rows):
+        ends = [mark.start() for mark in row[1:]] + [len(text)]
+        texts = [text[mark.end() : end].strip() for mark, end in zip(row, ends, strict=True)]
+        texts[-1] = _END_OF_LAST.split(texts[-1], maxsplit=1)[0]
+        options = {chr(ord("A") + place): option.rstrip(_AROUND_OPTION) for place, option in enumerate(texts)}
+        if len(options) > 1 and all(options.values()):
+            return options
+    return {}
 
 
 @functools.lru_cache(maxsize=1024)

@@ -23,7 +23,7 @@ from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.forms import choice_letter, expand_signs, items, label
 from verifiers.math.parse import parse
 from verifiers.math.presets import preset_named
-from verifiers.math.prompt import equations_in, occurs_in
+from verifiers.math.prompt import equations_in, occurs_in, options_in
 from verifiers.math.rules import Rules
 from verifiers.math.sympy_worker import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
 from verifiers.math.text import folded_words, normal_text
@@ -251,11 +251,13 @@ class MathVerifier:
 
     def _compare_trees(self, gold: Read, answer: Read, problem: Problem | None) -> Finding:
         prompt = prompt_text(problem)
-        choices = _choices(problem)
+        texts = _choices(problem)
+        choices = {letter: tree for letter, text in texts.items() if (tree := _tree_or_none(text)) is not None}
         comparer = Comparer(
             self.rules.for_problem({} if problem is None else problem.metadata),
             self._algebra.for_one_verdict(),
             choices,
+            lambda letter: _option(letter, texts or options_in(prompt)),
             functools.partial(occurs_in, prompt=prompt),
             without_prompt=not prompt,
             about_ratios=re.search(r"\bratios?\b", prompt) is not None,
@@ -342,6 +344,8 @@ class MathVerifier:
 
     def _restates(self, answer: Read, final: Node, prompt: str) -> bool:
         """Whether a compound answer, or an equation between compounds, stands in the prompt."""
+        if isinstance(answer.tree, Choice):
+            return False  # its options stand in the prompt
         if _is_compound(final) and occurs_in(final, prompt=prompt):
             return True
         compound = _is_compound(final) or _states_equation(answer.tree)
@@ -359,10 +363,8 @@ class MathVerifier:
 
 def _in_capitals(text: Read) -> BasedNumber | None:
     """A numeral with a base whose digits may be small letters; None for anything else."""
-    with contextlib.suppress(UnreadableError):
-        tree = read(text.normal.upper()).tree
-        return tree if isinstance(tree, BasedNumber) else None
-    return None
+    tree = _tree_or_none(text.normal.upper())
+    return tree if isinstance(tree, BasedNumber) else None
 
 
 def _finding(same: bool, what: str, tier: Tier) -> Finding:
@@ -396,22 +398,26 @@ def prompt_text(problem: Problem | None) -> str:
     return "\n".join(message.content for message in problem.prompt if message.role != "assistant")
 
 
-def _choices(problem: Problem | None) -> dict[str, Node]:
-    """What each letter stands for, from the problem's metadata."""
+def _choices(problem: Problem | None) -> dict[str, str]:
+    """The text of each letter's option, from the problem's metadata."""
     given = problem.metadata.get("choices") if problem is not None else None
     if isinstance(given, Mapping):
-        pairs = [(str(letter).strip("() .").upper(), str(option)) for letter, option in given.items()]
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        pairs = [(chr(ord("A") + place), str(option)) for place, option in enumerate(given)]
-    else:
-        return {}
-    choices = {}
-    for letter, option in pairs:
-        try:
-            choices[letter] = read(option).tree
-        except UnreadableError:
-            continue  # an option in a form that no answer can take
-    return choices
+        return {str(letter).strip("() .").upper(): str(option) for letter, option in given.items()}
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return {chr(ord("A") + place): str(option) for place, option in enumerate(given)}
+    return {}
+
+
+def _tree_or_none(text: str) -> Node | None:
+    with contextlib.suppress(UnreadableError):
+        return read(text).tree
+    return None
+
+
+def _option(letter: str, texts: Mapping[str, str]) -> Node | None:
+    """An option as it is read behind its letter; None if the letter has none."""
+    tree = _tree_or_none(f"({letter}) {texts[letter]}") if letter in texts else None
+    return tree.content if isinstance(tree, Choice) else Words(folded_words(texts[letter])) if letter in texts else None
 
 
 def _is_reduced(node: Node) -> bool:
