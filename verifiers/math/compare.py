@@ -263,10 +263,8 @@ class Comparer:
         if isinstance(gold, SetOf) or isinstance(answer, SetOf):
             left = self._distinct(left) if isinstance(gold, SetOf) else left
             right = self._distinct(right) if isinstance(answer, SetOf) else right
-        elliptical = any(
-            isinstance(item, Sentence) for item in left
-        )  # what it says may depend on what stands before it
-        if elliptical or (self.rules.ordered and isinstance(gold, ListOf)):
+        wordy = any(isinstance(item, Sentence | Words) for item in left)  # verdicts on several parts, or an ellipsis
+        if wordy or (self.rules.ordered and isinstance(gold, ListOf)):
             return self._in_order(left, right)
         return self._unordered(left, right)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from verifiers.math.exact import rational_or_none
+from verifiers.math.exact import rational_or_none, substitute
 from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Add,
@@ -75,6 +75,8 @@ def expand_signs(node: Node) -> Node:
 def _both_signs(node: Node) -> tuple[Node, ...]:
     if not any(isinstance(part, PlusMinus) for part in walk(node)):
         return (node,)
+    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Symbol):
+        return tuple(Relation(("=",), (node.operands[0], value)) for value in _both_signs(node.operands[1]))
     if isinstance(node, Add) and _signs_are_free(node):
         return tuple(Add(terms) for terms in itertools.product(*map(_both_signs, node.terms)))
     return _with_sign(node, 1), _with_sign(node, -1)
@@ -498,18 +500,33 @@ def without_labels(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def without_condition(node: Node) -> Node:
-    """A list without a last item that says which whole numbers a symbol of the others stands for."""
+    r"""A list without last items that leave the others what they are: `n \\in \\mathbb{Z}`, and `x \\ne 0` beside `1/x`."""
     if not isinstance(node, ListOf) or len(node.items) < 2 or not isinstance(node.items[-1], Relation):
         return node
     *rest, condition = node.items
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
-    whole = condition.operators == ("in",) and domain in (NamedSet("Z"), NamedSet("N"))
-    whole = whole and not any(map(is_set_like, rest))  # of these it would leave the integers only
-    restricts = len(rest) == 1 and set(condition.operators) <= INEQUALITIES and not is_set_like(rest[0])
-    if not (whole or restricts) or not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
+    if not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
         return node
-    return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
+    if condition.operators == ("!=",):
+        harmless = _divides_by_zero(rest[0], name.name, domain)
+    else:
+        index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
+        whole = condition.operators == ("in",) and domain in (NamedSet("Z"), *([NamedSet("N")] if index else []))
+        first = condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
+        of_sets = any(map(is_set_like, rest))  # of which it would leave the integers only
+        harmless = (whole or (index and first)) and not of_sets
+    if not harmless:
+        return node
+    return rest[0] if len(rest) == 1 else without_condition(ListOf(tuple(rest), node.joiner))
+
+
+def _divides_by_zero(node: Node, name: str, value: Node) -> bool:
+    """Whether a fraction in an expression has no value where a symbol has this one."""
+    fractions = (part for part in walk(node) if isinstance(part, Divide) and name in symbols(part.denominator))
+    return not symbols(value) and any(
+        rational_or_none(substitute(part.denominator, name, value)) == 0 for part in fractions
+    )
 
 
 # Matrices and vectors.

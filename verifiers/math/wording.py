@@ -96,7 +96,15 @@ _GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
 _MORE_VALUES = re.compile(
     r"(?:,|\bor\b|\band\b)[\s}]*\$?[-+]?[0-9]|\b(?:or|and)\b[^=]{0,20}=|\+\s*[0-9]"
 )  # that no remark would hold
-_CONDITION = re.compile(r"[\s}$]*([A-Za-z]\s?(?:[<>]=?|\\[lg]eq?(?:slant)?(?![A-Za-z])|≤|≥)[^,;]{1,40})")
+_CONDITION = re.compile(
+    r"[\s}$]*([A-Za-z]\s?(?:[<>]=?|\\(?:[lg]eq?(?:slant)?|neq?|in)(?![A-Za-z])|[≤≥≠∈])"
+    r"(?!\s?(?:\\mathbb\s?\{?\s?[RC]|[ℝℂ])[\s}$]*$)[^,;]{1,40})"
+)
+_RESTRICTS = re.compile(r"[<>≤≥≠^+]|\\(?:[lg][et](?!f)|ne)")
+_WORD_OF_REMARK = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
+_SAYS_NOTHING = re.compile(
+    r"for|all|any|every|each|where|and|is|are|an|the|of|in|possible|(?:integer|real|complex|number|value)s?"
+)
 _INTEGRALITY = re.compile(r"\binteger|\\mathbb\s?\{?\s?Z|ℤ")
 _LETTER = re.compile(r"(?<![A-Za-z\\{])(?!a\s)([a-zA-YΑ-ω])(?![A-Za-z])")
 _SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
@@ -108,13 +116,16 @@ def _without_remark(text: str) -> str:
     if found is None or not found.start() or _MORE_VALUES.search(_GROUP.sub("", text[found.end() :])):
         return text
     condition = _CONDITION.fullmatch(text[found.end() :])
-    integers = set(_LETTER.findall(text[found.start() :])) if _INTEGRALITY.search(text, found.start()) else set()
+    said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[found.start() :])))
+    if condition is None and (not said or _RESTRICTS.search(remark)):
+        return text
+    integers = set(_LETTER.findall(remark)) if _INTEGRALITY.search(remark) else set()
     text = text[: found.start()].rstrip()
     while text.endswith(_SPACES_BEFORE_REMARK):
         text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
-    if len(integers) == 1:
-        return rf"{text}, {integers.pop()}\in\mathbb{{Z}}"
-    return f"{text}, {condition[1]}" if condition is not None else text
+    if condition is not None:
+        return f"{text}, {condition[1]}"
+    return rf"{text}, {integers.pop()}\in\mathbb{{Z}}" if len(integers) == 1 else text
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
