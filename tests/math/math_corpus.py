@@ -1787,6 +1787,19 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         ),
     ],
     "conditions and labels among words": [
+        (
+            r"\begin{cases}3&n\text{ even}\\7&n\text{ odd}\end{cases}",
+            (
+                r"\begin{cases}7,&n\text{ odd}\\3,&\text{if }n\text{ even}\end{cases}",
+                r"\begin{cases}6/2&\text{for } n \text{ Even}\\7&n\text{ odd}\end{cases}",
+            ),
+            (
+                r"\begin{cases}7&n\text{ even}\\3&n\text{ odd}\end{cases}",
+                r"\begin{cases}3&n\text{ even}\\7&n\text{ prime}\end{cases}",
+                r"\begin{cases}3&m\text{ even}\\7&m\text{ odd}\end{cases}",
+                "3",
+            ),
+        ),
         (r"2x\text{ for }x>0", (r"2x \text{ for } x>0",), (r"2x\text{ for }x<0", r"2x\text{ for }x\ge0")),
         (r"\text{True}, x<3", (r"\text{true}, x<3",), (r"\text{True}, x>3", r"\text{True}, x\le3")),
         (
@@ -1914,6 +1927,28 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\frac{n\pi}{2}, n\in\mathbb Z", (r"n\pi, \frac\pi2+n\pi, n\in\mathbb Z",), (r"n\pi, n\in\mathbb Z",)),
         (r"n^2, n\in\mathbb Z", (r"n^2, n\in\mathbb Z",), (r"n^3, n\in\mathbb Z",)),
     ],
+    "names that stand for nothing else": [
+        (
+            r"\sum_{n=0}^\infty\frac{(-1)^nx^{3n+1}}{3n+1}",
+            (r"\sum_{k=0}^\infty\frac{(-1)^kx^{3k+1}}{3k+1}", r"f(x)=\sum_{m=0}^\infty\frac{x^{1+3m}(-1)^m}{3m+1}"),
+            (r"\frac{(-1)^kx^{3k+1}}{3k+1}", r"x^2"),
+        ),
+        (r"\int_0^x\frac{\sin t}{t+2}dt", (r"\int_0^x\frac{\sin u}{u+2}du",), ()),
+        ("y=Ce^{4x}", ("y=ce^{4x}", "ce^{4x}"), ("y=ce^{3x}", "y=cCe^{4x}", "y=e^{4x}")),
+        ("xy^3=C", ("xy^3=c",), ("xy^3=1", "xy^3=c^2", "x^3y=c")),
+        ("y=ce^{4x}", (), ("y=Ce^{4x}",)),
+        (
+            r"x=(-1)^n\frac\pi8+n\pi, n\in\mathbb Z",
+            (r"x=(-1)^k\frac\pi8+k\pi, k\in\mathbb Z",),
+            (r"x=(-1)^k\frac\pi8+2k\pi, k\in\mathbb Z", r"x=(-1)^k\frac\pi8+k\pi, k\in\mathbb N"),
+        ),
+        (
+            r"(x,y)=(4+5t,1-3t), t\in\mathbb Z",
+            (r"(x,y)=(4+5k,1-3k), k\in\mathbb Z", r"(x,y)=(4+5t,1-3t)"),
+            (r"(x,y)=(4+5k,1+3k), k\in\mathbb Z", r"(x,y)=(4+5k,1-3k)"),
+        ),
+        (r"(6t,1-t), t\in\mathbb Z", (r"(6k,1-k), k\in\mathbb Z",), (r"(1-k,6k), k\in\mathbb Z",)),
+    ],
     "sentences with mathematics": [
         (
             r"\text{increasing on }(0,\frac12)",
@@ -1994,6 +2029,11 @@ _TABLE: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
         (r"\mathrm{SO_4}^{2-}", (r"\mathrm{SO_4^{2-}}",), (r"\mathrm{SO_4}^{2+}", r"\mathrm{SO_3}^{2-}")),
     ],
     "numbered parts": [
+        (
+            "(a) 4 (b) 9",
+            (r"\text{(a) } 4,\quad \text{(b) } 9", "(a) 4, (b) 9"),
+            (r"\text{(a) } 9,\quad \text{(b) } 4",),
+        ),
         (
             "(a) 3 (b) 2",
             ("(a) 3, (b) 2", "(b) 2; (a) 3", r"(a) $3$ \quad (b) $\frac42$", "a) 3 b) 2"),

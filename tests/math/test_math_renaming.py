@@ -61,10 +61,11 @@ def mapping_of(trees, generator):
 
 
 def renamed(tree, mapping):
-    """A tree with the letters of its names changed; an index is kept."""
+    """A tree with the letters of its names changed, and an index that is one letter."""
 
     def new(name):
-        return mapping.get(name[0], name[0]) + name[1:] if len(name) == 1 or name[1] in "_'" else name
+        letter, mark, index = name[0], name[1:2], name[2:]
+        return mapping.get(letter, letter) + mark + mapping.get(index, index) if mark in ("", "_", "'") else name
 
     def rename(part):
         if isinstance(part, Symbol):

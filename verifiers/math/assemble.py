@@ -179,10 +179,8 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
 
 def is_complex(node: Node) -> bool:
     """Whether a bar over an expression conjugates it: it holds the imaginary unit, or a letter that stands for such numbers."""
-    return any(
-        part == Constant("i") or (isinstance(part, Symbol) and part.name[0] in COMPLEX_NAMES)
-        for part in tree.walk(node)
-    )
+    named = (part.name[0] in COMPLEX_NAMES for part in tree.walk(node) if isinstance(part, Symbol))
+    return any(named) or Constant("i") in tree.walk(node)
 
 
 def bracketed(opening: str, inside: Node, closing: str) -> Node:

@@ -37,7 +37,10 @@ from verifiers.math.tree import (
     SetOperation,
     Symbol,
     Words,
+    bound_name,
     symbols,
+    unordered,
+    walk,
 )
 from verifiers.math.units import Unit
 from verifiers.math.values import Algebra, Tier, Values
@@ -85,6 +88,9 @@ class Comparer:
         gold, answer = forms.plain(gold), forms.plain(answer)
         if (found := self._families(gold, answer)) is not None:
             return found
+        ours, theirs = forms.integer_parameter(gold), forms.integer_parameter(answer)
+        if ours is not None and theirs is not None and ours not in symbols(answer):
+            answer = forms.renamed(answer, {theirs: ours})
         if forms.without_condition(gold) is gold or forms.without_condition(answer) is answer:
             gold, answer = forms.without_condition(gold), forms.without_condition(answer)
         (name, value), (other, other_value) = forms.named_collection(gold), forms.named_collection(answer)
@@ -327,6 +333,8 @@ class Comparer:
     # Relations.
 
     def _relations(self, gold: Node, answer: Node) -> bool:
+        if "C" in symbols(gold) - symbols(answer) and "c" not in symbols(gold) and not self.in_prompt(Symbol("C")):
+            answer = forms.renamed(answer, {"c": "C"})
         if isinstance(gold, Relation) != isinstance(answer, Relation):
             gold, answer = forms.residue_alone(gold), forms.residue_alone(answer)
         if not isinstance(gold, Relation):
@@ -479,6 +487,8 @@ class Comparer:
     def _scalars(self, gold: Node, answer: Node) -> bool:
         if forms.is_indefinite(gold) or forms.is_indefinite(answer):
             return self._antiderivatives(gold, answer)
+        if any(bound_name(part) for part in walk(gold)) and unordered(gold) == unordered(answer):
+            return True
         gold_value, gold_unit = forms.split_unit(gold)
         answer_value, answer_unit = forms.split_unit(answer)
         units = (forms.measured(gold_unit), forms.measured(answer_unit))
@@ -496,16 +506,12 @@ class Comparer:
             answer_value = forms.with_constants_named(gold_value, answer_value)
         factor = self._unit_factor(gold_unit, answer_unit)
         if factor is None:
-            return self.rules.degrees == "convert" and self._by_radians(gold, answer)
+            return self._by_radians(gold, answer)
         if factor != 1:
             answer_value = Multiply((Number(factor), answer_value))
         if self._percents(gold_value, answer_value) or self._differ_by_constant(gold_value, answer_value):
             return True
-        return (
-            self.rules.degrees == "convert"
-            and forms.DEGREE in (gold_unit, answer_unit)
-            and self._by_radians(gold, answer)
-        )
+        return forms.DEGREE in (gold_unit, answer_unit) and self._by_radians(gold, answer)
 
     def _given(self, gold: Node) -> bool:
         """Whether the prompt names what could be an arbitrary constant, which then is none."""
@@ -540,7 +546,8 @@ class Comparer:
         return answer.factor / gold.factor if self.rules.units == "convert" else None
 
     def _by_radians(self, gold: Node, answer: Node) -> bool:
-        return self.values.equal(forms.without_unit(gold), forms.without_unit(answer))
+        convert = self.rules.degrees == "convert"
+        return convert and self.values.equal(forms.without_unit(gold), forms.without_unit(answer))
 
     def _percents(self, gold: Node, answer: Node) -> bool:
         """Compare numbers of which either may be a percentage."""

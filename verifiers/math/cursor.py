@@ -58,6 +58,11 @@ class Cursor:
             raise UnreadableError(f"expected {' or '.join(texts)}, found {self.token.text or 'the end'!r}")
         return self.take().text
 
+    def place_of(self, *texts: str) -> int:
+        """Where the next token stands that is one of these; where the last stands if none is."""
+        places = range(self.index, len(self.tokens) - 1)
+        return next((place for place in places if self.tokens[place].text in texts), len(self.tokens) - 1)
+
     def closing_bracket(self, start: int) -> int | None:
         """Where the round bracket that opens at a token is closed."""
         depth = 0

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from verifiers.math.exact import signed_number, substitute
-from verifiers.math.forms import shared_label, solved
+from verifiers.math.forms import integer_parameter, shared_label, solved
 from verifiers.math.numeric import real_value
-from verifiers.math.tree import Add, ListOf, Multiply, NamedSet, Negate, Node, Number, Relation, Symbol, symbols
+from verifiers.math.tree import Add, Bracketed, ListOf, Multiply, Negate, Node, Number, Relation, symbols
 from verifiers.math.values import Values
 
 MAX_MEMBERS = 5
@@ -39,16 +39,13 @@ def families(node: Node, *, said: bool = True) -> Families | None:
         said: Whether the free integer has to be said to be one, by a last item such as `n \\in \\mathbb{Z}`.
     """
     items = node.items if isinstance(node, ListOf) else (node,)
-    condition = items[-1]
-    integer: str | None = None
-    if isinstance(condition, Relation) and condition.operators == ("in",) and condition.operands[1] == NamedSet("Z"):
+    if (integer := integer_parameter(node)) is not None:
         items = items[:-1]
-        integer = condition.operands[0].name if isinstance(condition.operands[0], Symbol) else None
     elif said:
         return None
     label = shared_label(items) if items else None
     members = tuple(solved(item)[1] if label and isinstance(item, Relation) else item for item in items)
-    if not members or any(isinstance(member, Relation | ListOf) for member in members):
+    if not members or any(isinstance(member, Relation | ListOf | Bracketed) for member in members):
         return None
     names = {name for member in members for name in symbols(member)}
     if integer is None and not said and len(names) == 1:

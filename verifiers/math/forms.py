@@ -100,7 +100,9 @@ def _with_sign(node: Node, sign: int) -> Node:
 
 
 def plain(node: Node) -> Node:
-    """A set of one item as that item, and a matrix times a number multiplied out."""
+    """A set of one item as that item, and a matrix times a number multiplied out; a list without what it need not say."""
+    if isinstance(node, ListOf):
+        return _without_exclusions(node)
     single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
     if isinstance(node, SetOf) and single and not isinstance(node.items[0], SetOf | NamedSet | Bracketed):
         return plain(node.items[0])
@@ -345,9 +347,7 @@ def forms_of(node: Relation) -> tuple[Relation, ...]:
 
 def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
     """A chain read from right to left."""
-    return tuple(_FLIPPED.get(operator, operator) for operator in reversed(node.operators)), tuple(
-        reversed(node.operands)
-    )
+    return tuple(_FLIPPED.get(operator, operator) for operator in reversed(node.operators)), node.operands[::-1]
 
 
 def assignments(node: Node) -> dict[str, Node] | None:
@@ -360,14 +360,10 @@ def assignments(node: Node) -> dict[str, Node] | None:
             isinstance(names_, Bracketed)
             and isinstance(values, Bracketed)
             and bracket_kind(names_) == bracket_kind(values) == "()"
-            and len(names_.items) == len(values.items)
-            and all(isinstance(item, Symbol) for item in names_.items)
         ):
-            return {
-                item.name: value
-                for item, value in zip(names_.items, values.items, strict=True)
-                if isinstance(item, Symbol)
-            }
+            names = [item.name for item in names_.items if isinstance(item, Symbol)]
+            if len(names) == len(names_.items) == len(values.items):
+                return dict(zip(names, values.items, strict=True))
     if isinstance(node, Relation) and len(node.operands) > 2 and set(node.operators) == {"="}:
         *sides, value = node.operands
         shared = {side.name: value for side in sides if isinstance(side, Symbol)}
@@ -500,32 +496,45 @@ def without_labels(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def without_condition(node: Node) -> Node:
-    r"""A list without last items that leave the others what they are: `n \\in \\mathbb{Z}`, and `x \\ne 0` beside `1/x`."""
+    r"""A list without a last item that leaves the others what they are, `n \\in \\mathbb{Z}`, or `n \\ge 1` behind `a_n=`."""
     if not isinstance(node, ListOf) or len(node.items) < 2 or not isinstance(node.items[-1], Relation):
         return node
     *rest, condition = node.items
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
-    if not isinstance(name, Symbol) or not any(name.name in symbols(item) for item in rest):
+    if not isinstance(name, Symbol) or any(map(is_set_like, rest)):  # of sets it would leave the integers only
         return node
-    if condition.operators == ("!=",):
-        harmless = _divides_by_zero(rest[0], name.name, domain)
-    else:
-        index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
-        whole = condition.operators == ("in",) and domain in (NamedSet("Z"), *([NamedSet("N")] if index else []))
-        first = condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
-        of_sets = any(map(is_set_like, rest))  # of which it would leave the integers only
-        harmless = (whole or (index and first)) and not of_sets
-    if not harmless:
+    index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
+    whole = integer_parameter(node) is not None or (
+        index and condition.operators == ("in",) and domain == NamedSet("N")
+    )
+    first = index and condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
+    if not (whole or first) or not any(name.name in symbols(item) for item in rest):
         return node
-    return rest[0] if len(rest) == 1 else without_condition(ListOf(tuple(rest), node.joiner))
+    return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
 
 
-def _divides_by_zero(node: Node, name: str, value: Node) -> bool:
-    """Whether a fraction in an expression has no value where a symbol has this one."""
-    fractions = (part for part in walk(node) if isinstance(part, Divide) and name in symbols(part.denominator))
-    return not symbols(value) and any(
-        rational_or_none(substitute(part.denominator, name, value)) == 0 for part in fractions
+def integer_parameter(node: Node) -> str | None:
+    r"""The symbol that the last item of a list says is an integer, `n \\in \\mathbb{Z}`; None if it says no such thing."""
+    last = items(node)[-1]
+    name, *rest = last.operands if isinstance(last, Relation) and last.operators == ("in",) else (last,)
+    return name.name if rest == [NamedSet("Z")] and isinstance(name, Symbol) else None
+
+
+def _without_exclusions(node: ListOf) -> Node:
+    r"""A list without conditions such as `x \\ne 0` that its first item has anyway, because it divides by `x`."""
+    value, *rest = node.items
+    kept = (value, *(item for item in rest if not _is_implied(item, value)))
+    return value if len(kept) == 1 else ListOf(kept, node.joiner)
+
+
+def _is_implied(condition: Node, value: Node) -> bool:
+    if not isinstance(condition, Relation) or condition.operators != ("!=",) or symbols(condition.operands[1]):
+        return False
+    name, excluded = condition.operands
+    below = [part.denominator for part in walk(value) if isinstance(part, Divide)]
+    return isinstance(name, Symbol) and any(
+        name.name in symbols(part) and rational_or_none(substitute(part, name.name, excluded)) == 0 for part in below
     )
 
 
@@ -560,9 +569,7 @@ def choice_letter(node: Node) -> str | None:
         return node.letter
     if isinstance(node, Symbol) and len(node.name) == 1 and node.name.isupper():
         return node.name
-    if isinstance(node, Words) and len(node.text) == 1:
-        return node.text.upper()
-    return None
+    return node.text.upper() if isinstance(node, Words) and len(node.text) == 1 else None
 
 
 def as_clock(node: Node) -> Node:
@@ -598,14 +605,11 @@ def split_unit(node: Node) -> tuple[Node, Unit | None]:
         return value, replace(inner, noun=node.unit.label) if node.unit.is_label else inner
     if isinstance(node, Degrees):
         return node.value, DEGREE
-    quantities = (
-        [factor for factor in node.factors if isinstance(factor, Quantity)] if isinstance(node, Multiply) else []
-    )
-    if isinstance(node, Multiply) and len(quantities) == 1:
-        value = quantities[0].value
-        return Multiply(tuple(value if factor is quantities[0] else factor for factor in node.factors)), quantities[
-            0
-        ].unit
+    factors = node.factors if isinstance(node, Multiply) else ()
+    quantities = [factor for factor in factors if isinstance(factor, Quantity)]
+    if len(quantities) == 1:
+        (one,) = quantities
+        return Multiply(tuple(one.value if factor is one else factor for factor in factors)), one.unit
     return node, None
 
 

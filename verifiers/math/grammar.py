@@ -116,9 +116,7 @@ class Parser(Cursor):
             self.expect("-")
             both = 1
         term = self.product()
-        if both:
-            return PlusMinus(term, both * sign)
-        return Negate(term) if sign < 0 else term
+        return PlusMinus(term, both * sign) if both else Negate(term) if sign < 0 else term
 
     def product(self) -> Node:
         """Factors with a sign of multiplication or division between them, or side by side."""
@@ -441,9 +439,7 @@ class Parser(Cursor):
         while self.at(":", "to"):
             self.take()
             parts.append(self.sum())
-        if len(parts) == 1:
-            return parts[0]
-        return Ratio(tuple(parts))
+        return Ratio(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def set_expression(self) -> Node:
         """Values with set operations between them."""
@@ -477,8 +473,7 @@ class Parser(Cursor):
         if self.at(*_CLOSING[opening]):
             raise UnreadableError("empty brackets")
         inside = self.inside_group()
-        closing = self.expect(*_CLOSING[opening])
-        return bracketed(opening, inside, closing)
+        return bracketed(opening, inside, self.expect(*_CLOSING[opening]))
 
     def combinations(self) -> Node:
         """The binomial coefficient of two arguments in brackets."""
@@ -769,9 +764,7 @@ class Parser(Cursor):
         self.expect("{")
         variable = self.take()
         self.expect("to", "rightarrow", "->")
-        end = next(
-            (place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "}"), self.index
-        )
+        end = self.place_of("}")
         while end < len(self.tokens) - 1 and self.tokens[end].text == "}" and self.tokens[end + 1].text == "}":
             end += 1
         point = self.tokens[self.index : end]
@@ -847,7 +840,7 @@ class Parser(Cursor):
 
     def drop_alignment(self) -> None:
         """Remove the signs that only align the lines of this environment."""
-        end = next((place for place in range(self.index, len(self.tokens)) if self.tokens[place].text == "end"), None)
+        end = self.place_of("end")
         self.tokens[self.index : end] = [token for token in self.tokens[self.index : end] if token.text != "&"]
 
     def line(self) -> Node:
@@ -861,7 +854,12 @@ class Parser(Cursor):
         if self.token.kind == "word" and self.token.text.lower() in ("otherwise", "else"):
             self.take()
             return Bracketed("(", (value, OTHERWISE), ")")
-        return Bracketed("(", (value, self.relation()), ")")
+        end = self.place_of("\\\\", "end")
+        condition = self.tokens[self.index : end]
+        if not any(token.kind == "word" and token.text not in RELATIONS for token in condition):
+            return Bracketed("(", (value, self.relation()), ")")
+        self.index = end
+        return Bracketed("(", (value, Words(folded_words(" ".join(token.text for token in condition)))), ")")
 
     def environment(self) -> str:
         """Pass over the name of an environment in braces."""

@@ -6,10 +6,9 @@ import functools
 import re
 
 from verifiers.math.parse import parse
-from verifiers.math.text import folded_words, normal_text
+from verifiers.math.text import normal_text
 from verifiers.math.tokens import UnreadableError
-from verifiers.math.tree import Node, Relation, Words, unordered, walk
-from verifiers.math.wording import in_digits
+from verifiers.math.tree import Node, Relation, unordered, walk
 
 MAX_PROMPT = 20_000
 """Longest prompt searched, in characters."""
@@ -37,8 +36,6 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
         text: The expression's normal text, which is searched for as well.
     """
     prompt = prompt[:MAX_PROMPT]
-    if isinstance(node, Words):
-        return node.text in folded_words(in_digits(prompt))
     if unordered(node) in _expressions(prompt):
         return True
     pattern = rf"(?<!{_EDGES}){re.escape(text or '')}(?![A-Za-z0-9^_]|\.[0-9])"

@@ -76,9 +76,7 @@ class Rules:
         Raises:
             InvalidArgumentError: If its `error` is neither a number nor text of numbers between commas.
         """
-        if self.abs_tol != "problem":
-            return self
-        return replace(self, abs_tol=_error(metadata.get("error")))
+        return replace(self, abs_tol=_error(metadata.get("error"))) if self.abs_tol == "problem" else self
 
 
 def _error(given: object) -> float:

@@ -169,11 +169,9 @@ def numbered_parts(tokens: list[Token], read: Read) -> ListOf | None:
     bodies = [_without_punctuation(tokens[start:end]) for (_, _, start), end in zip(marks, ends, strict=True)]
     if not all(bodies):
         return None
+    values = [read([*body, _END]) for body in bodies]
     return ListOf(
-        tuple(
-            Relation(("=",), (Symbol(f"part {name}"), read([*body, _END])))
-            for name, body in zip(names, bodies, strict=True)
-        )
+        tuple(Relation(("=",), (Symbol(f"part {name}"), value)) for name, value in zip(names, values, strict=True))
     )
 
 
@@ -184,7 +182,7 @@ def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
         if token.text != ")" or not tokens[end + 1].spaced:
             continue
         start = end
-        while start > 0 and not tokens[start].spaced:
+        while start > 0 and not tokens[start].spaced and (tokens[start].text, tokens[start - 1].text) != ("(", ","):
             start -= 1
         name = "".join(part.text for part in tokens[start:end]).removeprefix("(")
         if any(name in known for known in _NAMES):

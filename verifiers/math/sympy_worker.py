@@ -17,20 +17,7 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError, limit_processor_time
 from verifiers.errors import InvalidArgumentError
 from verifiers.math.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
-from verifiers.math.tree import (
-    Add,
-    Apply,
-    Constant,
-    Mixed,
-    Multiply,
-    Negate,
-    Node,
-    Number,
-    Power,
-    Series,
-    Symbol,
-    walk,
-)
+from verifiers.math.tree import Add, Apply, Constant, Mixed, Multiply, Negate, Node, Number, Power, Series, Symbol, walk
 from verifiers.math.values import Algebra, UndecidedError
 
 _MAX_RADICAND_BITS = 400

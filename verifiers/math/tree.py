@@ -313,9 +313,7 @@ def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
 def _rewritten(value: object, function: Callable[[Node], Node | None]) -> object:
     if isinstance(value, Node):
         return rewrite(value, function)
-    if isinstance(value, tuple):
-        return tuple(_rewritten(item, function) for item in value)
-    return value
+    return tuple(_rewritten(item, function) for item in value) if isinstance(value, tuple) else value
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -137,14 +137,7 @@ CURRENCY_SIGNS = "$€£¥₹¢"
 SINGLE_LETTER_UNITS = frozenset("mgshLNJKWV")
 _DEGREE_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTERWARDS = {"squared": 2, "cubed": 3}
-MULTIPLES = {
-    "hundred": 10**2,
-    "thousand": 10**3,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "dozen": 12,
-}
+MULTIPLES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _MAX_NOUN_WORDS = 5
 # Numbers, parts and multiples in words, which change what the number in front is worth.
 _NUMERAL = re.compile(

@@ -131,8 +131,7 @@ class Values:
                 return gold.base == answer.base and gold.digits == answer.digits
             digits = answer.value if isinstance(answer, Number) else None
             return self.rules.base == "optional" and digits is not None and gold.digits == str(digits)
-        ten = isinstance(answer, BasedNumber) and answer.base == 10
-        return ten and self.identical(gold, answer)
+        return isinstance(answer, BasedNumber) and answer.base == 10 and self.identical(gold, answer)
 
     def _near(self, gold: Node, answer: Node) -> bool:
         """Whether the rules accept a constant answer that is not exactly the gold."""
