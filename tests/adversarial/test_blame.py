@@ -1,0 +1,73 @@
+"""What breaks because of what a program has chosen is the program's failure: none has its own tests left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.adversarial.test_protocol import take_over
+from verifiers import Outcome, Problem
+from verifiers.unit_tests import AssertTests, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+
+TESTS = AssertTests | CallTests | CheckTests | FunctionTests
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[UnitTestVerifier]:
+    verifier = UnitTestVerifier(timeout_s=3)
+    yield verifier
+    verifier.close()
+
+
+NESTED = "def nested(n):\n    value = n\n    for _ in range(999): value = (value,)\n    return value\n"
+BACK_AND_FORTH = {
+    "nests": (f"{NESTED}def flat(value): return 1", AssertTests(("assert flat((nested(2), 1)) == 2",))),
+    "counts": (
+        "def letters(word): return 20_000_000\ndef area(rows): return 0",
+        AssertTests(('assert area("a" * letters("abc")) == 3',)),
+    ),
+    "covers": (
+        "def span(n): return range(4_000_000)\ndef mean(numbers): return 0",
+        FunctionTests("from solution import mean, span\ndef test_mean(): assert mean(list(span(5))) == 2"),
+    ),
+    "names a size": (
+        "SIZE = 9_000_000\ndef area(rows): return 0",
+        FunctionTests("from solution import SIZE, area\ndef test_area(): assert area([0] * SIZE) == 3"),
+    ),
+    "repeats": (
+        "def fold(join, words): return join('ab', 12_000_000)",
+        CheckTests("fold", "def check(f):\n    assert f(lambda word, n: word * n, ['ab', 2]) == 'abab'"),
+    ),
+}
+"""Answers of which the tests make an argument that can't be sent."""
+
+
+@pytest.mark.parametrize(("program", "tests"), BACK_AND_FORTH.values(), ids=BACK_AND_FORTH)
+def test_what_is_made_of_an_answer_and_cannot_be_sent_fails_the_program(
+    verifier: UnitTestVerifier, program: str, tests: TESTS
+) -> None:
+    verdict = verifier(program, Problem("p", "", tests))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit"), verdict.detail
+
+
+DEEP = "x = 0\nfor _ in range(1001): x = (x,)\n"
+
+
+@pytest.mark.parametrize("argument", ["[0] * 9_000_000", "x"])
+@pytest.mark.parametrize("head", ["from solution import area", "import solution\narea = solution.area"])
+def test_what_the_tests_alone_make_too_large_is_their_error(
+    verifier: UnitTestVerifier, head: str, argument: str
+) -> None:
+    tests = FunctionTests(f"{head}\n{DEEP}def test_area(): assert area({argument}) == 3")
+    verdict = verifier("def area(rows): return 3", Problem("p", "", tests))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
+
+
+def test_bytes_that_are_none_are_no_message(verifier: UnitTestVerifier) -> None:
+    """Where test code is watched, which looks into what comes before it is decoded."""
+    check = "def check(f):\n    try: f(-2)\n    except ValueError: pass\n    assert f(2) == 11"
+    for wire in ("['b64', 7]", "['value', ['b64']]"):
+        for program in (take_over(resolved=wire), take_over(answer=f"send(['returned', {wire}, nothing])")):
+            verdict = verifier(program, Problem("p", "", CheckTests("solve", check)))
+            assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "protocol"), verdict.detail
