@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a program reads best on one line
 """What breaks because of what a program has chosen is the program's failure: none has its own tests left out."""
 
 from __future__ import annotations
@@ -71,3 +72,34 @@ def test_bytes_that_are_none_are_no_message(verifier: UnitTestVerifier) -> None:
         for program in (take_over(resolved=wire), take_over(answer=f"send(['returned', {wire}, nothing])")):
             verdict = verifier(program, Problem("p", "", CheckTests("solve", check)))
             assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "protocol"), verdict.detail
+
+
+CHOSEN = {
+    "a class that is no exception": (
+        "class TooSmall: pass\ndef area(n): return 0",
+        "from solution import TooSmall, area\ndef test_it():\n    class Negative(TooSmall): pass\n    assert area(2) == 4",
+    ),
+    "the same at the left margin": (
+        "class TooSmall: pass\ndef area(n): return 0",
+        "from solution import TooSmall, area\nclass Negative(TooSmall): pass\ndef test_it(): assert area(2) == 4",
+    ),
+    "a stream of bytes": (
+        "import io\ndef log(): return io.BytesIO()\ndef greet(): pass",
+        "import contextlib, solution\ndef test_it():\n    out = solution.log()\n    with contextlib.redirect_stdout(out): solution.greet()\n    assert out.getvalue() == 'hello'",
+    ),
+}
+"""What can be used here if the program makes it something else."""
+
+
+@pytest.mark.parametrize(("program", "test"), CHOSEN.values(), ids=CHOSEN)
+def test_what_is_not_supported_for_what_the_program_has_made_fails_it(
+    verifier: UnitTestVerifier, program: str, test: str
+) -> None:
+    verdict = verifier(program, Problem("p", "", FunctionTests(test)))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), verdict.detail
+
+
+def test_a_stream_of_bytes_of_the_tests_own_is_their_error(verifier: UnitTestVerifier) -> None:
+    test = "import contextlib, io, solution\ndef test_it():\n    out = solution.log(io.BytesIO())\n    with contextlib.redirect_stdout(io.BytesIO()): solution.log(out)"
+    verdict = verifier("def log(out): return out", Problem("p", "", FunctionTests(test)))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail

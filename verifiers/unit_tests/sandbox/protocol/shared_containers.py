@@ -142,11 +142,19 @@ class Table:
         return new
 
     def _create(self, number: object, wire: Wire) -> object:
-        if type(number) is not int or number < 0 or (number - self._next) % _NUMBERS_APART == 0:
+        if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not the other side's number for a container: {number!r}")
         value = FILLERS[wire[0]][0](wire)
         self._add(number, value, type(value), lent=False)
         return value
+
+    def _is_own(self, number: int) -> bool:
+        return (number - self._next) % _NUMBERS_APART == 0
+
+    def is_from_other_side(self, value: object) -> bool:
+        """Whether this is a container that is shared, and was first met on the other side."""
+        entry = self._by_id.get(id(value))
+        return entry is not None and not self._is_own(entry.number)
 
     def _fill(self, number: int, wire: Wire) -> str | None:
         """Fill a container; return its type's name if it gets shorter while an iterator goes over it."""

@@ -215,6 +215,10 @@ class Session:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
+    def has_given(self, container: object) -> bool:
+        """Whether the program has given the tests this container."""
+        return self._shared.is_from_other_side(container)
+
     def _finish(self, reply: Wire, operation: str) -> object:
         self._new[threading.get_ident()] = set()
         try:
