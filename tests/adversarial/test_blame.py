@@ -9,7 +9,7 @@ import pytest
 
 from tests.adversarial.test_protocol import take_over
 from verifiers import Outcome, Problem
-from verifiers.unit_tests import AssertTests, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 
 TESTS = AssertTests | CallTests | CheckTests | FunctionTests
 
@@ -103,3 +103,44 @@ def test_a_stream_of_bytes_of_the_tests_own_is_their_error(verifier: UnitTestVer
     test = "import contextlib, io, solution\ndef test_it():\n    out = solution.log(io.BytesIO())\n    with contextlib.redirect_stdout(io.BytesIO()): solution.log(out)"
     verdict = verifier("def log(out): return out", Problem("p", "", FunctionTests(test)))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
+
+
+CHAINS = {
+    "defaultdicts": """'["dd",1,1,["r",%d]]'""",
+    "deques": """'["q",null,["r",%d]]'""",
+    "slices in deques": """'["q",null,["sl",["r",%d],1,1]]'""",
+}
+
+
+@pytest.mark.parametrize("link", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("place", ["args", "contents"])
+def test_containers_that_nest_by_references_do_not_crash_the_tester(
+    verifier: UnitTestVerifier, link: str, place: str
+) -> None:
+    """To free a chain of them takes more stack than there is."""
+    if place == "args":
+        items = f"','.join({link} % (n + 1) for n in range(400_000))"
+        error = """'{"type":"E","class":"ValueError","bases":[],"message":"","args":["t",["q",null,["dd",1],' + ITEMS + ']]}'"""
+        message = "'[\"raised\",' + " + error.replace("ITEMS", items) + " + ',[]]'"
+    else:
+        items = f"','.join('[%d,' % (2*n+1) + {link} % (2*n+3) + ']' for n in range(300_000))"
+        message = f"""'["returned",["r",1],[' + {items} + ',[600001,["q",null]]]]'"""
+    verdict = verifier(
+        take_over(answer=f"send(({message}).encode())"), Problem("p", "", CallTests("solve", (CallCase((2,), 11),)))
+    )
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "protocol"), verdict.detail
+    assert "in one another" in str(verdict.detail["reason"])
+
+
+def test_slices_that_nest_in_slices_count_too(verifier: UnitTestVerifier) -> None:
+    link = """'["q",null,' + '["sl",' * 90 + '["r",%d]' + ',1,1]' * 90 + ']'"""
+    items = f"','.join('[%d,' % (2*n+1) + ({link}) % (2*n+3) + ']' for n in range(1_000))"
+    answer = f"""send(('["returned",["r",1],[' + {items} + ',[2001,["q",null]]]]').encode())"""
+    verdict = verifier(take_over(answer=answer), Problem("p", "", CallTests("solve", (CallCase((2,), 11),))))
+    assert "like slice in one another" in str(verdict.detail["reason"]), verdict.detail
+
+
+def test_containers_that_hold_many_are_plain_data(verifier: UnitTestVerifier) -> None:
+    program = "from collections import defaultdict, deque\ndef table(n): return defaultdict(deque, {i: deque([i]) for i in range(n)})"
+    test = "from solution import table\ndef test_it():\n    found = table(30_000)\n    assert len(found) == 30_000 and list(found[7]) == [7]"
+    assert verifier(program, Problem("p", "", FunctionTests(test))).outcome is Outcome.CORRECT

@@ -38,7 +38,7 @@ class ShortenedError(RuntimeError):
 
 
 class _Entry:
-    __slots__ = ("content", "epoch", "kind", "lent", "number", "value")
+    __slots__ = ("content", "epoch", "kind", "lent", "nests", "number", "value")
 
     def __init__(self, number: int, value: object, kind: type, epoch: int, lent: bool) -> None:
         self.number = number
@@ -49,6 +49,8 @@ class _Entry:
         """As both sides last agreed on it; None before."""
         self.epoch = epoch
         """Of the request with which it last crossed or changed."""
+        self.nests = False
+        """Whether it has been counted as one that must not nest too deeply."""
         self.lent = lent
         """Whether what the other side does with it is of no interest."""
 
@@ -165,6 +167,7 @@ class Table:
         if entry.kind is not type(create(wire)):
             raise TypeError(f"a {entry.kind.__name__} can't be filled from {wire[0]!r}")
         content = self._reader.content(wire)
+        entry.nests = entry.nests or self._reader.is_nesting(entry.kind, content)
         shortened = None
         if entry.content is None:
             fill(entry.value, content)
