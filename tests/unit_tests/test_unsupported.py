@@ -117,6 +117,6 @@ def test_no_program_has_its_tests_left_out(verifier: UnitTestVerifier, program: 
 
 
 def test_what_no_program_can_pass_is_the_tests_fault(verifier: UnitTestVerifier) -> None:
-    for body in ("class Own(Money): pass", "import pytest\npytest.importorskip('x')", "make(open('/dev/null'))"):
+    for body in ("import pytest\npytest.importorskip('x')", "make(open('/dev/null'))"):
         verdict = judge(verifier, MONEY, body)
         assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail

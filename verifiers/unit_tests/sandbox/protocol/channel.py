@@ -40,8 +40,6 @@ class Channel:
         self._source = source
         self._sink = sink
         self._rest = b""
-        self.received = 0
-        """Bytes of all messages that came."""
         self._encode: Callable[[Any], str] = json.JSONEncoder(
             separators=(",", ":"), check_circular=False, ensure_ascii=False
         ).encode
@@ -78,7 +76,6 @@ class Channel:
         (length,) = _HEADER.unpack_from(data)
         if length > MAX_MESSAGE:
             raise InvalidMessageError(f"{length} bytes, more than the limit of {MAX_MESSAGE}")
-        self.received += length
         end = _HEADER.size + length
         data = self._read_on(data, end)
         self._rest = data[end:]

@@ -34,6 +34,9 @@ _BIG = 1 << 1024
 _MAX_DEPTH = 1000
 """Levels of nesting that cross. How deep Python's own JSON goes differs between its versions, and verdicts must not: the least
 is 1500 (3.12)."""
+_MAX_NESTING = 20_000
+"""Containers of `_FREED_BY_RECURSION` that hold another such: by references they could nest so deeply that to free them takes
+more stack than there is, which ends the process. A level takes about 100 bytes, of 8 MiB."""
 _BY_TEXT = (
     {"UUID": "uuid"}
     | dict.fromkeys(("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
@@ -273,6 +276,8 @@ _MUTABLE: set[type] = {
     collections.defaultdict,
     collections.deque,
 }
+_FREED_BY_RECURSION: set[type] = {collections.defaultdict, collections.deque, slice}
+"""CPython frees other containers step by step, however deeply they nest."""
 # Real content of an instance of a subclass, past any method that the subclass overrides.
 _BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
     (int, int.__int__),
@@ -299,6 +304,7 @@ class Decoder:
         """
         self._objects: list[Any] = []
         self._special = special
+        self._nesting = 0
 
     def decode(self, wire: Wire) -> Any:
         """Decode one value; a wire that nothing encoded raises some exception, which is for the caller to catch."""
@@ -311,7 +317,9 @@ class Decoder:
         if filler is not None:
             value = filler[0](wire)
             self._objects.append(value)
-            filler[1](value, self.content(wire))
+            content = self.content(wire)
+            self.is_nesting(type(value), content)
+            filler[1](value, content)
             return value
         decoder = _DECODERS.get(tag)
         if decoder is not None:
@@ -323,6 +331,19 @@ class Decoder:
     def content(self, wire: Wire) -> list[Any]:
         """Decode what a container holds."""
         return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
+
+    def is_nesting(self, kind: type, content: Iterable[object]) -> bool:
+        """Whether a container of this class that holds this is one of those that must not nest too deeply; it is counted.
+
+        Raises:
+            ValueError: If there have been too many.
+        """
+        if kind not in _FREED_BY_RECURSION or _FREED_BY_RECURSION.isdisjoint(map(type, content)):
+            return False
+        self._nesting += 1
+        if self._nesting > _MAX_NESTING:
+            raise ValueError(f"more than {_MAX_NESTING} containers like {kind.__name__} in one another")
+        return True
 
     def refer(self, number: int) -> object:
         """The container of a number."""
@@ -346,6 +367,11 @@ def _fill_pairs(value: Any, content: list[Any]) -> None:
 def _fill_default(value: Any, content: list[Any]) -> None:
     value.default_factory = content[0]
     _fill_pairs(value, content[1:])
+
+
+def _slice(decoder: Decoder, content: list[Any]) -> slice:
+    decoder.is_nesting(slice, content)
+    return slice(*content)
 
 
 _SKIPPED = {"q": 2, "ar": 2, "nt": 3}
@@ -372,7 +398,7 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "mv": lambda _, wire: memoryview(wire[2].encode("latin-1")).cast(wire[1]),
     "c": lambda _, wire: complex(wire[1], wire[2]),
     "rg": lambda decoder, wire: range(*decoder.content(wire)),
-    "sl": lambda decoder, wire: slice(*decoder.content(wire)),
+    "sl": lambda decoder, wire: _slice(decoder, decoder.content(wire)),
     "e": lambda _, wire: ...,
     "ni": lambda _, wire: NotImplemented,
     "dec": lambda _, wire: decimal.Decimal(wire[1]),
@@ -403,6 +429,7 @@ def add_container(
     """Have instances of one more class cross as mutable containers, whose content begins so far behind the tag."""
     _ENCODERS[kind], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
     _MUTABLE.add(kind)
+    _FREED_BY_RECURSION.add(kind)
 
 
 def add_value(

@@ -38,7 +38,7 @@ class ShortenedError(RuntimeError):
 
 
 class _Entry:
-    __slots__ = ("content", "epoch", "kind", "lent", "number", "value")
+    __slots__ = ("content", "epoch", "kind", "lent", "nests", "number", "value")
 
     def __init__(self, number: int, value: object, kind: type, epoch: int, lent: bool) -> None:
         self.number = number
@@ -49,6 +49,8 @@ class _Entry:
         """As both sides last agreed on it; None before."""
         self.epoch = epoch
         """Of the request with which it last crossed or changed."""
+        self.nests = False
+        """Whether it has been counted as one that must not nest too deeply."""
         self.lent = lent
         """Whether what the other side does with it is of no interest."""
 
@@ -142,11 +144,19 @@ class Table:
         return new
 
     def _create(self, number: object, wire: Wire) -> object:
-        if type(number) is not int or number < 0 or (number - self._next) % _NUMBERS_APART == 0:
+        if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not the other side's number for a container: {number!r}")
         value = FILLERS[wire[0]][0](wire)
         self._add(number, value, type(value), lent=False)
         return value
+
+    def _is_own(self, number: int) -> bool:
+        return (number - self._next) % _NUMBERS_APART == 0
+
+    def is_from_other_side(self, value: object) -> bool:
+        """Whether this is a container that is shared, and was first met on the other side."""
+        entry = self._by_id.get(id(value))
+        return entry is not None and not self._is_own(entry.number)
 
     def _fill(self, number: int, wire: Wire) -> str | None:
         """Fill a container; return its type's name if it gets shorter while an iterator goes over it."""
@@ -157,6 +167,7 @@ class Table:
         if entry.kind is not type(create(wire)):
             raise TypeError(f"a {entry.kind.__name__} can't be filled from {wire[0]!r}")
         content = self._reader.content(wire)
+        entry.nests = entry.nests or self._reader.is_nesting(entry.kind, content)
         shortened = None
         if entry.content is None:
             fill(entry.value, content)

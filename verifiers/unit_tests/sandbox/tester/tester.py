@@ -44,7 +44,7 @@ from .analysis.name_resolution import (
     starred,
 )
 from .outcomes import Skipped, UnsupportedTestError
-from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, finding, lacking, text_of
+from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, finding, is_unsupported, lacking, text_of
 from .rpc.session import Session
 from .test_files import code_guard, pytest_api, unittest_api
 from .test_files.collect import Case, collect
@@ -133,7 +133,7 @@ class Tester:
         try:
             run()
         except UnsupportedTestError as error:
-            self._report.end(failure=UNSUPPORTED, reason=text_of(error))
+            self._end_unsupported(error, chosen=False)
         except Skipped:
             return None
         except JobEndedError:
@@ -204,11 +204,16 @@ class Tester:
         # A program that has the tests go where they are broken is not excused by that.
         chosen = depends and (_calls_itself(error) or is_conditional(ast.parse(self._source), line))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
-            hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
-            self._report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, **({"chosen": True} if chosen else {}))
+            self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self._report.end(**finding(error))
         raise error
+
+    def _end_unsupported(self, error: BaseException, *, chosen: bool) -> NoReturn:
+        """End because of what the sandbox does not do: the program's failure if it has a say in whether it is asked for."""
+        hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
+        mark = {"chosen": True} if chosen or is_unsupported(error) else {}
+        self._report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, **mark)
 
     def _depends_on_program(self, line: int) -> bool:
         """Whether what the tests do at the left margin in a line may depend on the program."""

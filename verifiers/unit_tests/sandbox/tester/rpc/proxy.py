@@ -174,9 +174,9 @@ class Proxy:
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         if not issubclass(self.__class__, type):
             raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is none")
-        raise UnsupportedTestError(
-            f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
-        )
+        # If the program had made it an exception, the test could.
+        message = f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
+        raise unsupported(UnsupportedTestError(message))
 
     def __instancecheck__(self, value: object) -> bool:
         if not isinstance(value, Proxy):

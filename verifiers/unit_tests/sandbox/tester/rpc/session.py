@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
-from ...protocol.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
+from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
 from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
 from ...protocol.object_types import FUNCTION
 from ...protocol.packages import has_class, is_named, is_package
@@ -29,8 +29,6 @@ from .exceptions import Exceptions, tidy
 from .proxy import COMPARISONS, Proxy, allow_plain_operands, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
-_DEEP_ANSWER, _LARGE_ANSWER = 8 << 10, MAX_MESSAGE // 8
-"""Bytes of answers that could nest so deeply, or take so much more when they are sent back, that they can't cross again."""
 _LOOKS = """
 len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
 int float complex bytes index trunc floor ceil round format abs neg pos invert dir
@@ -72,6 +70,8 @@ class Session:
         self._last_resolved: dict[int, list[object]] = {}
         """By the thread that asked, the containers that were new in its last answer."""
         self._has_asked = False
+        self._has_answered = False
+        """Whether the program has sent anything of which the tests could have made an argument."""
         self.unasked = 0
         """How often an object of the program was not asked whether it equals plain data, or for the memory of an array."""
         self.changes = 0
@@ -106,8 +106,8 @@ class Session:
         """The class for the proxy of a global name, as it was when the name was last resolved."""
         answer = self._resolved.get(name, ())
         try:
-            is_handle = answer[:1] == ["value"] and type(answer[1]) is list and answer[1][0] == "h"
-            return _class_of(answer[1]) if is_handle else proxy_class(*FUNCTION)
+            found = answer[:1] == ["value"] and _is_handle(answer[1])
+            return _class_of(answer[1]) if found else proxy_class(*FUNCTION)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
@@ -120,6 +120,9 @@ class Session:
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
+        self._has_answered = self._has_answered or any(
+            answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
+        )
         found = dict(zip(names, answers, strict=True))
         if module is None:
             self._resolved.update(found)
@@ -187,7 +190,7 @@ class Session:
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
-            self._refuse("an argument nests too deeply", _DEEP_ANSWER)
+            self._refuse("an argument nests too deeply")
         if operation not in _LOOKING:
             self.changes += 1
         self._send(message)
@@ -212,10 +215,15 @@ class Session:
         """Whether the object was met for the first time in the last answer."""
         return remote._remote_number in self._new.get(threading.get_ident(), ())
 
+    def has_given(self, container: object) -> bool:
+        """Whether the program has given the tests this container."""
+        return self._shared.is_from_other_side(container)
+
     def _finish(self, reply: Wire, operation: str) -> object:
         self._new[threading.get_ident()] = set()
         try:
             kind, body, contents = reply
+            self._has_answered = self._has_answered or bool(contents) or operation != "import"
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
@@ -227,6 +235,7 @@ class Session:
         raise raised
 
     def _call_back(self, message: Wire) -> None:
+        self._has_answered = True
         try:
             _, operation, number, arguments, keywords, contents = message
             given = self._given[number]
@@ -368,12 +377,14 @@ class Session:
         except ChannelClosedError:
             self.abandon("exit")
         except InvalidMessageError as error:
-            self._refuse(f"an argument is too large: {error}", _LARGE_ANSWER)
+            self._refuse(f"an argument is too large: {error}")
 
-    def _refuse(self, reason: str, answer_size: int) -> NoReturn:
-        """End because of an argument that can't be sent: the program's failure if it can come of so many bytes of answers."""
-        made_of_answer = self._channel.received >= answer_size
-        self._report.end(failure="output_limit" if made_of_answer else UNSUPPORTED, reason=reason)
+    def _refuse(self, reason: str) -> NoReturn:
+        """End because of an argument that can't be sent: the program's failure if the tests can have made it of an answer.
+
+        How large the answer was says nothing: of one number a test makes a list of any length.
+        """
+        self._report.end(failure="output_limit" if self._has_answered else UNSUPPORTED, reason=reason)
 
     def _receive(self) -> Wire:
         try:
@@ -385,12 +396,22 @@ class Session:
         if type(message) is not list or not message:
             self.abandon("protocol", "not a list")
         if self.note is not None:
-            self.note(message[3 if message[0] == "callback" else 1 :])
+            self._note(self.note, message)
         return message
+
+    def _note(self, note: Callable[[Wire], None], message: list[Wire]) -> None:
+        try:
+            note(message[3 if message[0] == "callback" else 1 :])
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""
         self._report.end(failure=failure, reason=reason)
+
+
+def _is_handle(wire: Wire) -> bool:
+    return type(wire) is list and wire[:1] == ["h"]
 
 
 def _class_of(handle: Wire) -> type[Proxy]:

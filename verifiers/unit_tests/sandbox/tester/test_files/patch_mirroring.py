@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..outcomes import UnsupportedTestError
-from ..report import text_of
+from ..report import text_of, unsupported
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
@@ -151,9 +151,10 @@ class Mirror:
             self._written[name] = stream, 0
             return io.StringIO()
         if isinstance(stream, io.IOBase):
-            raise UnsupportedTestError(
+            error = UnsupportedTestError(
                 f"a test replaces sys.{name} by a {type(stream).__name__}; a StringIO can be used"
             )
+            raise unsupported(error) if self._session.has_given(stream) else error
         return stream
 
     def _pull(self) -> None:
