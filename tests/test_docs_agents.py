@@ -75,6 +75,7 @@ def _uses(module: ModuleType, function: Callable[..., object]) -> bool:
 
 
 def test_the_steps_of_ppo_name_what_does_them() -> None:
+    pytest.importorskip("torch")
     from agents.algorithms import ppo
 
     assert ppo.__doc__ is not None

@@ -16,12 +16,28 @@ that turns round behind its 400th member. Steps (`floor`, `gcd`) in sequences ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from verifiers.math.exact import NotExactError, UndefinedError, integer_value, substitute
 from verifiers.math.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
-from verifiers.math.tree import Apply, Constant, Integral, Limit, Negate, Node, Series, Symbol, rewrite, symbols, walk
+from verifiers.math.tree import (
+    Apply,
+    Constant,
+    Integral,
+    Limit,
+    Negate,
+    Node,
+    Number,
+    Series,
+    Symbol,
+    bound_name,
+    rewrite,
+    symbols,
+    walk,
+)
 
 _DIGITS, _DIGITS_OF_LIMITS = 25, 200
 _RESOLUTION = 1e-7  # beside the size of the values, or beside 1
@@ -52,15 +68,26 @@ class _Names:
 
 
 def limits_differ(gold: Node, answer: Node) -> bool:
-    """Whether two constants, of which one holds an integral, a series or a limit, have plainly different values."""
-    if symbols(gold) or symbols(answer) or not any(map(_is_limit, (*walk(gold), *walk(answer)))):
+    """Whether two expressions, of which one holds an integral, a series or a limit, have plainly different values at a point.
+
+    The point is one of small integers, where parameters that are integers have values, too.
+    """
+    if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False
+    names = sorted(symbols(gold) | symbols(answer))
+    if names and any(bound_name(part) in names for part in (*walk(gold), *walk(answer))):
+        return False  # a free name and a bound one that is spelled alike
+    point = {name: Number(Fraction(value)) for value, name in enumerate(names, start=2)}
     try:
-        (ours, our_reach), (theirs, their_reach) = _value(gold), _value(answer)
+        (ours, our_reach), (theirs, their_reach) = (_value(_at(node, point)) for node in (gold, answer))
     except (NotExactError, UndefinedError, *PYTHON_ERRORS):
         return False
     slack = _RESOLUTION * max(1, abs(ours), abs(theirs))
     return bool(abs(ours - theirs) > our_reach + their_reach + slack)
+
+
+def _at(node: Node, point: Mapping[str, Node]) -> Node:
+    return rewrite(node, lambda part: point.get(part.name) if isinstance(part, Symbol) else None)
 
 
 def _is_limit(node: Node) -> bool:

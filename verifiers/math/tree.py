@@ -389,12 +389,19 @@ def unordered(node: Node, level: int = 0) -> object:
         return ("Add", frozenset(_counted(node.terms, level)))
     if isinstance(node, Multiply):
         return ("Multiply", frozenset(_counted(node.factors, level)))
-    if (bound := bound_name(node)) is not None:
-        neutral = Symbol(f"bound {level}")
-        parts = tuple(unordered(_with_name(child, bound, neutral), level + 1) for child in children(node))
-        return (type(node).__name__, getattr(node, "kind", ""), getattr(node, "side", ""), parts)
-    parts = tuple(unordered(child, level) for child in children(node))
-    return (type(node).__name__, parts) if parts else node
+    bound = bound_name(node)
+    values = {name: getattr(node, name) for name in node.__dataclass_fields__}
+    if bound is not None:
+        level += 1
+        values = {name: value for name, value in values.items() if name not in ("index", "variable")}
+        values["body"] = _with_name(values["body"], bound, Symbol(f"bound {level}"))
+    return (type(node).__name__, tuple(_key(value, level) for value in values.values()))
+
+
+def _key(value: object, level: int) -> object:
+    if isinstance(value, Node):
+        return unordered(value, level)
+    return tuple(_key(item, level) for item in value) if isinstance(value, tuple) else value
 
 
 def _with_name(node: Node, name: str, symbol: Symbol) -> Node:
