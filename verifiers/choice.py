@@ -40,7 +40,7 @@ class ChoiceVerifier:
         """
         choices = _choices(problem)
         reference = _reference(problem, choices)
-        mentions = _Reader(choices).read(completion)
+        mentions = _LetterFinder(choices).read(completion)
         if not mentions:
             return Verdict.of(Outcome.NO_ANSWER)
         settled = sorted({mention.letter for mention in mentions if not mention.denied})
@@ -128,7 +128,7 @@ _CHATTER = re.compile(
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _LetterFinder:
     """Finds the letters that a completion settles on or denies, in the first place that has any."""
 
     choices: Mapping[str, str]

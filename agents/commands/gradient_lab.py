@@ -17,7 +17,7 @@ from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.commands.own_agents import own_agent
 from agents.config import AgentConfig
 from agents.console.progress import progress
-from agents.experiments.gradient_lab import Finding, GradientLab, examine
+from agents.experiments.gradient_lab import BiasReport, GradientLab, examine
 from agents.losses import Aggregation
 from agents.policies.transformers.loading import tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
@@ -225,10 +225,10 @@ class GradientLabCommand:
         for column in ("mean", "z", "scale", "cosine", "variance", "relative"):
             table.add_column(column)
         aggregations: dict[str, list[str]] = {}
-        for agent, finding in self._findings(labs, console):
-            numbers = (finding.z, finding.scale, finding.cosine, finding.raw_variance, finding.variance)
-            table.add_row(finding.name, finding.verdict, *(f"{number:.3g}" for number in numbers))
-            aggregations.setdefault(str(agent.config.aggregation), []).append(finding.name)
+        for agent, report in self._reports(labs, console):
+            numbers = (report.z, report.scale, report.cosine, report.raw_variance, report.variance)
+            table.add_row(report.name, report.verdict, *(f"{number:.3g}" for number in numbers))
+            aggregations.setdefault(str(agent.config.aggregation), []).append(report.name)
         console.print(table)
         for aggregation, names in aggregations.items():
             console.print(f"{aggregation}: {'; '.join(names)}", markup=False, highlight=False)
@@ -257,7 +257,7 @@ class GradientLabCommand:
             agents.append((estimator, lab, agent))
         return agents
 
-    def _findings(self, labs: Mapping[str, GradientLab], console: Console) -> Iterator[tuple[Agent, Finding]]:
+    def _reports(self, labs: Mapping[str, GradientLab], console: Console) -> Iterator[tuple[Agent, BiasReport]]:
         for estimator, lab, agent in self._agents(labs, console):
             try:
                 for completion in lab.completions:
@@ -268,7 +268,7 @@ class GradientLabCommand:
                 console.print(f"{estimator.name} is left out: {error}", markup=False, highlight=False)
                 continue
             with progress(estimator.name, self.batches) as advance:
-                finding = examine(
+                report = examine(
                     lab,
                     estimator.name,
                     agent,
@@ -278,7 +278,7 @@ class GradientLabCommand:
                     target=target(lab, estimator.objective, self.group_size),
                     progress=advance,
                 )
-            yield agent, finding
+            yield agent, report
 
 
 def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:

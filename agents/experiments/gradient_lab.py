@@ -305,7 +305,7 @@ _LARGEST_ERROR = 0.1
 
 
 @dataclass(frozen=True)
-class Finding:
+class BiasReport:
     """What the lab found about one estimator."""
 
     name: str
@@ -370,7 +370,7 @@ def examine(
     values: Tensor | None = None,
     target: Tensor | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Finding:
+) -> BiasReport:
     """Compare an agent's gradient estimate with the gradient.
 
     Args:
@@ -408,7 +408,7 @@ def examine(
     errors = along.mean(dim=0) - directions @ gradient
     deviations = along.std(dim=0) / math.sqrt(batches) + 1e-7 * size
     scale = float(mean @ gradient) / size**2
-    return Finding(
+    return BiasReport(
         name=name,
         batches=batches,
         bias=math.sqrt(max(0.0, squared_bias)) / size,

@@ -25,7 +25,7 @@ from agents.commands.gradient_lab import (
     target,
 )
 from agents.commands.main import main
-from agents.experiments.gradient_lab import Finding, GradientLab, all_completions, examine
+from agents.experiments.gradient_lab import BiasReport, GradientLab, all_completions, examine
 from agents.losses import Aggregation
 from agents.training.learner import Loss
 from verifiers import InvalidArgumentError
@@ -112,7 +112,7 @@ SUMS = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
 
 
 @functools.cache  # several tests look at the same figures
-def found(name: str, batches: int = 400, aggregation: Aggregation | None = SUMS, **changes: Any) -> Finding:
+def found(name: str, batches: int = 400, aggregation: Aggregation | None = SUMS, **changes: Any) -> BiasReport:
     """On the gradient's own scale, unless the aggregation is None for the agent's."""
     estimator = BY_NAME[name]
     lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB
@@ -157,22 +157,22 @@ UNBIASED = (
 
 @pytest.mark.parametrize("name", UNBIASED)
 def test_unbiased_estimators_have_the_gradient_as_their_mean(name: str) -> None:
-    finding = found(name)
-    assert finding.unbiased, str(finding)
-    assert finding.scale == pytest.approx(1, abs=6 * (finding.variance / finding.batches) ** 0.5)
-    assert finding.cosine > 0.99
+    report = found(name)
+    assert report.unbiased, str(report)
+    assert report.scale == pytest.approx(1, abs=6 * (report.variance / report.batches) ** 0.5)
+    assert report.cosine > 0.99
 
 
 def test_the_batch_mean_shrinks_the_gradient_by_its_own_share() -> None:
-    finding = found("REINFORCE, batch mean", batches=1500)
-    assert not finding.unbiased
-    assert finding.scale == pytest.approx(15 / 16, abs=4 * (finding.variance / finding.batches) ** 0.5)
+    report = found("REINFORCE, batch mean", batches=1500)
+    assert not report.unbiased
+    assert report.scale == pytest.approx(15 / 16, abs=4 * (report.variance / report.batches) ** 0.5)
 
 
 def test_centring_in_a_group_of_4_shrinks_it_by_a_quarter() -> None:
-    finding = found("GRPO, centred")
-    assert not finding.unbiased
-    assert finding.scale == pytest.approx(3 / 4, abs=4 * (finding.variance / finding.batches) ** 0.5)
+    report = found("GRPO, centred")
+    assert not report.unbiased
+    assert report.scale == pytest.approx(3 / 4, abs=4 * (report.variance / report.batches) ** 0.5)
 
 
 def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> None:
@@ -196,10 +196,10 @@ def test_the_sooner_the_critic_takes_over_the_more_bias_and_the_less_variance(mi
 
 def test_a_moving_average_moves_from_batch_to_batch_and_lowers_the_variance() -> None:
     agent = build(LAB.policy, BY_NAME["REINFORCE, moving average"], 4, 4)
-    finding = examine(LAB, "", agent, batches=100)
+    report = examine(LAB, "", agent, batches=100)
     assert isinstance(agent, Reinforce)
     assert agent.average == pytest.approx(LAB.expected_return, abs=0.2)
-    assert finding.variance < 0.8 * found("REINFORCE, no baseline", batches=100).variance
+    assert report.variance < 0.8 * found("REINFORCE, no baseline", batches=100).variance
 
 
 def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> None:
@@ -258,11 +258,11 @@ def test_an_agent_is_judged_by_its_own_aggregation() -> None:
     name = "A2C, GAE 1, wrong value"
     own = build(LAB.policy, BY_NAME[name], 4, 4)
     assert own.config.aggregation is type(own.config)().aggregation is Aggregation.TOKEN_MEAN
-    finding = found(name, aggregation=None, batches=200)
-    assert not finding.unbiased
+    report = found(name, aggregation=None, batches=200)
+    assert not report.unbiased
     lengths = torch.tensor([len(each.tokens) - each.prompt_length for each in LAB.completions], dtype=torch.float64)
     # The batch's mean length is hardly ever far from the expected one.
-    assert finding.scale == pytest.approx(1 / float(LAB.probabilities @ lengths), rel=0.1)
+    assert report.scale == pytest.approx(1 / float(LAB.probabilities @ lengths), rel=0.1)
     by_length = found(name, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, batches=200)
     assert not by_length.proportional, str(by_length)
     assert by_length.verdict.startswith("bias ")
@@ -289,8 +289,8 @@ def test_the_completions_of_a_world_and_their_gradient() -> None:
     for each, paid in zip(lab.completions, lab.returns.tolist(), strict=True):
         length = len(each.tokens) - each.prompt_length
         assert paid == pytest.approx((0.0 if each.truncated else 1.0) - 0.01 * length)
-    finding = examine(lab, "", build(lab.policy, BY_NAME["RLOO"], 4, 4, 4), batches=400)
-    assert finding.unbiased, str(finding)
+    report = examine(lab, "", build(lab.policy, BY_NAME["RLOO"], 4, 4, 4), batches=400)
+    assert report.unbiased, str(report)
 
 
 def test_the_command_takes_an_environment_and_a_built_in_agent(

@@ -5,7 +5,7 @@ from math_corpus import PAIRS
 
 from verifiers import Outcome, Problem
 from verifiers.math import MathVerifier, UnreadableError
-from verifiers.math.parse import parse
+from verifiers.math.reading.parse import parse
 
 GROUPS = sorted({pair.group for pair in PAIRS})
 verifier = MathVerifier()

@@ -5,25 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from verifiers.math.assemble import determinant
-from verifiers.math.cursor import MAX_DEPTH
-from verifiers.math.exact import (
-    PRIME,
-    NotExactError,
-    TooLargeError,
-    UndefinedError,
-    begin_work,
-    rational_value,
-    residue,
-    spend,
-    square_root,
-)
-from verifiers.math.numeric import FILTER_DIGITS, context, estimate, numerically_equal
-from verifiers.math.parse import parse
-from verifiers.math.sampling import Sampling, sampling_for
-from verifiers.math.sets import NoSetError, real_set
-from verifiers.math.text import folded_words, normal_text, to_ascii, unwrap
-from verifiers.math.tokens import UnreadableError, repeating_decimal, tokenize
+from verifiers.math.compare.real_sets import NoSetError, real_set
+from verifiers.math.reading.assemble import determinant
+from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.normalize import folded_words, normal_text, to_ascii, unwrap
+from verifiers.math.reading.parse import parse
+from verifiers.math.reading.phrases import value_of_words
+from verifiers.math.reading.tokens import UnreadableError, repeating_decimal, tokenize
 from verifiers.math.tree import (
     Add,
     Bracketed,
@@ -41,7 +29,19 @@ from verifiers.math.tree import (
     unordered,
 )
 from verifiers.math.units import UNITS, UnitWord, read_unit
-from verifiers.math.wording import value_of_words
+from verifiers.math.values.exact import (
+    PRIME,
+    NotExactError,
+    TooLargeError,
+    UndefinedError,
+    begin_work,
+    rational_value,
+    residue,
+    spend,
+    square_root,
+)
+from verifiers.math.values.numeric import FILTER_DIGITS, context, estimate, numerically_equal
+from verifiers.math.values.sample_points import Sampling, sampling_for
 
 X, TWO, THREE = Symbol("x"), Number(Fraction(2)), Number(Fraction(3))
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 import pytest
 from math_corpus import PAIRS
 
-from verifiers.math import Rules, UnreadableError
-from verifiers.math.compare import Comparer
-from verifiers.math.exact import begin_work
-from verifiers.math.forms import assignments
+from verifiers.math import ComparisonOptions, UnreadableError
+from verifiers.math.compare.comparer import Comparer
+from verifiers.math.compare.names import assignments
+from verifiers.math.reading.read import read
+from verifiers.math.reading.vector_marks import aligned
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -35,9 +36,8 @@ from verifiers.math.tree import (
     rewrite,
     walk,
 )
-from verifiers.math.values import GoldError, UndecidedError
-from verifiers.math.vectors import aligned
-from verifiers.math.verifier import read
+from verifiers.math.values.exact import begin_work
+from verifiers.math.values.tiers import GoldError, UndecidedError
 
 CLASSES = ("abrsuv", "pqtl", "nkj", "zw", "x", "y")
 ANY = "".join(CLASSES)
@@ -94,7 +94,7 @@ def verdict(gold, answer):
     """Whether the answer is the gold, or which error says why that is not known."""
     begin_work()
     try:
-        return Comparer(Rules(), no_algebra).same(*aligned(gold, answer))
+        return Comparer(ComparisonOptions(), no_algebra).same(*aligned(gold, answer))
     except (GoldError, UndecidedError) as error:
         return type(error).__name__
 

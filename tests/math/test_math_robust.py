@@ -18,10 +18,10 @@ from math_corpus import PAIRS
 from verifiers import Outcome, Problem, verify
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.math import MathVerifier
-from verifiers.math.limits import limits_differ
-from verifiers.math.parse import parse
-from verifiers.math.sympy_worker import AlgebraTimeoutError, AlgebraWorker
-from verifiers.math.values import UndecidedError
+from verifiers.math.reading.parse import parse
+from verifiers.math.values.algebra import AlgebraTimeoutError, AlgebraWorker
+from verifiers.math.values.limits import limits_differ
+from verifiers.math.values.tiers import UndecidedError
 
 HOSTILE = [
     "(" * 1000 + "5" + ")" * 1000,
@@ -449,8 +449,8 @@ def test_a_worker_dies_with_its_parent():
     program = textwrap.dedent(
         """
         import os, signal
-        from verifiers.math.parse import parse
-        from verifiers.math.sympy_worker import AlgebraWorker, _shared_worker
+        from verifiers.math.reading.parse import parse
+        from verifiers.math.values.algebra import AlgebraWorker, _shared_worker
         AlgebraWorker(deadline_s=60, memory_mib=1024).for_one_verdict()(parse("x"), parse("x+0"))
         print(_shared_worker(1024)._process.pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

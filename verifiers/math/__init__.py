@@ -1,21 +1,21 @@
 """Mathematical answers: finding them in completions, reading them, and comparing them with a gold answer."""
 
 from verifiers.math.extract import PRESETS, Extracted, Extraction
+from verifiers.math.options import ComparisonOptions
 from verifiers.math.presets import GRADERS, Grader
-from verifiers.math.rules import Rules
-from verifiers.math.tokens import UnreadableError
-from verifiers.math.values import Tier
-from verifiers.math.verifier import Finding, MathVerifier
+from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.values.tiers import Tier
+from verifiers.math.verifier import Comparison, MathVerifier
 
 __all__ = [
     "GRADERS",
     "PRESETS",
+    "Comparison",
+    "ComparisonOptions",
     "Extracted",
     "Extraction",
-    "Finding",
     "Grader",
     "MathVerifier",
-    "Rules",
     "Tier",
     "UnreadableError",
 ]

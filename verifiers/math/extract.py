@@ -12,9 +12,9 @@ from typing import Literal
 
 from verifiers.answers import after_hashes, after_thinking, joined_boxes, last_tagged, without_special_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
-from verifiers.math.parse import parse
-from verifiers.math.text import unwrap
-from verifiers.math.tokens import UnreadableError
+from verifiers.math.reading.normalize import unwrap
+from verifiers.math.reading.parse import parse
+from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import ListOf, Sentence, Words
 
 MAX_COMPLETION = 2_000_000

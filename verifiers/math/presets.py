@@ -14,7 +14,7 @@ class Grader:
 
     extraction: str = "default"
     options: Mapping[str, object] = field(default_factory=dict)
-    """Options by name: fields of `Rules`."""
+    """Options by name: fields of `ComparisonOptions`."""
 
 
 GRADERS: dict[str, Grader] = {

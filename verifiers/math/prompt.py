@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import re
 
-from verifiers.math.parse import parse
-from verifiers.math.text import normal_text
-from verifiers.math.tokens import UnreadableError
+from verifiers.math.reading.normalize import normal_text
+from verifiers.math.reading.parse import parse
+from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import Node, Relation, unordered, walk
 
 MAX_PROMPT = 20_000

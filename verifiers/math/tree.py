@@ -1,7 +1,7 @@
 """The typed tree that answers are read into: numbers, expressions, relations, containers and words.
 
 Every node is frozen and hashable, and holds plain data only. Two trees are equal exactly when the answers were written
-alike up to typography; equality of meaning is the business of `verifiers.math.compare`.
+alike up to typography; equality of meaning is the business of `verifiers.math.compare.comparer`.
 """
 
 from __future__ import annotations

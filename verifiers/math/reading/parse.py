@@ -10,13 +10,13 @@ import contextlib
 import re
 
 from verifiers.math import tree
-from verifiers.math.cursor import MAX_DEPTH
-from verifiers.math.grammar import Parser
-from verifiers.math.sentences import numbered_parts, says_something, sentence, words_alone
-from verifiers.math.text import unwrap
-from verifiers.math.tokens import Token, UnreadableError, tokenize
+from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.grammar import Parser
+from verifiers.math.reading.normalize import unwrap
+from verifiers.math.reading.phrases import WORD_ANSWERS, essence
+from verifiers.math.reading.sentences import numbered_parts, says_something, sentence, words_alone
+from verifiers.math.reading.tokens import Token, UnreadableError, tokenize
 from verifiers.math.tree import Node, Words
-from verifiers.math.wording import WORD_ANSWERS, essence
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 

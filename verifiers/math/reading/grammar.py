@@ -1,4 +1,4 @@
-"""The grammar of answers; `verifiers.math.parse` is its entry."""
+"""The grammar of answers; `verifiers.math.reading.parse` is its entry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from verifiers.math.assemble import (
+from verifiers.math.reading.assemble import (
     OTHERWISE,
     bracketed,
     compound_quantity,
@@ -22,10 +22,10 @@ from verifiers.math.assemble import (
     times,
     with_the_other_cases,
 )
-from verifiers.math.cursor import CLOSING_BRACKETS, JOINERS, MAX_DEPTH, OPENING_BRACKETS, Cursor
-from verifiers.math.exact import rational_value
-from verifiers.math.text import folded_words
-from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.reading.cursor import CLOSING_BRACKETS, JOINERS, MAX_DEPTH, OPENING_BRACKETS, Cursor
+from verifiers.math.reading.normalize import folded_words
+from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.vector_marks import FIGURES, figure, ordered_product
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -63,7 +63,7 @@ from verifiers.math.tree import (
     symbols,
 )
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
-from verifiers.math.vectors import FIGURES, figure, ordered_product
+from verifiers.math.values.exact import rational_value
 from verifiers.math.vocabulary import FACTOR_STARTS, FRACTION_WORDS, FUNCTIONS, GREEK, RELATIONS
 
 _SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}

@@ -15,7 +15,7 @@ DEFAULT_ERROR = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ComparisonOptions:
     """How an answer is compared with the gold.
 
     Raises:
@@ -70,8 +70,8 @@ class Rules:
         """Whether no number is accepted for another."""
         return self.rel_tol is None and self.abs_tol is None and self.percent != "factor"
 
-    def for_problem(self, metadata: Mapping[str, object]) -> Rules:
-        """The rules with the tolerance that a problem gives, where it is to give one.
+    def for_problem(self, metadata: Mapping[str, object]) -> ComparisonOptions:
+        """The options with the tolerance that a problem gives, where it is to give one.
 
         Raises:
             InvalidArgumentError: If its `error` is neither a number nor text of numbers between commas.

@@ -7,7 +7,7 @@ factorials have a meaning at integers alone.
 Two different analytic expressions agree at a random point with probability 0 up to the precision of evaluation. Two
 different step functions agree at most points, so they are compared where answers that are off by one differ: at all small
 integers, beside the powers and multiples at which logarithms and quotients step, and, in one symbol, on both sides of
-jumps that bisection finds between points at which the values differ (`verifiers.math.numeric`).
+jumps that bisection finds between points at which the values differ (`verifiers.math.values.numeric`).
 
 Points depend on the order in which symbols occur and not on their letters, so that renaming them changes no verdict. Two
 conventions are read off letters all the same: `n`, `m`, `k` and `j` in a floor or a ceiling are integers, and `z` and `w`
@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import MAX_WORK, rational_or_none
 from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, is_integer_literal, symbols, walk
+from verifiers.math.values.exact import MAX_WORK, rational_or_none
 from verifiers.math.vocabulary import COMPLEX_NAMES
 
 SAMPLES = 6

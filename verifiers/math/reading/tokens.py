@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.text import to_ascii
+from verifiers.math.reading.normalize import to_ascii
+from verifiers.math.reading.phrases import in_digits
 from verifiers.math.tree import BasedNumber, Node, Number
 from verifiers.math.units import SINGLE_LETTER_UNITS, UNITS
 from verifiers.math.vocabulary import (
@@ -23,7 +24,6 @@ from verifiers.math.vocabulary import (
     SYNONYMS,
     TEXT_COMMANDS,
 )
-from verifiers.math.wording import in_digits
 
 MAX_LENGTH = 4000
 """Longest answer read, in characters; also below Python's limit on the digits of an integer."""
@@ -96,7 +96,7 @@ _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
 _SIGNS = frozenset(("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "=>"))
 
 
-class _Reader:
+class _Tokenizer:
     """Reads tokens from one text; `brackets` counts the open round, square and set brackets."""
 
     def __init__(self, text: str, *, thousands: bool, decimal_comma: bool, prose: bool) -> None:
@@ -317,7 +317,7 @@ class _Reader:
     def _upright(self, name: str) -> None:
         """Text inside mathematics: words are words there, except single roman letters, constants and function names."""
         content = self._upright_content(name)
-        inner = _Reader(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
+        inner = _Tokenizer(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
         if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
             follows_number = name != "operatorname" and self._follows_number()
             called = self.text.startswith(("(", "\\left("), self.position)
@@ -557,7 +557,7 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
     if not text.isdecimal():  # as most answers are
         text = _plain_tex(in_digits(text))
-    tokens = _Reader(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
+    tokens = _Tokenizer(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))
     return _subscripts_first(tokens) if "_" in text and "^" in text else tokens
 

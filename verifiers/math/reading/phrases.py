@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from verifiers.math.text import unwrap
+from verifiers.math.reading.normalize import unwrap
 from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
 

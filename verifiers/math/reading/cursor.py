@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.math.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token, UnreadableError
 from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40

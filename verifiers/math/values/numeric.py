@@ -17,18 +17,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
-from verifiers.math.exact import (
-    MAX_TERMS,
-    NotExactError,
-    TooLargeError,
-    UndefinedError,
-    based_value,
-    rational_or_none,
-    signed_number,
-    spend,
-    substitute,
-)
-from verifiers.math.sampling import Sampling, is_smooth, number, sampling_for
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -49,6 +37,18 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
+from verifiers.math.values.exact import (
+    MAX_TERMS,
+    NotExactError,
+    TooLargeError,
+    UndefinedError,
+    based_value,
+    rational_or_none,
+    signed_number,
+    spend,
+    substitute,
+)
+from verifiers.math.values.sample_points import Sampling, is_smooth, number, sampling_for
 
 Value = Any
 """A real or complex number of mpmath, which carries no types."""

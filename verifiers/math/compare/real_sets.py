@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import rational_or_none, signed_number
-from verifiers.math.numeric import real_value
 from verifiers.math.tree import (
     Apply,
     Bracketed,
@@ -30,6 +28,8 @@ from verifiers.math.tree import (
     Unknown,
     symbols,
 )
+from verifiers.math.values.exact import rational_or_none, signed_number
+from verifiers.math.values.numeric import real_value
 
 MAX_ENDS = 200
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "=": "="}

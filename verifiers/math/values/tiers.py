@@ -9,18 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import (
-    NotExactError,
-    TooLargeError,
-    UndefinedError,
-    integer_value,
-    rational_or_none,
-    rational_value,
-    residue,
-)
-from verifiers.math.limits import limits_differ
-from verifiers.math.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
-from verifiers.math.rules import Rules
+from verifiers.math.options import ComparisonOptions
 from verifiers.math.tree import (
     BasedNumber,
     Constant,
@@ -34,6 +23,17 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
+from verifiers.math.values.exact import (
+    NotExactError,
+    TooLargeError,
+    UndefinedError,
+    integer_value,
+    rational_or_none,
+    rational_value,
+    residue,
+)
+from verifiers.math.values.limits import limits_differ
+from verifiers.math.values.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
 
 _DOUBLE_DIGITS = (16, 17)  # as many as a double-precision number is printed with, the last of which may be off by one
 
@@ -62,15 +62,15 @@ class UndecidedError(ArithmeticError):
 Algebra = Callable[[Node, Node], bool]
 """Decides equality by computer algebra.
 
-Raises `UndecidedError` where it cannot tell; `verifiers.math.sympy_worker` documents what else.
+Raises `UndecidedError` where it cannot tell; `verifiers.math.values.algebra` documents what else.
 """
 
 
 @dataclass(slots=True)
 class Values:
-    """Compares expressions under the rules, and remembers the dearest tier that was needed."""
+    """Compares expressions under the options, and remembers the dearest tier that was needed."""
 
-    rules: Rules
+    options: ComparisonOptions
     algebra: Algebra
     tier: Tier = field(default=Tier.TEXT)
 
@@ -79,7 +79,7 @@ class Values:
         self.tier = max(self.tier, tier)
 
     def equal(self, gold: Node, answer: Node) -> bool:
-        """Whether an answer is worth the gold: equal, or as near as the rules allow.
+        """Whether an answer is worth the gold: equal, or as near as the options allow.
 
         Raises:
             GoldError: If the gold has no value.
@@ -130,17 +130,17 @@ class Values:
             if isinstance(answer, BasedNumber):
                 return gold.base == answer.base and gold.digits == answer.digits
             digits = answer.value if isinstance(answer, Number) else None
-            return self.rules.base == "optional" and digits is not None and gold.digits == str(digits)
+            return self.options.base == "optional" and digits is not None and gold.digits == str(digits)
         return isinstance(answer, BasedNumber) and answer.base == 10 and self.identical(gold, answer)
 
     def _near(self, gold: Node, answer: Node) -> bool:
-        """Whether the rules accept a constant answer that is not exactly the gold."""
+        """Whether the options accept a constant answer that is not exactly the gold."""
         if symbols(gold) or symbols(answer):
             return False
         if self._within(gold, answer):
             return True
         number = _as_decimal(answer.value if isinstance(answer, Negate) else answer)
-        digits = self.rules.rounding_digits
+        digits = self.options.rounding_digits
         if digits is None or not isinstance(number, Number) or number.decimals is None or number.significant < digits:
             return False
         if _terminates(gold):
@@ -155,7 +155,7 @@ class Values:
 
     def _within(self, gold: Node, answer: Node) -> bool:
         """Whether a constant is as near as one of the tolerances allows."""
-        relative, absolute = self.rules.rel_tol, self.rules.abs_tol
+        relative, absolute = self.options.rel_tol, self.options.abs_tol
         if relative is None and absolute is None:
             return False
         try:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.exact import signed_number, substitute
-from verifiers.math.forms import integer_parameter, shared_label, solved
-from verifiers.math.numeric import real_value
+from verifiers.math.compare.names import shared_label, solved
+from verifiers.math.compare.shapes import integer_parameter
 from verifiers.math.tree import Add, Bracketed, ListOf, Multiply, Negate, Node, Number, Relation, symbols
-from verifiers.math.values import Values
+from verifiers.math.values.exact import signed_number, substitute
+from verifiers.math.values.numeric import real_value
+from verifiers.math.values.tiers import Values
 
 MAX_MEMBERS = 5
 """Most families of one set."""

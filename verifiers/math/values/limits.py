@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.exact import NotExactError, UndefinedError, integer_value, substitute
-from verifiers.math.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
 from verifiers.math.tree import (
     Apply,
     Constant,
@@ -38,6 +36,8 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
+from verifiers.math.values.exact import NotExactError, UndefinedError, integer_value, substitute
+from verifiers.math.values.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
 
 _DIGITS, _DIGITS_OF_LIMITS = 25, 200
 _RESOLUTION = 1e-7  # beside the size of the values, or beside 1

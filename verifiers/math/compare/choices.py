@@ -1,0 +1,140 @@
+"""Comparison of words, lettered options, times of day, and ratios."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from verifiers.math.tree import (
+    Bracketed,
+    Choice,
+    Clock,
+    Constant,
+    ListOf,
+    Matrix,
+    Multiply,
+    NamedSet,
+    Node,
+    Number,
+    Ratio,
+    Relation,
+    Sentence,
+    SetOf,
+    SetOperation,
+    Symbol,
+    Words,
+)
+from verifiers.math.values.tiers import Tier
+from verifiers.math.vocabulary import NO_NOUNS
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+
+def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Words as text; words with formulas among them by both; only an equation may lack the gold's words in front of it."""
+    comparer.values.use(Tier.PROSE)
+    if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
+        equation = _bare_equation(gold)
+        return equation is not None and not isinstance(answer, Sentence) and comparer.same(equation, answer)
+    return len(gold.parts) == len(answer.parts) and all(map(comparer.same, gold.parts, answer.parts))
+
+
+def _bare_equation(gold: Node) -> Relation | None:
+    r"""The equation of a gold with words in front that say what it is of: `\text{the plane }x+y=5`."""
+    words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
+    equation = rest[0] if len(rest) == 1 else None
+    if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
+        return None
+    return None if NO_NOUNS.intersection(words.text.split()) else equation
+
+
+def choice_letter(node: Node) -> str | None:
+    """The letter of a choice, also where it stands alone."""
+    if isinstance(node, Choice):
+        return node.letter
+    if isinstance(node, Symbol) and len(node.name) == 1 and node.name.isupper():
+        return node.name
+    return node.text.upper() if isinstance(node, Words) and len(node.text) == 1 else None
+
+
+def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Choices by their letters; one beside another answer by what is written behind its letter, or stands for it."""
+    ours, theirs = choice_letter(gold), choice_letter(answer)
+    if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
+        theirs = answer.name.upper()
+    if ours is not None and theirs is not None:
+        return ours == theirs and not _contradicts(comparer, gold, answer)
+    letter, choice, other = (theirs, answer, gold) if ours is None else (ours, gold, answer)
+    meant = (choice.content if isinstance(choice, Choice) else None) or comparer.choices.get(str(letter))
+    return meant is not None and (comparer.same(meant, other) if choice is gold else comparer.same(other, meant))
+
+
+def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Whether what stands behind the letter is neither the gold's nor its option's, or words that nothing confirms."""
+    content = answer.content if isinstance(answer, Choice) else None
+    if not isinstance(answer, Choice) or content is None:
+        return False
+    known = [gold.content if isinstance(gold, Choice) else None, comparer.option(answer.letter)]
+    meant = [node for node in known if node is not None]
+    return not any(comparer.same(node, content) for node in meant) and (bool(meant) or isinstance(content, Words))
+
+
+def as_clock(node: Node) -> Node:
+    """A whole number as an hour."""
+    if isinstance(node, Number) and node.value.denominator == 1 and node.decimals is None and node.value <= 24:
+        return Clock(int(node.value), 0, "")
+    return node
+
+
+def same_clocks(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Times of day, as they are written; where the problem is about ratios, `1:30` is one."""
+    if comparer.about_ratios or isinstance(gold, Ratio):
+        return same_ratios(comparer, gold, answer)
+    if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
+        return False  # an hour and minutes, where the gold is a plain number
+    ours, theirs = as_clock(gold), as_clock(answer)
+    if not (isinstance(ours, Clock) and isinstance(theirs, Clock)):
+        return False
+    halves = {ours.half, theirs.half} - {""}
+    return (ours.hour, ours.minute) == (theirs.hour, theirs.minute) and len(halves) < 2
+
+
+def named_ratio(node: Node) -> dict[str, Node] | None:
+    """The parts of a ratio of names by their names, as in `a:b=2:3`; None for anything else."""
+    if not isinstance(node, Relation) or node.operators != ("=",):
+        return None
+    ratio, value = node.operands
+    if not isinstance(ratio, Ratio) or not isinstance(value, Ratio | Clock):
+        return None
+    names, parts = [part.name for part in ratio.parts if isinstance(part, Symbol)], ratio_parts(value)
+    named = parts is not None and len(set(names)) == len(ratio.parts) == len(parts)
+    return dict(zip(names, parts, strict=True)) if parts is not None and named else None
+
+
+def ratio_parts(node: Node) -> tuple[Node, ...] | None:
+    """The parts of a ratio; a number is its ratio to one, a time of day without its half may be a ratio."""
+    if isinstance(node, Ratio):
+        return node.parts
+    if isinstance(node, Clock) and not node.half:
+        return Number(Fraction(node.hour)), Number(Fraction(node.minute))
+    if isinstance(node, ListOf | SetOf | Bracketed | Relation | Matrix | Words | Clock | SetOperation | NamedSet):
+        return None
+    return node, Number(Fraction(1))
+
+
+def same_ratios(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Whether two ratios are one up to a factor; a number is its ratio to 1."""
+    ours, theirs = ratio_parts(gold), ratio_parts(answer)
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return False
+    return all(
+        comparer.values.equal(Multiply((ours[0], theirs[i])), Multiply((theirs[0], ours[i])))
+        for i in range(1, len(ours))
+    ) and not any(comparer.values.identical(Number(Fraction(0)), end) for end in (theirs[-1], theirs[0]))
+
+
+def same_named_ratios(comparer: Comparer, gold: dict[str, Node], answer: dict[str, Node]) -> bool:
+    """Ratios of names, such as `a:b=2:3`, by the name of each part."""
+    ordered = tuple(answer[name] for name in gold) if gold.keys() == answer.keys() else None
+    return ordered is not None and same_ratios(comparer, Ratio(tuple(gold.values())), Ratio(ordered))

@@ -1,0 +1,112 @@
+"""Comparison of lists, finite sets, and values of several names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
+
+from verifiers.math.compare.names import assignments, label, named_members, names_agree, shared_label, without_labels
+from verifiers.math.compare.shapes import bracket_kind, items, items_in_brackets
+from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation, Sentence, SetOf, Symbol, Words
+from verifiers.math.values.exact import rational_or_none
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+MAX_ITEMS = 100
+"""Most items of a list or a set."""
+_CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
+
+
+def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Values of names by their names, members of lists in any order unless the options say otherwise."""
+    ours, theirs = assignments(gold), assignments(answer)
+    if ours is not None or theirs is not None:
+        ours, theirs = ours or named_members(gold), theirs or named_members(answer)
+    if ours is None and any(isinstance(item, Relation) and ":" in item.operators for item in items(answer)):
+        return False  # a sentence says of what these are the values
+    if ours is not None and isinstance(answer, ListOf) and theirs is None:
+        return len({name.partition("_")[0] for name in ours}) == 1 and comparer.unordered(
+            tuple(ours.values()), items(answer)
+        )
+    if ours is not None and theirs is None and isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
+        return len(gold.operands) > 2 and comparer.same(gold.operands[-1], answer)  # x = y = 2 has one value
+    if ours is not None:
+        return _same_as_assignments(comparer, ours, answer, theirs)
+    if theirs is not None:
+        return _is_assigned(comparer, gold, theirs)
+    if comparer.options.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
+        return comparer.in_order(items_in_brackets(gold), items_in_brackets(answer))
+    if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
+        return all(comparer.same(gold, item) for item in answer.items)  # several forms of one answer
+    if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
+        first, *others = gold.items
+        return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)
+    left, right = items(gold), items(answer)
+    if _are_statements(gold) and _are_statements(answer) and gold.joiner != answer.joiner:
+        return False
+    if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
+        return False
+    names = shared_label(left), shared_label(right)
+    if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
+        return False
+    if isinstance(gold, ListOf | SetOf):
+        left = without_labels(left)
+    right = without_labels(right)
+    if isinstance(gold, SetOf) or isinstance(answer, SetOf):
+        left = _distinct(comparer, left) if isinstance(gold, SetOf) else left
+        right = _distinct(comparer, right) if isinstance(answer, SetOf) else right
+    wordy = any(isinstance(item, Sentence | Words) for item in left)  # verdicts on several parts, or an ellipsis
+    if wordy or (comparer.options.ordered and isinstance(gold, ListOf)):
+        return comparer.in_order(left, right)
+    return comparer.unordered(left, right)
+
+
+def _same_as_assignments(
+    comparer: Comparer, gold: dict[str, Node], answer: Node, found: dict[str, Node] | None
+) -> bool:
+    if found is not None:
+        return gold.keys() == found.keys() and all(comparer.same(value, found[name]) for name, value in gold.items())
+    ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
+    return ordered and list(gold) == sorted(gold) and comparer.in_order(tuple(gold.values()), items_in_brackets(answer))
+
+
+def _is_assigned(comparer: Comparer, gold: Node, answer: dict[str, Node]) -> bool:
+    values = tuple(answer.values())
+    if len({id(value) for value in values}) == 1 and not isinstance(gold, Bracketed | ListOf | SetOf):
+        return comparer.same(gold, values[0])
+    if _names(items(gold)):
+        return False
+    worded = all(name.startswith(("text:", "max(", "min(")) for name in answer)
+    if isinstance(gold, Bracketed):
+        point = bracket_kind(gold) == "()" and not worded  # words have no order that coordinates could have
+        return point and comparer.in_order(gold.items, [answer[name] for name in sorted(answer)])
+    if isinstance(gold, ListOf | SetOf):
+        indexed = len({name.partition("_")[0] for name in answer}) == 1
+        free = (indexed or worded) and not (comparer.options.ordered and isinstance(gold, ListOf))
+        return comparer.unordered(gold.items, values) if free else comparer.in_order(gold.items, values)
+    return False
+
+
+def _distinct(comparer: Comparer, items: tuple[Node, ...]) -> tuple[Node, ...]:
+    distinct: list[Node] = []
+    for item in items[:MAX_ITEMS]:
+        if not any(_equal_items(comparer, item, other) for other in distinct):
+            distinct.append(item)
+    return (*distinct, *items[MAX_ITEMS:])
+
+
+def _equal_items(comparer: Comparer, one: Node, two: Node) -> bool:
+    ours, theirs = rational_or_none(one), rational_or_none(two)
+    return comparer.same(one, two) if ours is None or theirs is None else ours == theirs
+
+
+def _names(nodes: Sequence[Node]) -> set[str | None]:
+    """The names that items are said to be values of."""
+    return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
+
+
+def _are_statements(node: Node) -> TypeGuard[ListOf]:
+    r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
+    joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
+    return joined and all(isinstance(item, Symbol) for item in items(node))

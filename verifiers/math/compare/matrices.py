@@ -1,0 +1,38 @@
+"""Comparison of matrices, vectors, and tuples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verifiers.math.compare.shapes import as_matrix, bracket_kind, items_in_brackets, vector_entries
+from verifiers.math.tree import Bracketed, Matrix, Node
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+
+def same_matrices(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Matrices entry by entry; one with a single row or column may be written as a tuple, unless vectors are strict."""
+    gold, answer = as_matrix(gold), as_matrix(answer)
+    if isinstance(gold, Matrix) and isinstance(answer, Matrix):
+        shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
+        return shape and comparer.in_order(sum(gold.rows, ()), sum(answer.rows, ()))
+    matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
+    assert isinstance(matrix, Matrix)
+    entries = vector_entries(matrix)
+    if entries is None or comparer.options.vectors == "strict" or not isinstance(other, Bracketed):
+        return False
+    if bracket_kind(other) not in ("()", "[]"):
+        return False
+    coordinates = other.items
+    return comparer.in_order(entries, coordinates) if matrix is gold else comparer.in_order(coordinates, entries)
+
+
+def same_tuples(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Tuples in order, in the same brackets unless these are lenient."""
+    if comparer.options.brackets == "lenient":
+        return comparer.in_order(items_in_brackets(gold), items_in_brackets(answer))
+    if not (isinstance(gold, Bracketed) and isinstance(answer, Bracketed)):
+        return False
+    same_brackets = bracket_kind(gold) == bracket_kind(answer)
+    return same_brackets and comparer.in_order(gold.items, answer.items)

@@ -1,0 +1,210 @@
+"""Names in front of values: what they are, which values belong to them, and whether two stand for one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verifiers.math.compare.shapes import bracket_kind, is_set_like
+from verifiers.math.tree import (
+    Add,
+    Apply,
+    Bracketed,
+    Derivative,
+    Divide,
+    Integral,
+    Limit,
+    ListOf,
+    Multiply,
+    Node,
+    Relation,
+    Sentence,
+    Series,
+    SetOf,
+    SetOperation,
+    Symbol,
+    Unknown,
+    Words,
+    rewrite,
+    symbols,
+    walk,
+)
+from verifiers.math.vocabulary import GREEK
+
+_TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
+_NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod"))
+
+
+def label(node: Node) -> str | None:
+    """What an expression in front of an equals sign names: a symbol, a function of symbols, words; None if nothing."""
+    if isinstance(node, Symbol):
+        return node.name
+    if isinstance(node, Unknown):
+        generic = node.name not in _NAMING and all(
+            isinstance(argument, Symbol) and argument.name.islower() for argument in node.arguments
+        )
+        arguments = "" if generic else repr(node.arguments)
+        return f"{node.name}({arguments})"
+    return None
+
+
+def is_named_thing(node: Node) -> bool:
+    """Whether an expression names a thing that has a value: `AB`, `AB/CD`, `[ABC]`, `|S|`, `tan A`, `max f`."""
+    if isinstance(node, Apply):
+        inside = node.arguments[0]
+        if node.name in _NAMING:
+            return bool(symbols(node))
+        return (node.name == "abs" and (_is_capital(inside) or is_named_thing(inside))) or (
+            node.name in _TRIGONOMETRIC
+            and (_is_capital(inside) or (isinstance(inside, Symbol) and inside.name in GREEK))
+        )
+    if isinstance(node, Limit | Integral | Derivative | Series):
+        return bool(symbols(node)) or any(isinstance(part, Unknown) for part in walk(node))
+    if isinstance(node, Divide):
+        return all(_is_capital(part) or is_named_thing(part) for part in (node.numerator, node.denominator))
+    if isinstance(node, Multiply) and all(isinstance(factor, Symbol) for factor in node.factors):
+        names = [factor.name for factor in node.factors if isinstance(factor, Symbol)]
+        return all(name[0].isupper() for name in names[names[0] == "m" :])
+    return False
+
+
+def _is_capital(node: Node) -> bool:
+    return isinstance(node, Symbol) and node.name[0].isupper()
+
+
+def is_word_of_letters(node: Node) -> bool:
+    """Whether three or more capitals are written as one: the name of a polygon, outcomes in a row; no product."""
+    factors = node.factors if isinstance(node, Multiply) else ()
+    return len(factors) > 2 and all(
+        isinstance(factor, Symbol) and len(factor.name) == 1 and factor.name.isupper() for factor in factors
+    )
+
+
+def is_made_of_parameters(node: Node) -> bool:
+    """Whether `m+n` or `m/n` names what is asked for: made of different letters, none of which is a usual unknown."""
+    parts = (
+        node.terms if isinstance(node, Add) else (node.numerator, node.denominator) if isinstance(node, Divide) else ()
+    )
+    names = [part.name for part in parts if isinstance(part, Symbol)]
+    return len(names) == len(parts) == len(set(names)) > 1 and all(
+        len(name) == 1 and "a" <= name <= "w" for name in names
+    )
+
+
+def solved(node: Relation) -> tuple[str | None, Node]:
+    """The name and the value of an equation that is solved for a name; (None, the left side) of any other."""
+    if set(node.operators) == {"="} or node.operators in (("~",), (":",)):
+        first, last = node.operands[0], node.operands[-1]
+        for named, value in ((first, last), (last, first)):
+            name = label(named)
+            if name is not None and not (isinstance(named, Symbol) and named.name in symbols(value)):
+                return name, value
+    return None, node.operands[0]
+
+
+def names_agree(gold: str, answer: str) -> bool:
+    """Whether two names may stand for one quantity: equal, words, or `y` for the value of a function."""
+    if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
+        ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
+        return ours <= theirs or theirs <= ours
+    if gold == answer:
+        return True
+    if gold.startswith("text:") or answer.startswith("text:"):
+        return not any(map(_is_formula, (gold, answer)))
+    return "y" in (gold, answer) and (gold.endswith("()") or answer.endswith("()"))
+
+
+def _is_formula(name: str) -> bool:
+    """Whether a name is read as text and is none, such as `P(A|B)`: it says of what the value is."""
+    return name.startswith("text:") and "(" in name and " " not in name
+
+
+def renaming(gold: Relation, answer: Relation) -> dict[str, str]:
+    """How the arguments of the answer's function are called in the gold's."""
+    ours, theirs = gold.operands[0], answer.operands[0]
+    if isinstance(ours, Unknown) and isinstance(theirs, Unknown) and len(ours.arguments) == len(theirs.arguments):
+        pairs = zip(ours.arguments, theirs.arguments, strict=True)
+        return {
+            two.name: one.name
+            for one, two in pairs
+            if isinstance(one, Symbol) and isinstance(two, Symbol) and one != two
+        }
+    return {}
+
+
+def renamed(node: Node, names: dict[str, str]) -> Node:
+    """An expression with symbols renamed."""
+    return rewrite(
+        node, lambda part: Symbol(names[part.name]) if isinstance(part, Symbol) and part.name in names else None
+    )
+
+
+def assignments(node: Node) -> dict[str, Node] | None:
+    """Values of several names: `x=2, y=3` or `(x,y)=(2,3)`; None for anything else."""
+    if isinstance(node, ListOf) and node.joiner != "or" and all(isinstance(item, Relation) for item in node.items):
+        return _assigned([item for item in node.items if isinstance(item, Relation)])
+    if isinstance(node, Relation) and node.operators == ("=",):
+        names_, values = node.operands
+        if (
+            isinstance(names_, Bracketed)
+            and isinstance(values, Bracketed)
+            and bracket_kind(names_) == bracket_kind(values) == "()"
+        ):
+            names = [item.name for item in names_.items if isinstance(item, Symbol)]
+            if len(names) == len(names_.items) == len(values.items):
+                return dict(zip(names, values.items, strict=True))
+    if isinstance(node, Relation) and len(node.operands) > 2 and set(node.operators) == {"="}:
+        *sides, value = node.operands
+        shared = {side.name: value for side in sides if isinstance(side, Symbol)}
+        return shared if len(shared) == len(sides) and not symbols(value) else None
+    return None
+
+
+def _assigned(equations: list[Relation]) -> dict[str, Node] | None:
+    """The values of names; f(a) and f(b) are one name in two equations, and two in one list."""
+    pairs = [(node, *solved(node)) for node in equations]
+    for exactly in (False, True):
+        values = {f"{name} {node.operands[0]}" if exactly else name: value for node, name, value in pairs if name}
+        if len(values) == len(pairs):
+            return values
+    return None
+
+
+def named_members(node: Node) -> dict[str, Node] | None:
+    """Values with words in front of them, as in `Anna 3, Ben 5`, by those words; None for anything else."""
+    found: dict[str, Node] = {}
+    for item in node.items if isinstance(node, ListOf) else ():
+        words, value = item.parts if isinstance(item, Sentence) and len(item.parts) == 2 else (None, None)
+        if isinstance(words, Words) and value is not None:
+            letter, stated = solved(value) if isinstance(value, Relation) else (None, value)
+            found[f"text:{words.text} {letter or ''}".rstrip()] = stated if letter else value
+    return found if isinstance(node, ListOf) and len(found) == len(node.items) else None
+
+
+def shared_label(nodes: Sequence[Node]) -> str | None:
+    """The name that all items which have one are said to be values of, the first among them; None if there is none."""
+    names = {solved(node)[0] if len(node.operands) == 2 else None for node in nodes if isinstance(node, Relation)}
+    return names.pop() if len(names) == 1 and isinstance(nodes[0], Relation) else None
+
+
+def without_labels(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Drop `x =` in front of items, where all that are labelled have one label and the first is."""
+    if shared_label(nodes) is None:
+        return nodes
+    return tuple(solved(node)[1] if isinstance(node, Relation) else node for node in nodes)
+
+
+def named_collection(node: Node) -> tuple[str | None, Node]:
+    """A list or a set with the name it was given, such as a function defined by cases; None for the name of any other node."""
+    if isinstance(node, Relation) and node.operators == ("=",):
+        name, value = _set_name(node.operands[0]), node.operands[1]
+        if name is not None and (isinstance(value, ListOf | SetOf) or is_set_like(value)):
+            return name, value
+    return None, node
+
+
+def _set_name(node: Node) -> str | None:
+    """What a set is called: a name, or an operation on names, whose two sides have no order but in a difference."""
+    if not isinstance(node, SetOperation):
+        return label(node)
+    sides = [_set_name(side) or repr(side) for side in (node.left, node.right)]
+    return f"{node.kind} of {' and '.join(sides if node.kind == 'difference' else sorted(sides))}"

@@ -1,0 +1,136 @@
+"""The plain form of an answer: without braces, conditions and products that it need not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from verifiers.math.compare.choices import named_ratio
+from verifiers.math.compare.names import solved
+from verifiers.math.compare.shapes import bracket_kind, integer_parameter, is_set_like
+from verifiers.math.tree import (
+    Add,
+    Bracketed,
+    Divide,
+    ListOf,
+    Matrix,
+    Multiply,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Ratio,
+    Relation,
+    SetOf,
+    Symbol,
+    symbols,
+    walk,
+)
+from verifiers.math.values.exact import rational_or_none, substitute
+
+
+def plain(node: Node) -> Node:
+    """A set of one item as that item, and a matrix times a number multiplied out; a list without what it need not say."""
+    if isinstance(node, ListOf):
+        return _without_exclusions(node)
+    single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
+    if isinstance(node, SetOf) and single and not isinstance(node.items[0], SetOf | NamedSet | Bracketed):
+        return plain(node.items[0])
+    if isinstance(node, Relation) and _is_tuple_in_set(node):
+        return node.operands[1]
+    if isinstance(node, Relation) and (named := named_ratio(node)) is not None:
+        return Ratio(tuple(named.values()))
+    if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
+        return point
+    if isinstance(node, Add) and (total := _entrywise(list(map(plain, node.terms)), Add)) is not None:
+        return total
+    if isinstance(node, Multiply | Divide | Negate) and (scaled := _scaled_matrix(node)) is not None:
+        return scaled
+    return node
+
+
+def _is_tuple_in_set(node: Relation) -> bool:
+    r"""Whether a relation says where a tuple of names lies, as in `(x,y)\\in\\{(1,2)\\}`."""
+    names = node.operands[0]
+    if node.operators != ("in",) or not isinstance(names, Bracketed) or not isinstance(node.operands[1], SetOf):
+        return False
+    return all(isinstance(name, Symbol) for name in names.items)
+
+
+def _named_point(node: Multiply) -> Bracketed | None:
+    """The coordinates of a point with its letter in front: `P(1,2)`."""
+    name, *rest = node.factors
+    coordinates = rest[0] if len(rest) == 1 else None
+    named = isinstance(name, Symbol) and len(name.name) == 1 and name.name.isupper()
+    if not (named and isinstance(coordinates, Bracketed) and coordinates.opening == "("):
+        return None
+    return Bracketed("<", coordinates.items, ">")  # no interval
+
+
+def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | None:
+    """A matrix, or a tuple, times a number."""
+    one = Number(Fraction(1))
+    if isinstance(node, Negate):
+        return _entrywise((plain(node.value),), lambda entries: Negate(*entries))
+    if isinstance(node, Divide):
+        return _entrywise((plain(node.numerator),), lambda entries: Multiply((Divide(one, node.denominator), *entries)))
+    factors = [plain(factor) for factor in node.factors]
+    matrices = [factor for factor in factors if isinstance(factor, Matrix | Bracketed)]
+    rest = tuple(factor for factor in factors if not isinstance(factor, Matrix | Bracketed))
+    return _entrywise(matrices, lambda entries: Multiply((*rest, *entries))) if len(matrices) == 1 else None
+
+
+def _entrywise(terms: Sequence[Node], entry: Callable[[tuple[Node, ...]], Node]) -> Matrix | Bracketed | None:
+    """Matrices of one shape, or tuples of one length, put together entry by entry; None for anything else."""
+    first, rows = terms[0], [_rows(term) for term in terms]
+    if (
+        len({type(term) for term in terms}) > 1
+        or any(not row for row in rows)
+        or len({tuple(map(len, row)) for row in rows}) > 1
+    ):
+        return None
+    combined = tuple(tuple(map(entry, zip(*row, strict=True))) for row in zip(*rows, strict=True))
+    return Matrix(combined) if isinstance(first, Matrix) else Bracketed("(", combined[0], ")")
+
+
+def _rows(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The entries of a matrix, or of a tuple as one row; empty for anything else."""
+    if isinstance(node, Bracketed) and bracket_kind(node) == "()":
+        return (node.items,)
+    return node.rows if isinstance(node, Matrix) else ()
+
+
+def _without_exclusions(node: ListOf) -> Node:
+    r"""A list without conditions such as `x \\ne 0` that its first item has anyway, because it divides by `x`."""
+    value, *rest = node.items
+    kept = (value, *(item for item in rest if not _is_implied(item, value)))
+    return value if len(kept) == 1 else ListOf(kept, node.joiner)
+
+
+def _is_implied(condition: Node, value: Node) -> bool:
+    if not isinstance(condition, Relation) or condition.operators != ("!=",) or symbols(condition.operands[1]):
+        return False
+    name, excluded = condition.operands
+    below = [part.denominator for part in walk(value) if isinstance(part, Divide)]
+    return isinstance(name, Symbol) and any(
+        name.name in symbols(part) and rational_or_none(substitute(part, name.name, excluded)) == 0 for part in below
+    )
+
+
+def without_condition(node: Node) -> Node:
+    r"""A list without a last item that leaves the others what they are, `n \\in \\mathbb{Z}`, or `n \\ge 1` behind `a_n=`."""
+    if not isinstance(node, ListOf) or len(node.items) < 2 or not isinstance(node.items[-1], Relation):
+        return node
+    *rest, condition = node.items
+    assert isinstance(condition, Relation)
+    name, domain = condition.operands[0], condition.operands[-1]
+    if not isinstance(name, Symbol) or any(map(is_set_like, rest)):  # of sets it would leave the integers only
+        return node
+    index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
+    whole = integer_parameter(node) is not None or (
+        index and condition.operators == ("in",) and domain == NamedSet("N")
+    )
+    first = index and condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
+    if not (whole or first) or not any(name.name in symbols(item) for item in rest):
+        return node
+    return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)

@@ -1,0 +1,219 @@
+"""Comparison of equations, inequalities, congruences, and chains of them."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from verifiers.math.compare.measures import measured, split_unit, without_unit
+from verifiers.math.compare.names import (
+    is_made_of_parameters,
+    is_named_thing,
+    label,
+    names_agree,
+    renamed,
+    renaming,
+    solved,
+)
+from verifiers.math.compare.shapes import INEQUALITIES
+from verifiers.math.tree import (
+    Add,
+    Divide,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Relation,
+    Symbol,
+    is_integer_literal,
+    symbols,
+)
+from verifiers.math.values.exact import rational_or_none, substitute
+from verifiers.math.values.numeric import real_value
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+_OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
+
+
+def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Equations by their solutions, inequalities up to direction and factor, and either beside a value by what it states."""
+    if "C" in symbols(gold) - symbols(answer) and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
+        answer = renamed(answer, {"c": "C"})
+    if isinstance(gold, Relation) != isinstance(answer, Relation):
+        gold, answer = residue_alone(gold), residue_alone(answer)
+    if not isinstance(gold, Relation):
+        if not isinstance(answer, Relation):
+            return comparer.same(gold, answer)
+        return any(comparer.same(gold, value) for value in _stated(comparer, answer))
+    if not isinstance(answer, Relation):
+        name, value = solved(gold)
+        if name is not None:
+            return comparer.same(value, answer)
+        return any(comparer.same(value, answer) for value in _exact_values(comparer, gold))
+    if _OPEN_RELATIONS & {*gold.operators, *answer.operators}:
+        return same_inequalities(comparer, gold, answer)
+    return _same_equations(comparer, gold, answer)
+
+
+def residue_alone(node: Node) -> Node:
+    r"""A residue without its modulus: the 3 of `3 \pmod 7`. A congruence says less than an equation."""
+    if not isinstance(node, Relation) or node.operators != ("modulo",):
+        return node
+    return node.operands[0] if len(node.operands) == 2 and is_integer_literal(node.operands[0]) else node
+
+
+def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
+    """The values in a chain of equalities, if it says what the answer is and every link is true."""
+    operators, operands = list(answer.operators), list(answer.operands)
+    if set(operators) - {"=", "~"}:
+        return ()
+    if _is_name(comparer, operands[0]):
+        operators, operands = operators[1:], operands[1:]
+        formulas = next((place for place, operand in enumerate(operands) if not symbols(operand)), 0)
+        operators, operands = operators[formulas:], operands[formulas:]  # area = length times width = 3 times 4
+    elif _is_name(comparer, operands[-1]) and len(operands) == 2 and operators == ["="]:
+        operators, operands = [], operands[:1]
+    exact = [operands[0]]
+    for operator, operand in zip(operators, operands[1:], strict=True):
+        if operator == "=" and not _same_value(comparer, exact[-1], operand):
+            return ()
+        if operator == "~" and not comparer.values.consistent(*map(without_unit, (exact[-1], operand))):
+            return ()
+        exact += [operand]
+    return tuple(exact)
+
+
+def _exact_values(comparer: Comparer, gold: Relation) -> tuple[Node, ...]:
+    """What a gold that is no equation of its own stands for: the constants that it says are equal, or a named value."""
+    if set(gold.operators) - {"=", "~"}:
+        return ()
+    operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
+    exact = [operands[0]]
+    for operator, operand in zip(gold.operators[len(gold.operands) - len(operands) :], operands[1:], strict=True):
+        if operator == "~":
+            break
+        exact.append(operand)
+    named = len(operands) < len(gold.operands)
+    return tuple(exact) if named or not any(symbols(value) for value in exact) else ()
+
+
+def _is_name(comparer: Comparer, node: Node) -> bool:
+    names = symbols(node)
+    if label(node) is not None or is_named_thing(node) or "..." in names:
+        return True
+    return is_made_of_parameters(node) if comparer.without_prompt else bool(names) and comparer.in_prompt(node)
+
+
+def _same_value(comparer: Comparer, one: Node, two: Node) -> bool:
+    ours, theirs = measured(split_unit(one)[1]), measured(split_unit(two)[1])
+    one, two = without_unit(one), without_unit(two)
+    if ours is not None and theirs is not None:
+        if ours.dimension != theirs.dimension:
+            return False
+        if ours.factor != theirs.factor:
+            one = Multiply((Number(ours.factor / theirs.factor), one))
+    return comparer.values.identical(one, two)
+
+
+def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
+    name, value = solved(gold)
+    answer_name, _ = solved(answer)
+    if name is not None and answer_name is not None:
+        names = renaming(gold, answer)
+        if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
+            return False  # of another value than the gold's, or at another place
+        if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
+            return names_agree(name, answer_name) and any(
+                comparer.same(value, renamed(stated, names)) for stated in _stated(comparer, answer)
+            )
+    if len(gold.operands) != 2 or len(answer.operands) != 2 or not symbols(gold):
+        if set(gold.operators) == set(answer.operators) == {"="}:
+            return comparer.unordered(gold.operands, answer.operands)
+        return any(
+            gold.operators == operators and comparer.in_order(gold.operands, operands)
+            for operators, operands in ((answer.operators, answer.operands), reversed_chain(answer))
+        )
+    return any(
+        _are_proportional(comparer, *pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
+    )
+
+
+def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
+    """Chains of inequalities, read from either end, or one that is the other times a positive constant."""
+    readings = [(answer.operators, answer.operands)]
+    if gold.operators == answer.operators and gold.operators[-1] == "modulo":
+        return _same_congruences(comparer, gold, answer)
+    if not {"mod", "modulo"} & set(answer.operators):
+        readings.append(reversed_chain(answer))
+    for operators, operands in readings:
+        if gold.operators == operators:
+            if all(comparer.same(one, two) for one, two in zip(gold.operands, operands, strict=True)):
+                return True
+            if (
+                len(operators) == 1
+                and operators[0] in INEQUALITIES
+                and _are_proportional(comparer, gold, Relation(operators, operands), positive=operators[0] != "!=")
+            ):
+                return True
+    return False
+
+
+def _same_congruences(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
+    r"""Whether `x \\equiv 3 \\pmod 7` and `x \\equiv 10 \\pmod 7` say the same."""
+    (one, modulus), (two, other) = (map(rational_or_none, node.operands[-2:]) for node in (gold, answer))
+    if one is None or two is None or modulus is None or other is None:
+        return comparer.in_order(gold.operands, answer.operands)
+    same_residue = modulus == other > 0 and (one - two) % modulus == 0
+    return same_residue and comparer.in_order(gold.operands[:-2], answer.operands[:-2])
+
+
+def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
+    """Whether an equation is one of those given up to a factor, where the gold solves it for a name."""
+    if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
+        return False
+    if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
+        return False
+    return any(_are_proportional(comparer, one, answer, positive=False) for one in given)
+
+
+def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, positive: bool) -> bool:
+    """Whether two equations are one up to a constant factor, which must be positive for inequalities.
+
+    The factor is what they differ by at a point, if neither vanishes there.
+    """
+    ours, theirs = difference(gold), difference(answer)
+    names = sorted(symbols(ours) | symbols(theirs))
+    if not (symbols(ours) and symbols(theirs)):
+        return False  # any two constants are proportional
+    for first in (2, 5, 11):
+        above, below = ours, theirs
+        for place, name in enumerate(names):
+            value = Number(Fraction(first + 3 * place, 7))
+            above, below = substitute(above, name, value), substitute(below, name, value)
+        sizes = real_value(above), real_value(below)
+        if sizes[0] and sizes[1]:
+            one_sign = sizes[0] * sizes[1] > 0 or not positive
+            return bool(one_sign) and comparer.values.identical(Multiply((ours, below)), Multiply((theirs, above)))
+    return False
+
+
+def difference(node: Relation) -> Node:
+    """Left side minus right side."""
+    return Add((node.operands[0], Negate(node.operands[1])))
+
+
+def forms_of(node: Relation) -> tuple[Relation, ...]:
+    """An equation, and where it is solved for a name by a fraction, the same without the fraction: `y=1/x` as `xy=1`."""
+    for named, value in (node.operands, node.operands[::-1]):
+        if isinstance(named, Symbol) and isinstance(value, Divide) and symbols(value.denominator):
+            return node, Relation(node.operators, (Multiply((named, value.denominator)), value.numerator))
+    return (node,)
+
+
+def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
+    """A chain read from right to left."""
+    return tuple(_FLIPPED.get(operator, operator) for operator in reversed(node.operators)), node.operands[::-1]

@@ -1,0 +1,184 @@
+"""Comparison of single values, with units, percentages, and constants of integration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from verifiers.math.compare.measures import (
+    DEGREE,
+    at_least_one,
+    measured,
+    names_other_thing,
+    prices,
+    split_unit,
+    unit_from_letters,
+    with_plain_degrees,
+    without_percent,
+    without_unit,
+)
+from verifiers.math.compare.names import is_word_of_letters, renamed
+from verifiers.math.tree import (
+    Add,
+    Derivative,
+    Integral,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Percent,
+    Quantity,
+    Symbol,
+    bound_name,
+    symbols,
+    unordered,
+    walk,
+)
+from verifiers.math.units import Unit
+from verifiers.math.values.exact import substitute
+from verifiers.math.values.numeric import real_value
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+_CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+_INDICES = frozenset(("_1", "_2", "_3", "_4"))
+
+
+def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Values, after units, degrees, percentages and constants of integration have been put in line."""
+    if is_indefinite(gold) or is_indefinite(answer):
+        return _same_antiderivatives(comparer, gold, answer)
+    if any(bound_name(part) for part in walk(gold)) and unordered(gold) == unordered(answer):
+        return True
+    gold_value, gold_unit = split_unit(gold)
+    answer_value, answer_unit = split_unit(answer)
+    units = (measured(gold_unit), measured(answer_unit))
+    if units != (None, None) and (isinstance(gold, Percent) or isinstance(answer, Percent)):
+        return False
+    if comparer.options.degrees == "unit":
+        gold_value, answer_value = with_plain_degrees(gold_value), with_plain_degrees(answer_value)
+    if symbols(gold_value) and isinstance(answer, Quantity) and len(answer.unit.label) == 1:
+        answer_value, answer_unit = Multiply((answer.value, Symbol(answer.unit.label))), None
+    if gold_unit is not None and answer_unit is None and symbols(answer_value) and not symbols(gold_value):
+        answer_value, answer_unit = unit_from_letters(answer_value)
+    if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
+        return gold_value == answer_value
+    if not _given(comparer, gold_value):
+        answer_value = with_constants_named(gold_value, answer_value)
+    factor = _unit_factor(comparer, gold_unit, answer_unit)
+    if factor is None:
+        return _by_radians(comparer, gold, answer)
+    if factor != 1:
+        answer_value = Multiply((Number(factor), answer_value))
+    if _same_percents(comparer, gold_value, answer_value) or _differ_by_constant(comparer, gold_value, answer_value):
+        return True
+    return DEGREE in (gold_unit, answer_unit) and _by_radians(comparer, gold, answer)
+
+
+def _unit_factor(comparer: Comparer, gold: Unit | None, answer: Unit | None) -> Fraction | None:
+    """What the answer's value is multiplied with before it is compared; None if the units make it wrong."""
+    if gold is not None and answer is not None and names_other_thing(gold, answer):
+        return None
+    gold, answer = measured(gold), measured(answer)
+    if gold is None or answer is None:
+        return None if comparer.options.units == "require" and gold != answer else Fraction(1)
+    if gold.dimension != answer.dimension:
+        partial = comparer.options.units != "require" and prices(gold, answer)
+        return Fraction(1) if partial else None
+    if gold.factor == answer.factor:
+        return Fraction(1)
+    return answer.factor / gold.factor if comparer.options.units == "convert" else None
+
+
+def _by_radians(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    convert = comparer.options.degrees == "convert"
+    return convert and comparer.values.equal(without_unit(gold), without_unit(answer))
+
+
+def _same_percents(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Compare numbers of which either may be a percentage."""
+    of_gold, gold_number = without_percent(gold)
+    of_answer, answer_number = without_percent(answer)
+    if comparer.options.percent == "factor":
+        return _by_factor(comparer, gold_number, answer_number)
+    if of_gold == of_answer:
+        return comparer.values.equal(gold_number, answer_number)
+    if comparer.options.percent == "require":
+        return False
+    if comparer.values.equal(gold, answer):
+        return True
+    return (
+        comparer.options.percent == "either"
+        and at_least_one(gold_number)
+        and comparer.values.equal(gold_number, answer_number)
+    )
+
+
+def _by_factor(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Whether a number is the gold, or both are written in digits and it is the hundredth or the hundredfold."""
+    if comparer.values.equal(gold, answer):
+        return True
+    digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))
+    factors = (Fraction(1, 100), Fraction(100)) if digits else ()
+    return any(comparer.values.equal(Multiply((Number(factor), gold)), answer) for factor in factors)
+
+
+def _same_antiderivatives(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Compare an indefinite integral with an antiderivative that has its constant."""
+    integral, other = (gold, answer) if is_indefinite(gold) else (answer, gold)
+    assert isinstance(integral, Integral)
+    constant = free_constant(other) is not None
+    return constant and comparer.values.identical(integral.body, Derivative(other, integral.variable))
+
+
+def is_indefinite(node: Node) -> bool:
+    """Whether a node is an integral without bounds."""
+    return isinstance(node, Integral) and node.lower is None
+
+
+def _given(comparer: Comparer, gold: Node) -> bool:
+    """Whether the prompt names what could be an arbitrary constant, which then is none."""
+    return any(comparer.in_prompt(Symbol(name)) for name in arbitrary_constants(gold))
+
+
+def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    r"""Whether two sums with an arbitrary constant differ by as much as they do at a point: `\ln|x|+C`, `\ln|3x|+C`."""
+    constant = free_constant(gold)
+    names = (symbols(gold) | symbols(answer)) - {constant}
+    if constant is None or constant != free_constant(answer) or len(names) != 1 or _given(comparer, gold):
+        return False
+    (name,) = names
+    gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
+    for place in (2, 9, 30):
+        ours, theirs = (substitute(node, name, Number(Fraction(place, 7))) for node in (gold, answer))
+        if real_value(ours) is not None and real_value(theirs) is not None:
+            return comparer.values.identical(Add((gold, theirs)), Add((answer, ours)))
+    return False
+
+
+def with_constants_named(gold: Node, answer: Node) -> Node:
+    """An answer whose arbitrary constants are called as the gold calls its own, in the order of their indices."""
+    ours, theirs = map(arbitrary_constants, (gold, answer))
+    if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
+        return answer
+    return renamed(answer, dict(zip(theirs, ours, strict=True)))
+
+
+def arbitrary_constants(node: Node) -> list[str]:
+    r"""The constant of integration of a sum, or the constants of a general solution, such as `C_1` and `C_2`."""
+    if (constant := free_constant(node)) is not None:
+        return [constant]
+    constants = [name for name in symbols(node) if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
+    return sorted(constants, key=lambda name: name[1:])
+
+
+def free_constant(node: Node) -> str | None:
+    """The constant of integration of a sum: its one term of that name, which stands nowhere else."""
+    if not isinstance(node, Add):
+        return None
+    constants = [term for term in node.terms if isinstance(term, Symbol) and term.name in _CONSTANTS_OF_INTEGRATION]
+    if len(constants) != 1:
+        return None
+    name = constants[0].name
+    return None if any(name in symbols(term) for term in node.terms if term is not constants[0]) else name

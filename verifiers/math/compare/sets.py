@@ -1,0 +1,92 @@
+"""Comparison of sets of real numbers, and of sets whose ends are no constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verifiers.math.compare.matrices import same_tuples
+from verifiers.math.compare.names import without_labels
+from verifiers.math.compare.real_sets import NoSetError, real_set
+from verifiers.math.compare.relations import reversed_chain, same_inequalities
+from verifiers.math.compare.shapes import is_interval, is_set_builder
+from verifiers.math.tree import (
+    Bracketed,
+    Choice,
+    ListOf,
+    Matrix,
+    NamedSet,
+    Node,
+    Relation,
+    SetOf,
+    SetOperation,
+    Symbol,
+    Words,
+)
+
+if TYPE_CHECKING:
+    from verifiers.math.compare.comparer import Comparer
+
+
+def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Sets by their ends, where these are real constants; others by their shape."""
+    try:
+        ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
+    except NoSetError:
+        return _same_other_sets(comparer, gold, answer)
+    bound = is_set_builder(gold) or is_set_builder(answer)
+    if not bound and ours.variable and theirs.variable and ours.variable != theirs.variable:
+        return False
+    return len(ours.marks) == len(theirs.marks) and all(
+        one.after == two.after
+        and (one.at == two.at or comparer.options.brackets == "lenient")
+        and comparer.values.equal(one.end.node, two.end.node)
+        for one, two in zip(ours.marks, theirs.marks, strict=True)
+    )
+
+
+def as_set(node: Node) -> Node:
+    """Numbers, alone or listed, as a set of them; intervals joined by a word as their union."""
+    if isinstance(node, ListOf):
+        node = ListOf(without_labels(node.items), node.joiner)
+        if all(isinstance(item, Bracketed) for item in node.items) and node.joiner in ("or", "and"):
+            union = node.items[0]
+            for item in node.items[1:]:
+                union = SetOperation("union", union, item)
+            return union
+        if not any(isinstance(item, Relation | NamedSet | Bracketed) for item in node.items):
+            return SetOf(node.items)
+    if isinstance(node, ListOf | SetOf | Relation | Bracketed | SetOperation | NamedSet | Matrix | Words | Choice):
+        return node
+    return SetOf((node,))
+
+
+def _same_other_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Sets that are not made of real constants: symbolic ends, tuples, chains of inequalities."""
+    if isinstance(gold, Relation) and isinstance(answer, Relation):
+        return same_inequalities(comparer, gold, answer)
+    if isinstance(gold, Bracketed) != isinstance(answer, Bracketed):
+        gold, answer = between(gold), between(answer)
+        intervals = all(isinstance(node, Bracketed) and is_interval(node) for node in (gold, answer))
+        return intervals and same_tuples(comparer, gold, answer)
+    if isinstance(gold, SetOperation) and isinstance(answer, SetOperation) and gold.kind == answer.kind:
+        return (comparer.same(gold.left, answer.left) and comparer.same(gold.right, answer.right)) or (
+            gold.kind != "difference"
+            and comparer.same(gold.left, answer.right)
+            and comparer.same(gold.right, answer.left)
+        )
+    if isinstance(gold, ListOf | SetOf) and isinstance(answer, ListOf | SetOf):
+        return comparer.unordered(gold.items, answer.items)
+    return False
+
+
+def between(node: Node) -> Node:
+    """A chain of two inequalities around a symbol as the interval that it means."""
+    if not (isinstance(node, Relation) and len(node.operands) == 3 and isinstance(node.operands[1], Symbol)):
+        return node
+    operators, operands = node.operators, node.operands
+    if set(operators) <= {">", ">="}:
+        return between(Relation(*reversed_chain(node)))
+    if not set(operators) <= {"<", "<="}:
+        return node
+    opening, closing = "[" if operators[0] == "<=" else "(", "]" if operators[1] == "<=" else ")"
+    return Bracketed(opening, (operands[0], operands[2]), closing)

@@ -1,0 +1,86 @@
+"""What kind of collection a tree is: its items, its brackets, and whether it can only be a set."""
+
+from __future__ import annotations
+
+from verifiers.math.tree import (
+    Bracketed,
+    Constant,
+    ListOf,
+    Matrix,
+    NamedSet,
+    Negate,
+    Node,
+    Relation,
+    SetOf,
+    SetOperation,
+    Symbol,
+)
+
+INEQUALITIES = frozenset(("<", "<=", ">", ">=", "!="))
+
+
+def items(node: Node) -> tuple[Node, ...]:
+    """The items of a list or a set; anything else is one item."""
+    return node.items if isinstance(node, ListOf | SetOf) else (node,)
+
+
+def items_in_brackets(node: Node) -> tuple[Node, ...]:
+    """The items of a list, a set or a tuple."""
+    return node.items if isinstance(node, Bracketed) else items(node)
+
+
+def bracket_kind(node: Bracketed) -> str:
+    """The brackets, where angle brackets around a vector are round ones."""
+    return "()" if node.opening == "<" else node.opening + node.closing
+
+
+def is_interval(node: Bracketed) -> bool:
+    """Whether brackets with two items can be an interval."""
+    return len(node.items) == 2 and node.opening in "(["
+
+
+def is_infinite(node: Node) -> bool:
+    """Whether a node is an infinity, with or without a sign."""
+    return node == Constant("inf") or (isinstance(node, Negate) and is_infinite(node.value))
+
+
+def is_set_builder(node: Node) -> bool:
+    """Whether a node is a set that is given by a condition."""
+    return isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation)
+
+
+def is_set_like(node: Node) -> bool:
+    """Whether a tree can only be a set of real numbers: a union, an inequality, a half-open or infinite interval."""
+    if isinstance(node, SetOperation | NamedSet):
+        return True
+    if isinstance(node, Relation):
+        return bool(set(node.operators) & (INEQUALITIES | {"in"}))
+    if isinstance(node, Bracketed):
+        return is_interval(node) and (bracket_kind(node) in ("(]", "[)") or any(map(is_infinite, node.items)))
+    return (isinstance(node, ListOf) or is_set_builder(node)) and all(is_set_like(item) for item in items(node))
+
+
+def integer_parameter(node: Node) -> str | None:
+    r"""The symbol that the last item of a list says is an integer, `n \\in \\mathbb{Z}`; None if it says no such thing."""
+    last = items(node)[-1]
+    name, *rest = last.operands if isinstance(last, Relation) and last.operators == ("in",) else (last,)
+    return name.name if rest == [NamedSet("Z")] and isinstance(name, Symbol) else None
+
+
+def vector_entries(node: Matrix) -> tuple[Node, ...] | None:
+    """The entries of a matrix with one column or one row."""
+    if len(node.rows) > 1 and len(node.rows[0]) > 1:
+        return None
+    return tuple(entry for row in node.rows for entry in row)
+
+
+def as_matrix(node: Node) -> Node:
+    """A list of rows in square brackets as a matrix."""
+    if (
+        isinstance(node, Bracketed)
+        and node.opening == "["
+        and all(isinstance(item, Bracketed) and bracket_kind(item) == "[]" for item in node.items)
+    ):
+        rows = tuple(item.items for item in node.items if isinstance(item, Bracketed))
+        return Matrix(rows) if len({len(row) for row in rows}) == 1 else node
+    return node

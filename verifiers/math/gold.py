@@ -1,0 +1,52 @@
+"""What a problem holds for the comparison: the gold answer, the prompt, and the options of multiple choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from verifiers.answers import joined_boxes
+from verifiers.math.reading.normalize import folded_words
+from verifiers.math.reading.read import tree_or_none
+from verifiers.math.reading.tokens import MAX_LENGTH
+from verifiers.math.tree import Choice, Node, Words
+from verifiers.types import Problem
+
+
+def gold_text(reference: object) -> str | None:
+    """A reference as answer text; of a worked solution, its final answer. None for what holds no answer."""
+    if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
+        return None
+    if not isinstance(reference, str):
+        limit = 10**MAX_LENGTH
+        short = reference.denominator < limit if isinstance(reference, Fraction) else True
+        return str(reference) if short and abs(reference) < limit else None  # None for NaN, too
+    if "\\boxed" in reference or "\\fbox" in reference:
+        boxed = joined_boxes(reference)
+        return reference if boxed is None else boxed
+    return reference.rpartition("####")[2].strip()
+
+
+def prompt_text(problem: Problem | None) -> str:
+    """The problem's prompt as one text."""
+    if problem is None:
+        return ""
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    return "\n".join(message.content for message in problem.prompt if message.role != "assistant")
+
+
+def choices_of(problem: Problem | None) -> dict[str, str]:
+    """The text of each letter's option, from the problem's metadata."""
+    given = problem.metadata.get("choices") if problem is not None else None
+    if isinstance(given, Mapping):
+        return {str(letter).strip("() .").upper(): str(option) for letter, option in given.items()}
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return {chr(ord("A") + place): str(option) for place, option in enumerate(given)}
+    return {}
+
+
+def option_behind(letter: str, texts: Mapping[str, str]) -> Node | None:
+    """An option as it is read behind its letter; None if the letter has none."""
+    tree = tree_or_none(f"({letter}) {texts[letter]}") if letter in texts else None
+    return tree.content if isinstance(tree, Choice) else Words(folded_words(texts[letter])) if letter in texts else None

@@ -1,0 +1,51 @@
+"""Plus-minus signs written out as the values that they stand for."""
+
+from __future__ import annotations
+
+import itertools
+
+from verifiers.math.tree import Add, ListOf, Negate, Node, PlusMinus, Quantity, Relation, SetOf, Symbol, rewrite, walk
+
+_MAX_SIGNED_ITEMS = 50
+_MAX_FREE_SIGNS = 3
+
+
+def expand_signs(node: Node) -> Node:
+    """Write every plus-minus as two values; all such signs within one item stand for the same choice."""
+    if isinstance(node, ListOf | SetOf):
+        if len(node.items) > _MAX_SIGNED_ITEMS:
+            return node
+        items = tuple(signed for item in node.items for signed in _both_signs(item))
+        return ListOf(items, node.joiner) if isinstance(node, ListOf) else SetOf(items)
+    if isinstance(node, Quantity) and len(values := _both_signs(node.value)) == 2:
+        return ListOf(tuple(Quantity(value, node.unit) for value in values), "or")
+    values = _both_signs(node)
+    joiner = "and" if isinstance(node, Relation) and "!=" in node.operators else "or"
+    return values[0] if len(values) == 1 else ListOf(values, joiner)
+
+
+def _both_signs(node: Node) -> tuple[Node, ...]:
+    if not any(isinstance(part, PlusMinus) for part in walk(node)):
+        return (node,)
+    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Symbol):
+        return tuple(Relation(("=",), (node.operands[0], value)) for value in _both_signs(node.operands[1]))
+    if isinstance(node, Add) and _signs_are_free(node):
+        return tuple(Add(terms) for terms in itertools.product(*map(_both_signs, node.terms)))
+    return _with_sign(node, 1), _with_sign(node, -1)
+
+
+def _signs_are_free(node: Add) -> bool:
+    """Whether two or three terms of a sum have a plus-minus, which then are chosen apart; a minus-plus would tie them."""
+    signed = [term for term in node.terms if any(isinstance(part, PlusMinus) for part in walk(term))]
+    signs = {part.sign for term in signed for part in walk(term) if isinstance(part, PlusMinus)}
+    return 2 <= len(signed) <= _MAX_FREE_SIGNS and signs == {1}
+
+
+def _with_sign(node: Node, sign: int) -> Node:
+    def choose(part: Node) -> Node | None:
+        if not isinstance(part, PlusMinus):
+            return None
+        value = _with_sign(part.value, sign)
+        return value if part.sign == sign else Negate(value)
+
+    return rewrite(node, choose)
