@@ -27,7 +27,7 @@ from verifiers.math.reading.assemble import mixed_number
 from verifiers.math.reading.normalize import folded_words, normal_text
 from verifiers.math.reading.read import Read, plain_number, read, tree_or_none
 from verifiers.math.reading.tokens import UnreadableError
-from verifiers.math.reading.vector_marks import aligned, is_marked
+from verifiers.math.reading.vector_marks import aligned, is_marked, ordered_names
 from verifiers.math.tree import (
     BasedNumber,
     Choice,
@@ -200,6 +200,9 @@ class MathVerifier:
             return Comparison(Outcome.INCORRECT, f"the answer cannot be read: {error}")
         if expected.normal == found.normal:
             return Comparison(Outcome.CORRECT, "the same text up to typography")
+        if names := ordered_names(expected.tree) | ordered_names(found.tree):
+            with contextlib.suppress(UnreadableError):  # then it stands as it was read without them
+                expected, found = read(gold, vectors=names), read(answer, vectors=names)
         return self._compare_trees(expected, found, problem)
 
     def _compare_trees(self, gold: Read, answer: Read, problem: Problem | None) -> Comparison:
@@ -221,7 +224,8 @@ class MathVerifier:
                 expected = _in_capitals(gold) or expected
             readings = self._readings(gold, answer, choices)
             marked = is_marked(gold.normal) or is_marked(answer.normal)
-            same = any(comparer.same(*(aligned(expected, tree) if marked else (expected, tree))) for tree in readings)
+            pairs = (aligned(expected, tree) if marked else (expected, tree) for tree in readings)
+            same = any(comparer.same(*pair) for pair in pairs)
         except GoldError as error:
             outcome = Outcome.VERIFIER_ERROR if has_no_value(gold.tree) else Outcome.INCORRECT
             return Comparison(outcome, str(error), comparer.values.tier)

@@ -43,7 +43,7 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
         first, *others = gold.items
         return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)
     left, right = items(gold), items(answer)
-    if _are_statements(gold) and _are_statements(answer) and gold.joiner != answer.joiner:
+    if _are_claims(gold) and _are_claims(answer) and gold.joiner != answer.joiner:
         return False
     if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
         return False
@@ -106,7 +106,11 @@ def _names(nodes: Sequence[Node]) -> set[str | None]:
     return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
-def _are_statements(node: Node) -> TypeGuard[ListOf]:
-    r"""Whether a list is of letters joined by words or signs, as in `p \land q`, where the words matter."""
-    joined = isinstance(node, ListOf) and node.joiner in ("and", "or")
-    return joined and all(isinstance(item, Symbol) for item in items(node))
+def _are_claims(node: Node) -> TypeGuard[ListOf]:
+    r"""Whether `and` or `or` joins letters, as in `p \\land q`, or relations that are not all values of one name."""
+    if not isinstance(node, ListOf) or node.joiner not in ("and", "or"):
+        return False
+    if all(isinstance(item, Symbol) for item in node.items):
+        return True
+    values = all(isinstance(item, Relation) and item.operators == ("=",) for item in node.items)
+    return all(isinstance(item, Relation) for item in node.items) and not (values and len(_names(node.items)) == 1)

@@ -21,7 +21,7 @@ from verifiers.math.compare.plain import plain, without_condition
 from verifiers.math.compare.relations import same_relations
 from verifiers.math.compare.scalars import same_scalars
 from verifiers.math.compare.sets import same_sets
-from verifiers.math.compare.shapes import integer_parameter, is_set_like
+from verifiers.math.compare.shapes import is_set_like, parameter
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.tree import (
     Bracketed,
@@ -77,8 +77,8 @@ class Comparer:
         gold, answer = plain(gold), plain(answer)
         if (same := self._same_families(gold, answer)) is not None:
             return same
-        ours, theirs = integer_parameter(gold), integer_parameter(answer)
-        if ours is not None and theirs is not None and ours not in symbols(answer):
+        (ours, domain), (theirs, other_domain) = parameter(gold) or ("", gold), parameter(answer) or ("", answer)
+        if ours and theirs and domain == other_domain and ours not in symbols(answer):
             answer = renamed(answer, {theirs: ours})
         if without_condition(gold) is gold or without_condition(answer) is answer:
             gold, answer = without_condition(gold), without_condition(answer)

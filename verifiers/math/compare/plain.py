@@ -40,6 +40,8 @@ def plain(node: Node) -> Node:
         return node.operands[1]
     if isinstance(node, Relation) and (named := named_ratio(node)) is not None:
         return Ratio(tuple(named.values()))
+    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Bracketed):
+        return Relation(("=",), (node.operands[0], plain(node.operands[1])))
     if isinstance(node, Multiply) and (point := _named_point(node)) is not None:
         return point
     if isinstance(node, Add) and (total := _entrywise(list(map(plain, node.terms)), Add)) is not None:

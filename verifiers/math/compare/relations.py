@@ -28,6 +28,7 @@ from verifiers.math.tree import (
     Symbol,
     is_integer_literal,
     symbols,
+    unordered,
 )
 from verifiers.math.values.exact import rational_or_none, substitute
 from verifiers.math.values.numeric import real_value
@@ -120,6 +121,8 @@ def _same_value(comparer: Comparer, one: Node, two: Node) -> bool:
 
 
 def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
+    if set(gold.operators) == set(answer.operators) == {"="} and _sides(gold) == _sides(answer):
+        return True
     name, value = solved(gold)
     answer_name, _ = solved(answer)
     if name is not None and answer_name is not None:
@@ -199,6 +202,10 @@ def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, p
             one_sign = sizes[0] * sizes[1] > 0 or not positive
             return bool(one_sign) and comparer.values.identical(Multiply((ours, below)), Multiply((theirs, above)))
     return False
+
+
+def _sides(node: Relation) -> set[object]:
+    return {unordered(operand) for operand in node.operands}
 
 
 def difference(node: Relation) -> Node:

@@ -60,11 +60,17 @@ def is_set_like(node: Node) -> bool:
     return (isinstance(node, ListOf) or is_set_builder(node)) and all(is_set_like(item) for item in items(node))
 
 
+def parameter(node: Node) -> tuple[str, Node] | None:
+    r"""The symbol of which the last item of a list says where it lies, `n \\in \\mathbb{Z}`, and the set; None if none."""
+    last = node.items[-1] if isinstance(node, ListOf) and len(node.items) > 1 else node
+    name, *rest = last.operands if isinstance(last, Relation) and last.operators == ("in",) else (last,)
+    return (name.name, rest[0]) if rest and isinstance(rest[0], NamedSet) and isinstance(name, Symbol) else None
+
+
 def integer_parameter(node: Node) -> str | None:
     r"""The symbol that the last item of a list says is an integer, `n \\in \\mathbb{Z}`; None if it says no such thing."""
-    last = items(node)[-1]
-    name, *rest = last.operands if isinstance(last, Relation) and last.operators == ("in",) else (last,)
-    return name.name if rest == [NamedSet("Z")] and isinstance(name, Symbol) else None
+    name, domain = parameter(node) or ("", node)
+    return name if domain == NamedSet("Z") else None
 
 
 def vector_entries(node: Matrix) -> tuple[Node, ...] | None:

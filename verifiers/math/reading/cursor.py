@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from verifiers.math.reading.tokens import Token, UnreadableError
 from verifiers.math.vocabulary import RELATIONS
 
@@ -15,11 +17,11 @@ CLOSING_BRACKETS = frozenset((")", "]", "}", "\\}"))
 class Cursor:
     """A place in a list of tokens."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], vectors: Iterable[str] = ()) -> None:
         self.tokens, self.index, self.depth, self.bars = tokens, 0, 0, 0
         self.congruent = False  # whether a modulus behind what is read belongs to a congruence
         self.mixed = True  # whether a fraction behind an integer makes a mixed number of it
-        self.vectors: set[str] = set()  # names that are marked as those of vectors or matrices
+        self.vectors = set(vectors)  # names of vectors and matrices: those given, and those that are marked
 
     @property
     def token(self) -> Token:

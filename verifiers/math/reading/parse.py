@@ -21,13 +21,16 @@ from verifiers.math.tree import Node, Words
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 
 
-def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Node:
+def parse(
+    text: str, *, thousands: bool = True, decimal_comma: bool = False, vectors: frozenset[str] = frozenset()
+) -> Node:
     """Read an answer.
 
     Args:
         text: The answer, LaTeX or plain.
         thousands: Whether digits grouped by bare commas are one number.
         decimal_comma: Whether a comma between digits is the decimal sign.
+        vectors: Names that are read as those of vectors and matrices, also without marks.
 
     Returns:
         The tree; `Words` for prose, a `Sentence` for words with mathematics among them.
@@ -48,23 +51,23 @@ def parse(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> 
     words = words_alone(tokens)
     if words is not None and (known := WORD_ANSWERS.get(words.text.removeprefix("all "))) is not None:
         return known
-    node = _read_tokens(tokens)
+    node = _read_tokens(tokens, vectors)
     if not _depth_within(node, MAX_DEPTH + 20):
         raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
     return node
 
 
-def _read_tokens(tokens: list[Token]) -> Node:
+def _read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
     """Numbered parts, mathematics, a value with its name, or a sentence, whichever the tokens are first."""
     with contextlib.suppress(UnreadableError):  # then the letters in brackets may be factors
-        if (parts := numbered_parts(tokens, _read_tokens)) is not None:
+        if (parts := numbered_parts(tokens, lambda part: _read_tokens(part, vectors))) is not None:
             return parts
     try:
-        return Parser(_last_conclusion(tokens)).answer()
+        return Parser(_last_conclusion(tokens), vectors).answer()
     except UnreadableError:
         if not says_something(tokens):
             raise
-        return sentence(tokens, lambda formula: Parser(formula).answer())
+        return sentence(tokens, lambda formula: Parser(formula, vectors).answer())
 
 
 def _last_conclusion(tokens: list[Token]) -> list[Token]:

@@ -27,19 +27,21 @@ class Read:
     tree: Node
 
 
-def read(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> Read:
-    """Read an answer; short ones are cached.
+def read(
+    text: str, *, thousands: bool = True, decimal_comma: bool = False, vectors: frozenset[str] = frozenset()
+) -> Read:
+    """Read an answer with the settings of `parse`; short ones are cached.
 
     Raises:
         UnreadableError: If it cannot be read.
     """
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    return (_read_cached if len(text) <= _CACHED_LENGTH else _read)(text, thousands, decimal_comma)
+    return (_read_cached if len(text) <= _CACHED_LENGTH else _read)(text, thousands, decimal_comma, vectors)
 
 
-def _read(text: str, thousands: bool, decimal_comma: bool) -> Read:
-    tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma))
+def _read(text: str, thousands: bool, decimal_comma: bool, vectors: frozenset[str]) -> Read:
+    tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma, vectors=vectors))
     return Read(text, normal_text(text), tree)
 
 

@@ -176,13 +176,16 @@ def numbered_parts(tokens: list[Token], read: Read) -> ListOf | None:
 
 
 def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
-    """Each letter or number in brackets, set apart by spaces: its name, where it starts, and what stands behind it."""
+    """Each letter or number in brackets, set apart by spaces or as text: its name, where it starts, and what follows it."""
     marks: list[tuple[str, int, int]] = []
     for end, token in enumerate(tokens[:-1]):
-        if token.text != ")" or not tokens[end + 1].spaced:
+        as_text = end > 1 and tokens[end - 1].kind == "word" and tokens[end - 2].text == "("
+        if token.text != ")" or not (as_text or tokens[end + 1].spaced):
             continue
-        start = end
-        while start > 0 and not tokens[start].spaced and (tokens[start].text, tokens[start - 1].text) != ("(", ","):
+        start = end - 2 if as_text else end
+        while start > 0 and not (
+            as_text or tokens[start].spaced or (tokens[start].text, tokens[start - 1].text) == ("(", ",")
+        ):
             start -= 1
         name = "".join(part.text for part in tokens[start:end]).removeprefix("(")
         if any(name in known for known in _NAMES):

@@ -1,6 +1,7 @@
 r"""Vectors, matrices and figures that are named by letters: what does not commute, component form, names of angles.
 
-An answer may leave out what marks a letter as a vector (`\vec a`, bold). So marks matter only where both sides have them.
+An answer may leave out what marks a letter as a vector (`\vec a`, bold). So the names whose order matters on one side are
+read as those of vectors on both.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from verifiers.math.tree import (
     Symbol,
     Unknown,
     rewrite,
+    symbols,
     walk,
 )
 
@@ -87,26 +89,17 @@ def figure(kind: str, letters: list[str]) -> Symbol:
 # While comparing.
 
 
+def ordered_names(node: Node) -> frozenset[str]:
+    """The names of vectors and matrices whose products do not commute: the other side may have them without their marks."""
+    products = [part for part in walk(node) if isinstance(part, Unknown) and part.name in (CROSS, MATRIX)]
+    return frozenset().union(*map(symbols, products))
+
+
 def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer in forms that can be compared: marks that only one of them has are dropped."""
-    if _is_ordered(gold) != _is_ordered(answer):
-        gold, answer = _commuting(gold), _commuting(answer)
+    """A gold and an answer in one form: figures as letters, and vectors as coordinates, where one of them has these."""
     if _is_figure(gold) != _is_figure(answer):
         gold, answer = _letters(gold), _letters(answer)
     return _as_coordinates(gold, _dimension(answer)), _as_coordinates(answer, _dimension(gold))
-
-
-def _is_ordered(node: Node) -> bool:
-    return any(isinstance(part, Unknown) and part.name in (CROSS, MATRIX) for part in walk(node))
-
-
-def _commuting(node: Node) -> Node:
-    def product(part: Node) -> Node | None:
-        if not (isinstance(part, Unknown) and part.name in (CROSS, MATRIX)):
-            return None
-        return Multiply(tuple(map(_commuting, part.arguments)))
-
-    return rewrite(node, product)
 
 
 def _is_figure(node: Node) -> bool:

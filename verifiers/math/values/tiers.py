@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from verifiers.math.tree import (
     Number,
     Percent,
     Power,
+    Series,
+    Symbol,
     is_scientific,
     symbols,
     walk,
@@ -31,6 +34,7 @@ from verifiers.math.values.exact import (
     rational_or_none,
     rational_value,
     residue,
+    substitute,
 )
 from verifiers.math.values.limits import limits_differ
 from verifiers.math.values.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
@@ -118,6 +122,8 @@ class Values:
                 continue
             if same is not None:
                 return same
+        if _equal_termwise(gold, answer):
+            return True
         if limits_differ(gold, answer):
             return False
         self.use(Tier.SYMPY)
@@ -244,6 +250,18 @@ def _terminates(gold: Node) -> bool:
         while denominator % prime == 0:
             denominator //= prime
     return denominator == 1
+
+
+def _equal_termwise(gold: Node, answer: Node) -> bool:
+    """Whether two sums or products have the same bounds, and terms that are equal at any index."""
+    if not (isinstance(gold, Series) and isinstance(answer, Series) and gold.index not in symbols(answer.body)):
+        return False
+    if (gold.kind, gold.lower, gold.upper) != (answer.kind, answer.lower, answer.upper):
+        return False
+    term = substitute(answer.body, answer.index, Symbol(gold.index))
+    with contextlib.suppress(NotExactError, UndefinedError):
+        return numerically_equal(gold.body, term) is True
+    return False
 
 
 def _equal_by(evaluate: Callable[[Node], object], gold: Node, answer: Node) -> bool:
