@@ -136,7 +136,7 @@ def evaluate(
         problem, number = missing[index]
         sample = Sample.of(trajectory, problem=problem, sample=number, seed=episodes[index].seed)
         if record is not None:
-            record.add(sample_line(sample, trajectory, _problem(env, problem)))
+            record.add(sample_line(sample, trajectory.completion, trajectory.verdict, _problem(env, problem)))
         rows[sample.key], trajectories[index] = sample, trajectory
         on_sample(sample)
     played = [trajectories[index] for index in range(len(episodes))]

@@ -43,7 +43,7 @@ from agents.files.outputs import LOCK, check_folder, locked, missing_folders, re
 from agents.training.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
-from verifiers import DataError, InvalidArgumentError, Problem
+from verifiers import DataError, InvalidArgumentError, Outcome, Problem, Verdict
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -75,18 +75,43 @@ class Sample:
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
         """The sample that an episode is."""
-        verdict = trajectory.verdict
+        return cls.judged(
+            trajectory.verdict,
+            problem=problem,
+            problem_id=trajectory.problem_id,
+            sample=sample,
+            score=trajectory.score,
+            seed=seed,
+            tokens=int(trajectory.policy_mask.sum()),
+            truncated=trajectory.truncated,
+        )
+
+    @classmethod
+    def judged(
+        cls,
+        verdict: Verdict | None,
+        *,
+        problem: int,
+        problem_id: object,
+        sample: int,
+        score: float,
+        seed: int = 0,
+        tokens: int = 0,
+        truncated: bool = False,
+    ) -> Sample:
+        """The sample that a completion with a verdict is; what is not known of completions made elsewhere is 0."""
+        errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
         return cls(
             problem=problem,
-            problem_id=_text(trajectory.problem_id),
+            problem_id=_text(problem_id),
             sample=sample,
             seed=seed,
             outcome=None if verdict is None else str(verdict.outcome),
-            score=None if trajectory.broken else trajectory.score,
+            score=None if errored else score,
             answer=None if verdict is None or verdict.answer is None else _text(verdict.answer),
-            tokens=int(trajectory.policy_mask.sum()),
-            truncated=trajectory.truncated,
-            error=plain(error_cause(verdict.detail)) if verdict is not None and trajectory.broken else None,
+            tokens=tokens,
+            truncated=truncated,
+            error=plain(error_cause(verdict.detail)) if verdict is not None and errored else None,
             unsupported=verdict is not None and is_unsupported(verdict),
         )
 
@@ -123,9 +148,8 @@ def _text(value: object) -> str:
 _KINDS: dict[str, Any] = typing.get_type_hints(Sample)
 
 
-def sample_line(sample: Sample, trajectory: Trajectory, problem: Problem | None) -> dict[str, Any]:
-    """A sample's line, of an episode of a problem; None where the environment keeps its problems to itself."""
-    verdict = trajectory.verdict
+def sample_line(sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None) -> dict[str, Any]:
+    """A sample's line; the problem is None where the environment keeps its problems to itself."""
     return {
         "problem": sample.problem,
         "problem_id": sample.problem_id,
@@ -133,7 +157,7 @@ def sample_line(sample: Sample, trajectory: Trajectory, problem: Problem | None)
         "seed": sample.seed,
         "prompt": None if problem is None else problem.prompt,
         "reference": None if problem is None else problem.reference,
-        "completion": trajectory.completion,
+        "completion": completion,
         "outcome": sample.outcome,
         "score": sample.score,
         "answer": sample.answer,
@@ -223,7 +247,7 @@ class EvaluationRecord:
             "finished": None,
         }
         if self._resume and path.exists():
-            before = _read_manifest(path)
+            before = read_manifest(path)
             _check_settings(self.folder, before["settings"], wanted)
             _warn_of_versions(self.folder, before["versions"], versions)
             samples = {sample.key: sample for sample in self._lines.read(Sample.read)}
@@ -274,7 +298,12 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a record's manifest.
+
+    Raises:
+        DataError: If it is of another format, damaged, or no manifest.
+    """
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
     form = manifest.get("format")

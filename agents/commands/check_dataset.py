@@ -12,10 +12,11 @@ from rich.console import Console
 
 import verifiers
 from agents.commands.common import check_at_least, env_arguments
+from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.progress import progress
 from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
-from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier, unknown_name
+from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier
 
 _CHUNK = 32
 
@@ -40,11 +41,8 @@ class CheckDataset:
         """Print what passes and each problem that does not; 0 if all pass."""
         task = environment_class(self.name).task
         arguments = env_arguments(self.args)
-        for each in arguments:
-            if each not in task.data_options:
-                raise unknown_name("data argument", each, task.data_options)
-        name, kwargs = task.verifier
-        verifier = verifiers.make(name, **kwargs)
+        check_data_arguments(task, arguments)
+        verifier = make_verifier(task, None)
         results: list[bool] = []
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:

@@ -87,6 +87,12 @@ _COMMANDS = {
     ),
     "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
     "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
+    "grade": _Entry("agents.commands.grade:Grade", "judge completions that were made elsewhere"),
+    "rescore": _Entry("agents.commands.rescore:Rescore", "judge an evaluation's completions by another verifier"),
+    "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
+    "contamination": _Entry(
+        "agents.commands.contamination:Contamination", "find problems of one data set that stand in another"
+    ),
     "gradient-lab": _Entry(
         "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"
     ),

@@ -16,7 +16,7 @@ _CHECKSUMS = "checksums.json"
 def write_checksums(folder: Path) -> None:
     """Write down the size in bytes and the SHA-256 of every file below a folder, in `checksums.json`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    record = {path.relative_to(folder).as_posix(): _fingerprint(path) for path in files}
+    record = {path.relative_to(folder).as_posix(): fingerprint(path) for path in files}
     (folder / _CHECKSUMS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
@@ -40,11 +40,12 @@ def _damage(path: Path, written: dict[str, Any]) -> str | None:
         size = path.stat().st_size
         if size != written["bytes"]:
             return f"{path.name} has {size} bytes, and {written['bytes']} were written"
-        return None if _fingerprint(path) == written else f"{path.name} is not what was written: its checksum differs"
+        return None if fingerprint(path) == written else f"{path.name} is not what was written: its checksum differs"
     except OSError as error:
         return f"{path.name} can't be read ({error.strerror})"
 
 
-def _fingerprint(path: Path) -> dict[str, Any]:
+def fingerprint(path: Path) -> dict[str, Any]:
+    """The size of a file in bytes, and its SHA-256."""
     with path.open("rb") as file:
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -153,6 +153,33 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} holds no JSON, or only a part of it: {error}") from error
 
 
+def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
+    """Give what `parse` makes of each line's value, without a line at the end that is not finished; the file stays as it is.
+
+    Raises:
+        DataError: If a line is no JSON, or `parse` raises a ValueError.
+    """
+    return _read_lines(path, parse)[0]
+
+
+def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
+    """The values of all whole lines, and where the last of these ends."""
+    values: list[T] = []
+    end = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                values.append(parse(json.loads(line)))
+            except (ValueError, RecursionError) as error:
+                raise DataError(
+                    f"{path}, line {number} is damaged ({error}): remove that line to have it made again"
+                ) from error
+            end += len(line)
+    return values, end
+
+
 class JsonLines:
     """A file that lines of JSON are appended to, each as a whole or not at all.
 
@@ -191,19 +218,7 @@ class JsonLines:
         Raises:
             DataError: If a line is no JSON, or `parse` raises a ValueError.
         """
-        values: list[T] = []
-        end = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    break
-                try:
-                    values.append(parse(json.loads(line)))
-                except (ValueError, RecursionError) as error:
-                    raise DataError(
-                        f"{self.path}, line {number} is damaged ({error}): remove that line to have it made again"
-                    ) from error
-                end += len(line)
+        values, end = _read_lines(self.path, parse)
         self._file.truncate(end)
         return values
 

@@ -1,0 +1,64 @@
+"""`rlvr compare`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from agents.results.comparison import RunComparison, compare_runs, task_differences
+from agents.results.reading import RecordedRun
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare evaluations problem by problem, each with the first."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folders that rlvr eval or rlvr grade has written, two or more; the first is what the others are compared with."""
+
+    def run(self, console: Console) -> int:
+        """Print a table and a sentence for each run after the first."""
+        runs = [RecordedRun.read(folder) for folder in self.runs]
+        problems, comparisons = compare_runs(runs)
+        for difference in task_differences(runs):
+            console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
+        for run in runs:
+            missing = len(run.problem_scores()) - problems
+            notes = [f"{missing} problems that not all runs have are left out"] if missing else []
+            notes += [f"{run.errored} samples whose verifier broke are left out"] if run.errored else []
+            for note in notes:
+                console.print(f"{run.name}: {note}", markup=False, soft_wrap=True)
+        console.print(_table(comparisons))
+        console.print(f"means over {problems} problems, 95 % intervals over problems", markup=False)
+        for comparison in comparisons[1:]:
+            console.print(comparison.sentence(runs[0]), markup=False, highlight=False, soft_wrap=True)
+        return 0
+
+
+def _table(comparisons: list[RunComparison]) -> Table:
+    table = Table()
+    for column in ("run", "score", "interval", "difference", "interval ", "p"):
+        table.add_column(column, justify="left" if column == "run" else "right")
+    for each in comparisons:
+        approximate = "≈" if each.interval.approximate else ""
+        cells = [
+            each.run.name,
+            f"{each.score:.3f}",
+            f"{approximate}[{each.interval.low:.3f}, {each.interval.high:.3f}]",
+        ]
+        if each.comparison is None or each.p_value is None:
+            cells += ["–", "–", "–"]
+        else:
+            ends = each.comparison.interval
+            cells += [
+                f"{each.comparison.difference:+.3f}",
+                f"[{ends.low:+.3f}, {ends.high:+.3f}]",
+                f"{each.p_value:.3g}",
+            ]
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,65 @@
+"""`rlvr contamination`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.commands.common import check_at_least, env_arguments
+from agents.commands.problems import load_problems
+from agents.results.contamination import NGRAM, overlaps, text_of
+from verifiers import InvalidArgumentError
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Contamination:
+    """Find problems of one data set that stand in another, by the word n-grams of their prompts."""
+
+    train: Annotated[str, tyro.conf.Positional]
+    """Environment that is trained on, such as GSM8K."""
+    evaluation: Annotated[str, tyro.conf.Positional]
+    """Environment that is evaluated on, such as MATH500."""
+    train_split: str = "train"
+    """Split of the data set that is trained on."""
+    evaluation_split: str = "test"
+    """Split of the data set that is evaluated on."""
+    words: int = NGRAM
+    """Number of words of an n-gram."""
+    threshold: float = 0.5
+    """Share of a problem's n-grams from which it counts as contaminated."""
+    train_args: tuple[str, ...] = ()
+    """Arguments of the data set that is trained on, each as name=value."""
+    evaluation_args: tuple[str, ...] = ()
+    """Arguments of the data set that is evaluated on, each as name=value."""
+
+    def __post_init__(self) -> None:
+        check_at_least(2, words=self.words)
+        if not 0 < self.threshold <= 1:
+            raise InvalidArgumentError(f"--threshold is a share above 0 and at most 1, got {self.threshold}")
+
+    def run(self, console: Console) -> int:
+        """Print the contaminated problems; 1 if there are any."""
+        train = load_problems(self.train, self.train_split, env_arguments(self.train_args))
+        evaluated = load_problems(self.evaluation, self.evaluation_split, env_arguments(self.evaluation_args))
+        texts = (text_of(train[index]) for index in range(len(train)))
+        results = overlaps(texts, [evaluated[index] for index in range(len(evaluated))], words=self.words)
+        flagged = sorted((each for each in results if each.share >= self.threshold), key=lambda each: -each.share)
+        for overlap in flagged[:_SHOWN]:
+            console.print(
+                f"{overlap.problem_id}: {overlap.share:.0%}, such as “{overlap.example}”", markup=False, soft_wrap=True
+            )
+        if len(flagged) > _SHOWN:
+            console.print(f"... and {len(flagged) - _SHOWN} more", markup=False)
+        touched = sum(each.share > 0 for each in results)
+        console.print(
+            f"{len(flagged)} of {len(results)} problems share {self.threshold:.0%} or more of their {self.words}-grams with "
+            f"{self.train}, {touched} at least one",
+            markup=False,
+            soft_wrap=True,
+        )
+        return 1 if flagged else 0

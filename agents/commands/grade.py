@@ -1,0 +1,85 @@
+"""`rlvr grade`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.commands.common import env_arguments, shown_warnings, verifier_spec
+from agents.commands.problems import load_problems, make_verifier
+from agents.console.progress import progress
+from agents.evaluation import summarize_evaluation
+from agents.evaluation_record import EvaluationRecord, Sample
+from agents.files.integrity import fingerprint
+from agents.files.outputs import free_folder
+from agents.interrupts import sigterm_interrupts
+from agents.results.completions import read_completions
+from agents.results.judging import judge, place
+from rlvr_envs import environment_class, environment_id
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Judge completions that were made elsewhere, and write them down as rlvr eval does."""
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """File of completions: JSON Lines with completion and problem_id, lm-eval's --log_samples, OpenAI's batch output, or an
+    Inspect log."""
+    env: str
+    """Environment whose problems they answer, such as GSM8K."""
+    split: str = "test"
+    """Split of the data set."""
+    out: Path | None = None
+    """Folder for the results; by default a new one, runs/eval/FILE-ENVIRONMENT-NUMBER."""
+    overwrite: bool = False
+    """Replace the evaluation in the folder --out."""
+    verifier: str | None = None
+    """Verifier to use in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+
+    def run(self, console: Console) -> int:
+        """Judge every completion, write the record, and print the score."""
+        name = environment_id(self.env)
+        task = environment_class(name).task
+        spec = verifier_spec(self.verifier, self.verifier_args, None)
+        dataset = load_problems(name, self.split, env_arguments(self.env_args))
+        placed = place(read_completions(self.file), dataset)
+        out = self.out or free_folder(
+            Path("runs/eval"), f"{self.file.stem}-{name.removeprefix('rlvr/').replace(':', '.')}"
+        )
+        settings = {
+            "env": name,
+            "split": self.split,
+            "completions": {"file": self.file.name, **fingerprint(self.file)},
+        }
+        rows: list[Sample] = []
+        with (
+            shown_warnings(),
+            sigterm_interrupts(),
+            EvaluationRecord(out, settings=settings, overwrite=self.overwrite) as record,
+            progress(f"{self.env} {self.split}", len(placed)) as advance,
+        ):
+            record.begin({"verifier": list(task.verifier if spec is None else spec)})
+            for sample, line in judge(placed, dataset, make_verifier(task, spec)):
+                record.add(line)
+                rows.append(sample)
+                advance(len(rows))
+            problems = len({row.problem for row in rows})
+            samples = max(row.sample for row in rows) + 1
+            result = summarize_evaluation(rows, problems, samples)
+            record.finish(result.summary())
+        console.print(f"{name} {self.split}, completions of {self.file}", markup=False, soft_wrap=True)
+        if problems < len(dataset):
+            console.print(
+                f"completions for {problems} of {len(dataset)} problems: the others are left out", markup=False
+            )
+        console.print(f"score {result}", markup=False, soft_wrap=True)
+        console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
+        return 1 if result.verifier_errors == len(rows) else 0

@@ -1,0 +1,45 @@
+"""A data set and a verifier as commands name them, without an environment to sample in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import verifiers
+from agents.commands.common import VerifierSpec
+from rlvr_envs import Dataset, TaskSpec, environment_class
+from verifiers import Verifier, unknown_name
+
+
+def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
+    """Load the data set of an environment.
+
+    Args:
+        name: As for `rlvr_envs.environment_class`.
+        split: None for the environment's own default.
+        arguments: Of the data set, such as `data_dir`.
+
+    Raises:
+        UnknownNameError: If the data set has no such argument or split.
+        MissingDataError: If it is neither local nor on the hub.
+    """
+    task = environment_class(name).task
+    check_data_arguments(task, arguments)
+    return task.load(split=task.default_split if split is None else split, **arguments)
+
+
+def check_data_arguments(task: TaskSpec, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that a task's data set does not take.
+
+    Raises:
+        UnknownNameError: If there is one.
+    """
+    for argument in arguments:
+        if argument not in task.data_options:
+            raise unknown_name("data argument", argument, task.data_options)
+
+
+def make_verifier(task: TaskSpec, spec: VerifierSpec | None) -> Verifier:
+    """Build the verifier that a command is given, or the task's own."""
+    name, arguments = task.verifier if spec is None else spec
+    return verifiers.make(name, **arguments)

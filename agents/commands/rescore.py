@@ -1,0 +1,74 @@
+"""`rlvr rescore`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.commands.common import check_at_least, env_arguments, shown_warnings, verifier_spec
+from agents.commands.problems import load_problems, make_verifier
+from agents.console.progress import progress
+from agents.results.judging import Flip, rejudge
+from agents.results.reading import RecordedRun
+from rlvr_envs import environment_class
+from verifiers import DataError, Outcome
+
+
+@dataclass(frozen=True)
+class Rescore:
+    """Judge the completions of an evaluation by another verifier, and list the verdicts that differ."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder that rlvr eval or rlvr grade has written; it stays as it is."""
+    verifier: str | None = None
+    """Verifier to use: its name, or my_verifiers:function; by default the environment's own, as it is today."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+    shown: int = 20
+    """Number of differing verdicts to print."""
+
+    def __post_init__(self) -> None:
+        check_at_least(0, shown=self.shown)
+
+    def run(self, console: Console) -> int:
+        """Print what differs and both scores; 1 if a verdict differs."""
+        recorded = RecordedRun.read(self.folder)
+        name, split = recorded.settings.get("env"), recorded.settings.get("split")
+        if not isinstance(name, str) or not recorded.rows:
+            raise DataError(f"{self.folder} says no environment, or holds no samples: there is nothing to judge")
+        spec = verifier_spec(self.verifier, self.verifier_args, None)
+        dataset = load_problems(name, split, env_arguments(self.env_args))
+        verifier = make_verifier(environment_class(name).task, spec)
+        with shown_warnings(), progress(recorded.name, len(recorded.rows)) as advance:
+            flips, verdicts = rejudge(recorded, dataset, verifier, advance)
+        for flip in flips[: self.shown]:
+            console.print(_sentence(flip), markup=False, highlight=False, soft_wrap=True)
+        if len(flips) > self.shown:
+            console.print(f"... and {len(flips) - self.shown} more", markup=False)
+        changes = Counter(f"{flip.row['outcome']} -> {flip.verdict.outcome}" for flip in flips)
+        counts = f": {dict(changes.most_common())}" if flips else ""
+        console.print(f"{len(flips)} of {len(verdicts)} verdicts differ{counts}", markup=False, soft_wrap=True)
+        before = [row["score"] for row in recorded.rows if row["score"] is not None]
+        after = [verdict.score for verdict in verdicts if verdict.outcome is not Outcome.VERIFIER_ERROR]
+        console.print(f"mean score of samples: {_mean(before)} recorded, {_mean(after)} now", markup=False)
+        return 1 if flips else 0
+
+
+def _mean(scores: list[float]) -> str:
+    return f"{sum(scores) / len(scores):.3f}" if scores else "none"
+
+
+def _sentence(flip: Flip) -> str:
+    row, verdict = flip.row, flip.verdict
+    reason = verdict.detail.get("reason")
+    return (
+        f"{row['problem_id']} sample {row['sample']}: {row['outcome']} (answer {row['answer']!r}) -> {verdict.outcome} "
+        f"(answer {verdict.answer!r}{'' if reason is None else f', {reason}'}); reference {row['reference']!r}"
+    )

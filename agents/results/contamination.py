@@ -1,0 +1,75 @@
+"""How much of an evaluation's problems stands in training data: overlap of word n-grams.
+
+A problem is counted as contaminated by the share of its n-grams that occur in any training text (Brown et al. 2020,
+arXiv:2005.14165, appendix C, with n = 13). One of at most n words is contaminated where it is a whole training text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from verifiers import InvalidArgumentError, Problem
+
+NGRAM = 13
+"""Words of an n-gram."""
+_WORD = re.compile(r"\w+", re.UNICODE)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What of one problem stands in the training texts."""
+
+    problem_id: str
+    share: float
+    """Of its n-grams, from 0 to 1."""
+    example: str
+    """An n-gram that occurs there; empty where none does."""
+
+
+def text_of(problem: Problem) -> str:
+    """The prompt of a problem as one text."""
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    return "\n".join(message.content for message in problem.prompt)
+
+
+def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: int = NGRAM) -> list[Overlap]:
+    """Find the n-grams of each problem in training texts.
+
+    Case, punctuation and spacing do not count. Memory is that of the evaluated n-grams; the training texts are read once.
+
+    Args:
+        training: Texts.
+        evaluated: Problems, whose prompts are looked for.
+        words: Words of an n-gram, at least 2.
+
+    Raises:
+        InvalidArgumentError: If there are fewer than 2 words in an n-gram.
+    """
+    if words < 2:
+        raise InvalidArgumentError(f"an n-gram has at least 2 words here, got {words}")
+    grams = [list(dict.fromkeys(_windows(_words(text_of(problem)), words))) for problem in evaluated]
+    wanted = {gram for of_problem in grams for gram in of_problem}
+    seen: set[tuple[str, ...]] = set()
+    for text in training:
+        tokens = _words(text)
+        seen.update(wanted.intersection(_windows(tokens, words)))
+    results: list[Overlap] = []
+    for problem, of_problem in zip(evaluated, grams, strict=True):
+        hits = [gram for gram in of_problem if gram in seen]
+        share = len(hits) / len(of_problem) if of_problem else 0.0
+        results.append(Overlap(problem.id, share, " ".join(hits[0]) if hits else ""))
+    return results
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
+    """Every run of so many words; all of them together where there are no more."""
+    if len(tokens) <= words:
+        return iter([tuple(tokens)] if tokens else [])
+    return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

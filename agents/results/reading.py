@@ -1,0 +1,99 @@
+"""A recorded evaluation, read back: its manifest, and one row for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
+from agents.files.json_files import read_lines
+from verifiers import DataError
+
+Row = dict[str, Any]
+"""A line of a record; `agents.evaluation_record` lists its columns."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """An evaluation as it was written down, finished or not."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    rows: tuple[Row, ...]
+    """One for each problem and sample, in this order; of a sample that was made again the last."""
+
+    @classmethod
+    def read(cls, folder: str | Path) -> RecordedRun:
+        """Read a run's folder; nothing in it is changed, and another process may still write there.
+
+        Raises:
+            DataError: If the folder holds no evaluation, or a damaged one.
+        """
+        folder = Path(folder)
+        if not (folder / MANIFEST).is_file():
+            raise DataError(
+                f"{folder} holds no evaluation: expected a folder with {MANIFEST} and {SAMPLES}, as rlvr eval writes"
+            )
+        manifest = read_manifest(folder / MANIFEST)
+        rows: dict[tuple[int, int], Row] = {}
+        for row in read_lines(folder / SAMPLES, _checked):
+            rows[row["problem"], row["sample"]] = row
+        return cls(folder, manifest, tuple(rows[key] for key in sorted(rows)))
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decided the samples: environment, split, model, verifier, seed, and the environment's own manifest."""
+        settings: dict[str, Any] = self.manifest["settings"]
+        return settings
+
+    @property
+    def errored(self) -> int:
+        """How many samples have no score, as their verifier broke."""
+        return sum(row["score"] is None for row in self.rows)
+
+    def problem_scores(self) -> dict[str, float]:
+        """The mean score of each problem's samples by the problem's id; problems without any score are left out.
+
+        Raises:
+            DataError: If two problems have one id, so that runs can't be paired by it.
+        """
+        indices: dict[str, int] = {}
+        scores: dict[str, list[float]] = {}
+        for row in self.rows:
+            index = indices.setdefault(row["problem_id"], row["problem"])
+            if index != row["problem"]:
+                raise DataError(
+                    f"{self.folder}: problems {index} and {row['problem']} have one id, {row['problem_id']!r}"
+                )
+            if row["score"] is not None:
+                scores.setdefault(row["problem_id"], []).append(float(row["score"]))
+        return {problem: float(np.mean(values)) for problem, values in scores.items()}
+
+
+def _checked(line: object) -> Row:
+    sample = Sample.read(line)  # which raises where a column is missing or of another type
+    assert isinstance(line, dict)
+    return line | {"problem": sample.problem, "sample": sample.sample}
+
+
+def paired_scores(runs: Sequence[RecordedRun]) -> tuple[list[str], NDArray[np.float64]]:
+    """The problems that every run scored, in the first run's order, and the mean score of each in each run f64[r p].
+
+    Raises:
+        DataError: If the runs share no problem.
+    """
+    scores = [run.problem_scores() for run in runs]
+    shared = [problem for problem in scores[0] if all(problem in other for other in scores[1:])]
+    if not shared:
+        raise DataError(f"{' and '.join(str(run.folder) for run in runs)} have no scored problem in common")
+    return shared, np.array([[of_run[problem] for problem in shared] for of_run in scores])
