@@ -84,6 +84,6 @@ def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):
-            if name.startswith(_COMPARED):
+            if any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
                 sentences.append(f"{name} is {one!r} in {first.name} and {two!r} in {run.name}")
     return sentences

@@ -44,11 +44,13 @@ from agents import (
 from agents.commands import check_dataset
 from agents.commands.main import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
 from agents.commands.train import TrainOptions
+from agents.evaluation_record import EvaluationRecord, Sample, sample_line
 from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.task import SETTINGS
-from verifiers import DataError, InvalidArgumentError, Problem, RLVRError
+from rlvr_envs.procedural import Sort
+from verifiers import DataError, InvalidArgumentError, Outcome, Problem, RLVRError, Verdict
 from verifiers.audit import audit
 
 HUGE = str(10**18)
@@ -67,6 +69,15 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
     "eval": {"env": ("Sort",), "model": ("model",), "problems": ("1",), "out": ("NEW",)},
+    "grade": {"file": ("completions.jsonl",), "env": ("Sort",), "out": ("NEW",)},
+    "rescore": {"folder": ("graded",)},
+    "compare": {"runs": ("graded", "graded-2")},
+    "contamination": {
+        "train": ("Sort",),
+        "evaluation": ("Sort",),
+        "train_args": ("size=2",),
+        "evaluation_args": ("size=2",),
+    },
     "gradient-lab": {"batches": ("2",)},
     "demo": {"folder": ("NEW",)},
 }
@@ -154,6 +165,14 @@ def workplace(tmp_path: Path, local_data: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "unreadable_file").write_text("{}")
     (tmp_path / "unreadable_file").chmod(0)
     save_model(tmp_path / "model", small_model(257), ByteTokenizer())
+    (tmp_path / "completions.jsonl").write_text('{"completion": "1"}\n')
+    for folder in ("graded", "graded-2"):
+        with EvaluationRecord(tmp_path / folder, settings={"env": "rlvr/Sort-v0", "split": "test"}) as record:
+            record.begin({})
+            problem = Sort("test")[0]
+            verdict = Verdict.of(Outcome.INCORRECT, "1")
+            sample = Sample.judged(verdict, problem=0, problem_id=problem.id, sample=0, score=0.0)
+            record.add(sample_line(sample, "1", verdict, problem))
     return tmp_path
 
 

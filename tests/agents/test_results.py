@@ -1,0 +1,348 @@
+"""Evaluations read back, completions of other tools graded, runs judged anew and compared, and data sets that overlap."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.commands.main import main
+from agents.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample, sample_line
+from agents.results.comparison import compare_runs, task_differences
+from agents.results.completions import Completion, read_completions
+from agents.results.contamination import overlaps
+from agents.results.judging import place
+from agents.results.reading import RecordedRun, paired_scores
+from rlvr_envs.procedural import Sort
+from verifiers import DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict, statistics
+
+PROBLEMS = Sort("test", size=40)
+
+
+def run_of(folder: Path, scores: Sequence[Sequence[float | None]], **settings: Any) -> RecordedRun:
+    """A record with the given scores of each problem's samples, None where the verifier broke."""
+    with EvaluationRecord(folder, settings={"env": "rlvr/Sort-v0", "split": "test", **settings}) as record:
+        record.begin({"problems": len(scores), "samples": max(map(len, scores))})
+        for index, of_problem in enumerate(scores):
+            for number, score in enumerate(of_problem):
+                outcome = Outcome.VERIFIER_ERROR if score is None else Outcome.CORRECT if score else Outcome.INCORRECT
+                verdict = Verdict.of(outcome, "1", detail={"reason": "it broke"})
+                sample = Sample.judged(
+                    verdict, problem=index, problem_id=f"p{index}", sample=number, score=score or 0.0
+                )
+                record.add(sample_line(sample, "1", verdict, PROBLEMS[index]))
+    return RecordedRun.read(folder)
+
+
+def written(path: Path, lines: Sequence[Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+# Reading
+
+
+def test_of_a_sample_that_was_made_again_the_last_line_counts_and_an_unfinished_line_does_not(tmp_path: Path) -> None:
+    run_of(tmp_path / "run", [[None, 1.0], [0.0]])
+    path = tmp_path / "run" / SAMPLES
+    lines = path.read_text().splitlines()
+    again = json.loads(lines[0]) | {"score": 1.0, "outcome": "correct", "error": None}
+    content = "\n".join([*lines, json.dumps(again), lines[1][:40]])
+    path.write_text(content)
+    run = RecordedRun.read(tmp_path / "run")
+    assert [(row["problem"], row["sample"], row["score"]) for row in run.rows] == [
+        (0, 0, 1.0),
+        (0, 1, 1.0),
+        (1, 0, 0.0),
+    ]
+    assert run.problem_scores() == {"p0": 1.0, "p1": 0.0}
+    assert path.read_text() == content  # reading changes nothing
+
+
+def test_a_folder_without_an_evaluation_and_damaged_lines_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no evaluation"):
+        RecordedRun.read(tmp_path)
+    run_of(tmp_path / "run", [[1.0]])
+    with (tmp_path / "run" / SAMPLES).open("a") as file:
+        file.write('{"problem": "x"}\n')
+    with pytest.raises(DataError, match=r"samples\.jsonl, line 2 is damaged"):
+        RecordedRun.read(tmp_path / "run")
+
+
+def test_two_problems_with_one_id_cannot_be_paired(tmp_path: Path) -> None:
+    run_of(tmp_path / "run", [[1.0], [0.0]])
+    path = tmp_path / "run" / SAMPLES
+    path.write_text(path.read_text().replace('"p1"', '"p0"'))
+    with pytest.raises(DataError, match="problems 0 and 1 have one id, 'p0'"):
+        RecordedRun.read(tmp_path / "run").problem_scores()
+
+
+# Completions of other tools
+
+TEXTS = [("first", "second"), ("third", "fourth")]
+"""Two completions for each of two problems."""
+
+
+def plain_lines(path: Path) -> Path:
+    return written(path, [{"problem": index, "completion": list(texts)} for index, texts in enumerate(TEXTS)])
+
+
+def lm_eval_lines(path: Path) -> Path:
+    return written(
+        path,
+        [
+            {"doc_id": index, "doc": {"question": "?"}, "target": "1", "resps": [list(texts)], "filtered_resps": ["1"]}
+            for index, texts in enumerate(TEXTS)
+        ],
+    )
+
+
+def batch_lines(path: Path) -> Path:
+    return written(
+        path,
+        [
+            {
+                "id": f"batch_req_{index}",
+                "custom_id": str(index),
+                "response": {
+                    "status_code": 200,
+                    "body": {"choices": [{"message": {"role": "assistant", "content": text}} for text in texts]},
+                },
+                "error": None,
+            }
+            for index, texts in enumerate(TEXTS)
+        ],
+    )
+
+
+def inspect_samples() -> list[dict[str, Any]]:
+    content: list[Callable[[str], object]] = [str, lambda text: [{"type": "reasoning"}, {"type": "text", "text": text}]]
+    return [
+        {
+            "id": index,
+            "epoch": epoch + 1,
+            "output": {"choices": [{"message": {"content": content[epoch](texts[epoch])}}]},
+        }
+        for index, texts in enumerate(TEXTS)
+        for epoch in (0, 1)
+    ]
+
+
+def inspect_json(path: Path) -> Path:
+    path = path.with_suffix(".json")
+    path.write_text(json.dumps({"version": 2, "status": "success", "samples": inspect_samples()}))
+    return path
+
+
+def inspect_archive(path: Path) -> Path:
+    path = path.with_suffix(".eval")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", "{}")
+        for sample in reversed(inspect_samples()):
+            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+    return path
+
+
+@pytest.mark.parametrize("write", [plain_lines, lm_eval_lines, batch_lines, inspect_json, inspect_archive])
+def test_every_format_gives_each_problem_its_completions_in_order(
+    tmp_path: Path, write: Callable[[Path], Path]
+) -> None:
+    placed = place(read_completions(write(tmp_path / "file.jsonl")), PROBLEMS)
+    found = {(index, sample): completion.text for index, sample, completion in placed}
+    assert found == {(index, sample): text for index, texts in enumerate(TEXTS) for sample, text in enumerate(texts)}
+
+
+def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp_path: Path) -> None:
+    bare = read_completions(written(tmp_path / "bare.jsonl", [{"completion": "a"}, {"completion": "b"}]))
+    assert [(index, sample) for index, sample, _ in place(bare, PROBLEMS)] == [(0, 0), (1, 0)]
+    named = written(tmp_path / "named.jsonl", [{"problem_id": PROBLEMS[7].id, "completion": "a"}] * 2)
+    assert [(index, sample) for index, sample, _ in place(read_completions(named), PROBLEMS)] == [(7, 0), (7, 1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"text": "x"}, r"line 1 has the columns \['text'\]: expected one of 'completion', 'resps', 'custom_id'"),
+        ({"completion": 3}, "line 1: a completion is text, got 3"),
+        ({"completion": []}, "line 1 holds no completion"),
+        ({"completion": "x", "id": 1.5}, "named by its id or index, got 1.5"),
+        ({"resps": [["x"]]}, "has 'resps' and no 'doc_id'"),
+        ({"custom_id": "1", "response": None, "error": {"code": "expired"}}, "is a failed request .*expired"),
+        ({"custom_id": "1", "response": {"status_code": 429, "body": {}}}, "is a failed request .*429"),
+        (["x"], "line 1 is damaged .*it is list, not an object"),
+    ],
+)
+def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: Path, line: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_completions(written(tmp_path / "file.jsonl", [line]))
+
+
+def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no completions"):
+        read_completions(written(tmp_path / "file.jsonl", []))
+    (tmp_path / "log.json").write_text('{"status": "started"}')
+    with pytest.raises(DataError, match="has no list of 'samples'"):
+        read_completions(tmp_path / "log.json")
+
+
+@pytest.mark.parametrize("problem", [40, -1, "sort/test/no-such", "40"])
+def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | str) -> None:
+    with pytest.raises(DataError, match="no problem of this split is"):
+        place([Completion(problem, "x", "file, line 1")], PROBLEMS)
+
+
+def test_graded_completions_are_a_record_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = [{"problem": index, "completion": [PROBLEMS[index].reference, "0"]} for index in range(4)]
+    written(tmp_path / "made.jsonl", answers)
+    with pytest.raises(SystemExit) as ended:
+        main(["grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert "completions for 4 of 40 problems: the others are left out" in printed
+    assert "score 0.500" in printed
+    run = RecordedRun.read("graded")
+    assert [row["outcome"] for row in run.rows] == ["correct", "incorrect"] * 4
+    assert run.rows[0]["reference"] == PROBLEMS[0].reference
+    assert json.loads(Path("graded", MANIFEST).read_text())["summary"]["score"] == 0.5
+
+
+# The same completions by another verifier
+
+
+def last_word(completion: str, problem: Problem) -> bool:
+    return completion.split()[-1:] == str(problem.reference).split()[-1:]
+
+
+def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reference = str(PROBLEMS[0].reference)
+    written(tmp_path / "made.jsonl", [{"completion": reference}, {"completion": f"it is {PROBLEMS[1].reference}"}])
+    options = ["--env-args", "size=40"]
+    with pytest.raises(SystemExit):
+        main(["grade", "made.jsonl", "--env", "Sort", *options, "--out", "graded"])
+    before = Path("graded", SAMPLES).read_bytes()
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", "--verifier", "tests.agents.test_results:last_word", *options])
+    printed = capsys.readouterr().out
+    assert ended.value.code == 1
+    assert "1 of 2 verdicts differ: {'incorrect -> correct': 1}" in printed
+    assert "mean score of samples: 0.500 recorded, 1.000 now" in printed
+    assert Path("graded", SAMPLES).read_bytes() == before
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", *options])
+    assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", "--env-args", "length=3"])
+    assert ended.value.code == 1
+    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+
+
+# Comparisons
+
+
+def test_runs_are_compared_on_the_problems_they_share(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[0.0, 1.0], [1.0], [0.0], [None]])
+    second = run_of(tmp_path / "b", [[1.0], [1.0], [1.0], [0.0]])
+    problems, (base, other) = compare_runs([first, second])
+    assert problems == 3  # the fourth has no score in the first run
+    assert paired_scores([first, second])[1].tolist() == [[0.5, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    assert (base.score, base.comparison, other.score) == (0.5, None, 1.0)
+    assert other.comparison == statistics.compare([0.5, 1.0, 0.0], [1.0, 1.0, 1.0])
+    assert other.sentence(first).startswith("no difference between b and a is shown (+0.500")
+
+
+def test_better_is_said_only_where_the_interval_lies_above_zero(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
+    same = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
+    best = run_of(tmp_path / "c", [[1.0]] * 40)
+    _, (_, to_same, to_best) = compare_runs([first, same, best])
+    assert to_same.sentence(first).startswith("no difference between b and a is shown")
+    assert to_best.sentence(first).startswith("c is better than a (+0.500")
+    assert compare_runs([best, first])[1][1].sentence(best).startswith("a is worse than c (-0.500")
+
+
+def test_several_comparisons_are_adjusted_for_their_number(tmp_path: Path) -> None:
+    runs = [
+        run_of(tmp_path / name, [[float(index % step == 0)] for index in range(30)])
+        for name, step in [("a", 5), ("b", 3), ("c", 2)]
+    ]
+    _, rows = compare_runs(runs)
+    plainly = [row.comparison.p_value for row in rows if row.comparison is not None]
+    assert [row.p_value for row in rows[1:]] == statistics.holm(plainly)
+
+
+def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
+    one = run_of(tmp_path / "a", [[1.0]], environment={"prompt": {"name": "plain"}, "tokenizer": "x"}, model="m")
+    two = run_of(tmp_path / "b", [[1.0]], environment={"prompt": {"name": "boxed"}, "tokenizer": "y"}, model="n")
+    assert task_differences([one, two]) == ["environment.prompt.name is 'plain' in a and 'boxed' in b"]
+
+
+def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "a", [[1.0]])
+    with pytest.raises(InvalidArgumentError, match="at least two runs, got 1"):
+        compare_runs([run])
+    with pytest.raises(InvalidArgumentError, match="one run is named twice"):
+        compare_runs([run, run])
+    with pytest.raises(DataError, match="no scored problem in common"):
+        compare_runs([run, run_of(tmp_path / "b", [[None]])])
+
+
+def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
+    run_of(tmp_path / "b", [[1.0]] * 22)
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+    printed = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "a: 1 samples whose verifier broke are left out" in printed
+    assert "means over 21 problems" in printed
+    assert "b is better than a" in printed
+
+
+# Overlap of data sets
+
+
+def problem(text: str, name: str = "p") -> Problem:
+    return Problem(name, text, "1")
+
+
+def test_a_problem_counts_by_the_share_of_its_ngrams() -> None:
+    words = [f"w{index}" for index in range(10)]
+    (overlap,) = overlaps(["x " + " ".join(words[:7]) + " y"], [problem(" ".join(words))], words=4)
+    assert overlap.share == 4 / 7  # of the 7 runs of 4 words the first 4 lie within the 7 words
+    assert overlap.example == "w0 w1 w2 w3"
+
+
+def test_case_and_punctuation_do_not_count_and_messages_are_read() -> None:
+    asked = Problem("p", (Message("user", "How many, in all, are THERE?"),), "1")
+    assert overlaps(["how many in all are there"], [asked], words=3)[0].share == 1
+
+
+def test_a_short_problem_is_contaminated_by_a_whole_text_alone() -> None:
+    short = problem("Add 2 and 3")
+    assert overlaps(["please add 2 and 3 now"], [short])[0].share == 0
+    assert overlaps(["add 2 and 3."], [short])[0].share == 1
+    assert overlaps(["add 2 and 3"], [problem("")])[0].share == 0
+
+
+def test_an_ngram_of_one_word_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="at least 2 words"):
+        overlaps([], [], words=1)
+
+
+def test_the_command_finds_a_split_in_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--train-args", "size=20", "--evaluation-args", "size=5", "--words", "3"]
+    with pytest.raises(SystemExit) as ended:
+        main(["contamination", "Sort", "Sort", "--train-split", "test", *arguments])
+    assert ended.value.code == 1
+    assert "5 of 5 problems share 50% or more of their 3-grams with Sort" in capsys.readouterr().out
