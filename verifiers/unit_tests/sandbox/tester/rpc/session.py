@@ -194,7 +194,9 @@ class Session:
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
             message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
-            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
+            # An object of this kind is what the tests may have made of an answer, such as a `memoryview` of it.
+            chosen = {"chosen": True} if self._has_answered else {}
+            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}", **chosen)
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
