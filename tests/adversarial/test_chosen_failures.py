@@ -56,3 +56,13 @@ def test_an_argument_that_never_crosses_is_the_error_of_the_tests(verifier: Unit
     tests = FunctionTests("import threading\nfrom solution import f\ndef test_it(): assert f(threading.Lock()) == 0\n")
     verdict = verifier("def f(x): return 0", Problem("p", "", tests))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
+
+
+ENDING = "import os\nfrom solution import f\ndef test_it():\n    if f(2) != 4: os._exit(3)\n"
+
+
+def test_a_program_by_which_the_tests_end_their_process_has_failed(verifier: UnitTestVerifier) -> None:
+    wrong = verifier("def f(x): return 0", Problem("p", "", FunctionTests(ENDING)))
+    assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer"), wrong.detail
+    always = FunctionTests("import os\nos._exit(3)\nfrom solution import f\ndef test_it(): pass\n")
+    assert verifier("def f(x): return 4", Problem("p", "", always)).outcome is Outcome.VERIFIER_ERROR
