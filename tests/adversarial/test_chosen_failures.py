@@ -66,3 +66,31 @@ def test_a_program_by_which_the_tests_end_their_process_has_failed(verifier: Uni
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer"), wrong.detail
     always = FunctionTests("import os\nos._exit(3)\nfrom solution import f\ndef test_it(): pass\n")
     assert verifier("def f(x): return 4", Problem("p", "", always)).outcome is Outcome.VERIFIER_ERROR
+
+
+HEAD = "import pytest\nfrom solution import f\ndef test_it():\n"
+WARNS = "        with pytest.warns(UserWarning): pass\n"
+LED = {
+    "if": f"    if f(2) != 4:\n{WARNS}",
+    "else": f"    if f(2) == 4: pass\n    else:\n{WARNS}",
+    "except": f"    try: [0] * 9 + [1 // f(2)]\n    except ZeroDivisionError:\n{WARNS}",
+    "or": "    assert f(2) == 4 or pytest.warns(UserWarning)\n",
+    "match": f"    match f(2):\n      case 0:\n{WARNS}",
+    "helper": f"    if f(2) != 4: look()\ndef look():\n{WARNS}",
+}
+
+
+@pytest.mark.parametrize("body", LED.values(), ids=LED)
+def test_a_program_that_leads_a_case_to_what_is_not_supported_has_failed(verifier: UnitTestVerifier, body: str) -> None:
+    problem = Problem("p", "", FunctionTests(HEAD + body))
+    assert verifier("def f(x): return 2 * x", problem).outcome is Outcome.CORRECT
+    wrong = verifier("def f(x): return 0", problem)
+    assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
+
+
+@pytest.mark.parametrize(
+    "body", [f"    with pytest.raises(ValueError):\n{WARNS}", f"    for _ in f(2), f(3):\n{WARNS}"]
+)
+def test_what_every_program_comes_to_is_the_error_of_the_tests(verifier: UnitTestVerifier, body: str) -> None:
+    verdict = verifier("def f(x): return 0", Problem("p", "", FunctionTests(HEAD + body)))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail

@@ -35,6 +35,7 @@ from .analysis.name_resolution import (
     free_names,
     helper,
     is_conditional,
+    is_in_branch,
     module_called,
     names_of_classes,
     standard_names,
@@ -101,7 +102,7 @@ class Tester:
         try:
             run()
         except UnsupportedTestError as error:
-            self._end_unsupported(error, chosen=False)
+            self._end_unsupported(error, chosen=self._may_be_led(error))
         except Skipped:
             return None
         except JobEndedError:
@@ -112,6 +113,11 @@ class Tester:
                 found["failure"] = UNSUPPORTED
             return {"passed": False, **found}
         return {"passed": True}
+
+    def _may_be_led(self, error: BaseException) -> bool:
+        """Whether the program may have led a case to where an exception was raised."""
+        tree = ast.parse(self._source)
+        return self._session.has_asked and any(is_in_branch(tree, line) for line in _lines_of(error))
 
     def _finding(self, error: BaseException) -> dict[str, Any]:
         return finding(lacking(type(error), text_of(error)) if self._is_lack(error) else error)

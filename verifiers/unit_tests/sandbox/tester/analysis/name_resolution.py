@@ -99,7 +99,23 @@ _CONDITIONS = (
 )
 
 
-def _spans(statement: ast.stmt, line: int) -> bool:
+def is_in_branch(tree: ast.Module, line: int) -> bool:
+    """Whether a line of a test file is reached only if a condition holds or something is raised."""
+    return any(_spans(branch, line) for node in ast.walk(tree) for branch in _branches(node))
+
+
+def _branches(node: ast.AST) -> list[ast.stmt] | list[ast.expr]:
+    """What of a node runs in some cases only."""
+    if isinstance(node, ast.If | ast.While):
+        return node.body + node.orelse
+    if isinstance(node, ast.ExceptHandler | ast.match_case):
+        return node.body
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    return node.values[1:] if isinstance(node, ast.BoolOp) else []
+
+
+def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:
     decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
     first: int = min([statement.lineno, *(each.lineno for each in decorators)])
     return first <= line <= (statement.end_lineno or first)
