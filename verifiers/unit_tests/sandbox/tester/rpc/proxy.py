@@ -482,8 +482,8 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
 
     Args:
         type_name: The type's name.
-        protocols: What it has out of `typeinfo.PROTOCOLS`, with spaces between them, and so the rest.
-        standard_classes: What it derives from out of `typeinfo.STANDARD_CLASSES`.
+        protocols: What it has out of `object_types.PROTOCOLS`, with spaces between them, and so the rest.
+        standard_classes: What it derives from out of `object_types.STANDARD_CLASSES`.
         fields: Its fields, if it is a dataclass.
 
     Raises:
