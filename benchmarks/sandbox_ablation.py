@@ -33,7 +33,7 @@ assert BEFORE_MAIN in BOOT
 TIMEOUT_S = 3.0
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
-    "mirroring": "from sandbox.tester import tester; tester.may_replace = lambda source: False",
+    "mirroring": "from sandbox.tester.test_files import own_process; own_process.may_replace = lambda source: False",
     "sharing": "from sandbox.protocol import shared_containers; shared_containers.Table.changed = lambda self: []",
     "classes_under_test": f"from sandbox.tester.rpc import proxy, session; proxy.allow_plain_operands = {NOTHING}; "
     f"session.allow_plain_operands = {NOTHING}",
@@ -54,7 +54,8 @@ session.kind_of = lambda value: None if callbacks.is_of_the_tests(value) else wh
     "descriptions": "from sandbox.tester.rpc import session; session.description_of = lambda value: []",
     "links": "from sandbox.candidate import candidate; candidate.links = lambda error, describe_one: {}",
     "shown_classes": "from sandbox.tester.rpc import proxy; proxy._shown_class = lambda name, names: None",
-    "starred": f"from sandbox.tester import tester; tester.Tester._provide_for_star = {NOTHING}",
+    "starred": "from sandbox.tester.test_files import own_process; "
+    f"own_process.OwnProcessTester._provide_for_star = {NOTHING}",
     "unittest_subset": f"from sandbox.tester.test_files import unittest_api; unittest_api.prepare = {NOTHING}",
     "devices": f"from sandbox.isolation import devices; devices.install = {NOTHING}",
     "foreign_code": f"from sandbox.tester.test_files import code_guard; code_guard.begin = {NOTHING}",

@@ -75,3 +75,39 @@ def test_the_sandbox_page_names_every_file() -> None:
         named |= {(home / folder / file).resolve() for file in re.findall(r"`(\w+\.py)`", row[1])}
     here = {path for path in home.rglob("*.py") if path.name != "__init__.py"}
     assert named == here
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading, without its head."""
+    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_security_core_of_the_sandbox_is_as_long_as_its_page_says() -> None:
+    page = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    home, named = ROOT / "verifiers" / "unit_tests" / "sandbox", []
+    for _, files, stated in rows(page, "The security core"):
+        paths = [path for pattern in re.findall(r"`([^`]+)`", files) for path in home.glob(pattern)]
+        named += paths
+        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+        assert abs(lines - int(stated.replace(",", ""))) <= 100, (files, lines)
+    assert len(named) == len(set(named))
+    decisive = {*home.glob("isolation/*.py"), *home.glob("tester/**/*.py"), home / "server" / "server.py"}
+    assert decisive <= set(named)
+
+
+@pytest.mark.parametrize("name", ["sandbox.md", "sandbox-details.md", "sandbox_tests.md"])
+def test_the_pages_of_the_sandbox_link_to_what_is_there(name: str) -> None:
+    docs = ROOT / "docs"
+    page = (docs / name).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https:)([\w./-]*)(?:#([\w-]+))?\)", page)
+    assert links
+    for path, anchor in links:
+        target = (docs / (path or name)).read_text(encoding="utf-8")
+        headings = {title.lower().replace(" ", "-") for title in re.findall(r"^#+ (.+)", target, re.MULTILINE)}
+        assert not anchor or anchor in headings, (path, anchor)
+
+
+def test_the_sandbox_page_is_read_in_ten_minutes() -> None:
+    assert len((ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8").split()) <= 2500

@@ -29,6 +29,8 @@ Lend = Callable[[], AbstractContextManager[AnyWorker]]
 _EXCERPT = 1000
 _LOST = 3
 """How many times the limit of one case all cases that fail may take together; after that no further case is run."""
+_FAULTS = frozenset(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
+"""Exit statuses of a process whose interpreter has failed."""
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
 """How a script's process writes the exception that ended it: the last line of its standard error."""
@@ -315,6 +317,9 @@ def _failure(
         return "timeout", f"{answer['stopped']} time limit"
     if not end and answer["tester_exit"] == -signal.SIGKILL:
         raise WorkerDiedError("the tester was killed")
+    if not end and answer["tester_exit"] in _FAULTS:
+        # The interpreter fails by the data that it was given, in which the program has a say.
+        return "crash", f"the process that runs the tests was ended by signal {-answer['tester_exit']}"
     if not end:
         return "broken_test", f"the tester ended with status {answer['tester_exit']}"
     if end.get("failure") == "exit":

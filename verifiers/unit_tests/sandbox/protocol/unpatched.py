@@ -36,12 +36,15 @@ class _Finder:
         spec = PathFinder.find_spec(name, path) if name.startswith(f"{_PACKAGE}.") else None
         if spec is None or spec.origin is None:
             return None
-        spec.loader = _Loader(name, spec.origin)
+        spec.loader = Loader(name, spec.origin)
         return spec
 
 
-class _Loader(SourceFileLoader):
+class Loader(SourceFileLoader):
+    """Runs a module of this package with builtins of its own."""
+
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Make the module."""
         module = types.ModuleType(spec.name)
         # Functions keep the builtins that their module had when they were made.
         module.__dict__["__builtins__"] = _BUILTINS

@@ -29,6 +29,7 @@ from ..isolation.jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, rai
 from ..protocol import packages, unpatched
 from ..protocol.limits import Limits
 from ..tester import tester
+from ..tester.on_demand import OnDemand
 from ..tester.report import MAX_REPORT
 from . import whole_library
 from .child_processes import TESTER_LIFE_S, Child, TesterProcess, kill_strays
@@ -66,7 +67,7 @@ class ParentGoneError(Exception):
 class Server:
     """Serves one job at a time."""
 
-    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int) -> None:
+    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int, on_demand: OnDemand) -> None:
         """Make a server.
 
         Args:
@@ -74,6 +75,7 @@ class Server:
             parent: A pidfd of the process to end with.
             jail: What confines the children.
             taken_mib: Address space that packages take, which is not counted as a program's.
+            on_demand: Runs the tests that need a process of their own.
         """
         self._control = control
         self._jail = jail
@@ -82,6 +84,7 @@ class Server:
         self._tester: TesterProcess | None = None
         self._placement = Placement()
         self._taken_mib = taken_mib
+        self._on_demand = on_demand
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -151,7 +154,9 @@ class Server:
             return stopped, shared.child
         said = shared.answer()
         if said == tester.NEEDS_OWN_PROCESS:
-            judge = self._fork((_NULL, _NULL, _NULL, *judging), _room_for_report(limits), tester.run_alone)
+            judge = self._fork(
+                (_NULL, _NULL, _NULL, *judging), _room_for_report(limits), self._on_demand.load().run_alone
+            )
             try:
                 return self._supervise([program, judge], limits, start), judge
             finally:
@@ -381,6 +386,7 @@ def main() -> None:
     with contextlib.suppress(ParentGoneError, ConnectionError):
         watched = _watch(control, parent, wanted)
         _go_first_without_memory()
+        on_demand = OnDemand()
         try:
             taken_mib = _warm_up(imported)
         except ImportError as error:
@@ -389,7 +395,8 @@ def main() -> None:
         jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
         if jail.closes_files:
             taken_mib += _load_library()
-        server = _start(control, watched, jail, taken_mib)
+        server = Server(control, watched, jail, taken_mib, on_demand)
+        _greet(control, jail)
         signal.alarm(0)
         server.serve()
 
@@ -403,12 +410,10 @@ def _go_first_without_memory() -> None:
         file.write("1000")
 
 
-def _start(control: socket.socket, watched: int, jail: Jail, taken_mib: int) -> Server:
-    server = Server(control, watched, jail, taken_mib)
+def _greet(control: socket.socket, jail: Jail) -> None:
+    """Say that the server is ready, and which layers hold."""
     escapes = _probe(jail) if jail.wanted else []
-    hello = {"layers": jail.entered, "missing": jail.missing, "escapes": escapes}
-    control.send(json.dumps(hello).encode())
-    return server
+    control.send(json.dumps({"layers": jail.entered, "missing": jail.missing, "escapes": escapes}).encode())
 
 
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:

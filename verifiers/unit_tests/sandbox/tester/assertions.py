@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import traceback
 
-_JUDGING = frozenset({"unittest.case", "unittest.mock", "sandbox.tester.test_files.pytest_api"})
+from .outcomes import Failed
+
+_JUDGING = frozenset({"unittest.case", "unittest.mock"})
 
 
 def raised_by_assertion(error: BaseException) -> bool:
-    """Whether a function that judges raised this: a method `assert*` of a test case or of a mock, or `pytest.fail`."""
+    """Whether a function that judges raised this: a method `assert*` of a test case or of a mock, or `fail`."""
     innermost = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
-    return isinstance(error, AssertionError) and any(frame.f_globals.get("__name__") in _JUDGING for frame in innermost)
+    judged = any(frame.f_globals.get("__name__") in _JUDGING for frame in innermost)
+    return isinstance(error, Failed) or (isinstance(error, AssertionError) and judged)

@@ -1,4 +1,4 @@
-"""How tests end other than by passing or failing."""
+"""How tests end other than by passing, or by an exception of their own."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class UnsupportedTestError(Exception):
 
 class Skipped(Exception):
     """A test called `skip` or `xfail`."""
+
+
+class Failed(AssertionError):
+    """A test called `fail`, or nothing was raised where something should have been."""

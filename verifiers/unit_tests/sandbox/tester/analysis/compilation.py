@@ -15,6 +15,7 @@ from . import side_effects
 from .name_resolution import may_name_classes, names_of_classes
 
 PREFIX_FILE = "prefix.py"
+_CODE = frozenset({"check", "asserts"})
 _CACHED = 64
 
 
@@ -59,7 +60,7 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     """Whether a process can run a job's tests and then other tests as if it had not."""
     if tests["kind"] == "calls":
         return True  # they are data
-    if tests["kind"] == "functions" or tests["files"]:
+    if tests["kind"] not in _CODE or tests["files"]:
         return False
     try:
         harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace

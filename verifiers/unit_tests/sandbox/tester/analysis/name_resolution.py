@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dis
 import functools
 import importlib
 import re
 import sys
-import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...protocol import packages
 from ...protocol.codec import BUILTIN_TYPES
@@ -53,57 +50,6 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
             bound.add(node.arg)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
             bound.add(node.name or "")
-    return loaded - bound
-
-
-@dataclass(frozen=True, slots=True)
-class Starred:
-    """What a test file means by names that it defines nowhere, where it has a `from solution import *`."""
-
-    program: frozenset[str]
-    """Names of the program's, if it has them."""
-    standard: frozenset[str]
-    """Names of the standard library that the test file does not import, builtins among them."""
-
-
-_JUDGING = frozenset({"isclose"})
-
-
-def starred(tree: ast.Module, code: types.CodeType, modules: Collection[str]) -> Starred | None:
-    """Tell the names that a test file takes from the program by a `*`, None if it has no such import.
-
-    A test file imports what it uses, so these are the program's; but no builtin, module of the standard library or
-    comparison is, unless the tests can mean nothing else.
-
-    Args:
-        tree: The test file.
-        code: The same, compiled.
-        modules: Top-level names of the program's modules.
-    """
-    stars = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
-    if not any(root_of(node.module or "") in modules for node in stars):
-        return None
-    names = {name for name in _global_names(code) if not name.startswith("_")}
-    judging = {name for name in names if packages.judge(name) is not None} | _JUDGING
-    own = set(dir(builtins)) | judging | set(filter(module_called, _names_with_attributes([tree])))
-    standard = names & own if names - own else standard_names([tree], names) & own
-    return Starred(frozenset(names - standard), frozenset(standard))
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """Names that code looks up among the globals, without those that it makes global itself."""
-    loaded: set[str] = set()
-    bound: set[str] = set()
-    waiting = [code]
-    while waiting:
-        scope = waiting.pop()
-        uses = {(each.opname, each.argval) for each in dis.get_instructions(scope)}
-        stored = {name for operation, name in uses if operation == "STORE_NAME"}
-        loaded |= {name for operation, name in uses if operation == "LOAD_GLOBAL"}
-        loaded |= {name for operation, name in uses if operation == "LOAD_NAME"} - stored
-        bound |= {name for operation, name in uses if operation == "STORE_GLOBAL"}
-        bound |= stored if scope is code else set()
-        waiting += [each for each in scope.co_consts if isinstance(each, types.CodeType)]
     return loaded - bound
 
 
@@ -153,7 +99,23 @@ _CONDITIONS = (
 )
 
 
-def _spans(statement: ast.stmt, line: int) -> bool:
+def is_in_branch(tree: ast.Module, line: int) -> bool:
+    """Whether a line of a test file is reached only if a condition holds or something is raised."""
+    return any(_spans(branch, line) for node in ast.walk(tree) for branch in _branches(node))
+
+
+def _branches(node: ast.AST) -> list[ast.stmt] | list[ast.expr]:
+    """What of a node runs in some cases only."""
+    if isinstance(node, ast.If | ast.While):
+        return node.body + node.orelse
+    if isinstance(node, ast.ExceptHandler | ast.match_case):
+        return node.body
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    return node.values[1:] if isinstance(node, ast.BoolOp) else []
+
+
+def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:
     decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
     first: int = min([statement.lineno, *(each.lineno for each in decorators)])
     return first <= line <= (statement.end_lineno or first)
@@ -184,7 +146,7 @@ def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
     and a program must not replace those. So such a name is the program's only where no other name can be what is tested: where
     the tests, or an assert, which is a test by itself, name nothing else.
     """
-    modules = set(filter(module_called, names & _names_with_attributes(trees)))
+    modules = set(filter(module_called, names & names_with_attributes(trees)))
     ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
     own = names - modules - ambiguous
     alone = [tree for tree in trees if not own or (_is_assert(tree) and free_names([tree]) <= modules | ambiguous)]
@@ -202,7 +164,8 @@ def _tested(tree: ast.Module, names: set[str]) -> set[str]:
     return {name for name in called if not hasattr(builtins, name)} or called
 
 
-def _names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:
+def names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:
+    """Names of which the trees ask for an attribute."""
     return {
         node.value.id for node in _nodes(trees) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }

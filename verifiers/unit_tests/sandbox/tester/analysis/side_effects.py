@@ -54,7 +54,7 @@ def _exported(module: types.ModuleType) -> Iterator[str]:
 
 _KNOWN = frozenset(
     {name for owner in (builtins, *COMPUTING_MODULES, *_TYPES, *_REACHABLE) for name in _public(owner)}
-    | {*sys.stdlib_module_names, "test"}
+    | {*sys.stdlib_module_names, "pytest", "test"}
 )
 _HARMLESS = (
     PURE_MODULES.union(*(_exported(module) for module in (builtins, *COMPUTING_MODULES)))

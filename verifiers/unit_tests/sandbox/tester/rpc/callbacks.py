@@ -25,7 +25,7 @@ _DOCUMENTATION = 8000
 
 
 def kind_of(value: object) -> str | None:
-    """What the program is to see a value as, for `given.class_of`; None if it can't be given."""
+    """What the program is to see a value as, for `tester_objects.class_of`; None if it can't be given."""
     if is_of_the_tests(value):
         protocols = [name for name in PROTOCOLS if hasattr(type(value), f"__{name}__")]
         if not _is_mock(value):
@@ -37,7 +37,7 @@ def kind_of(value: object) -> str | None:
 
 
 def description_of(value: object) -> list[Wire]:
-    """What the program sees of a function that a test file defines, for `given.function_of`; nothing of anything else."""
+    """What the program sees of a function that a test file defines, for `tester_objects.function_of`; else nothing."""
     if not isinstance(value, types.FunctionType | types.MethodType):
         return []
     names = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]

@@ -71,6 +71,55 @@ class RemoteSession(Protocol):
         ...
 
 
+def _computing(name: str) -> Callable[..., object]:
+    """An operator with another value: with a plain one only where the object's operators are tested."""
+
+    def method(self: Proxy, other: object) -> object:
+        # `sum` begins with 0, which says nothing of what a test expects.
+        begins_sum = name == "radd" and type(other) is int and other == 0
+        if not (isinstance(other, Proxy) or self._remote_operators_tested or begins_sum):
+            raise unsupported(
+                TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
+            )
+        tested = self._remote_operators_tested
+        value = self._remote_session.request(name, self, other)
+        if tested and isinstance(value, Proxy):
+            allow_plain_operands(value)
+        if name in COMPARISONS and type(value) is not bool:
+            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
+        return value
+
+    return method
+
+
+def _asking(name: str, kind: type | None) -> Callable[..., Any]:
+    is_conversion = kind is not None or name in _SAME_KIND
+
+    def method(self: Proxy, *args: object) -> object:
+        tested = self._remote_operators_tested
+        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
+        value = ask(name, *args)
+        if kind is not None and type(value) is not kind:
+            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
+        if tested and isinstance(value, Proxy) and (name in _SAME_KIND or (name == "enter" and value is self)):
+            allow_plain_operands(value)
+        return value
+
+    return method
+
+
+def _request(remote: Proxy, operation: str, *args: object) -> object:
+    return remote._remote_session.request(operation, remote, *args)
+
+
+_HASHED = frozenset({str, int, type(None)})
+_KINDS: dict[str, type] = {
+    **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
+    **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
+}
+_SAME_KIND = frozenset({"neg", "pos", "invert", "abs"})
+
+
 class Proxy:
     """An object of the candidate. Equal only to itself, or to another such object that says so.
 
@@ -199,6 +248,11 @@ class Proxy:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
+
+    # What every object has, whatever its class.
+    __lt__, __le__, __gt__, __ge__ = (_computing(name) for name in ("lt", "le", "gt", "ge"))
+    __str__, __repr__, __format__ = (_asking(name, str) for name in ("str", "repr", "format"))
+    __dir__ = _asking("dir", None)
 
 
 class _Everything(Proxy):
@@ -401,57 +455,6 @@ _RAISE = opcode.opmap["RAISE_VARARGS"]
 _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")
 
 
-def _computing(name: str) -> Callable[..., object]:
-    """An operator with another value: with a plain one only where the object's operators are tested."""
-
-    def method(self: Proxy, other: object) -> object:
-        # `sum` begins with 0, which says nothing of what a test expects.
-        begins_sum = name == "radd" and type(other) is int and other == 0
-        if not (isinstance(other, Proxy) or self._remote_operators_tested or begins_sum):
-            raise unsupported(
-                TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
-            )
-        tested = self._remote_operators_tested
-        value = self._remote_session.request(name, self, other)
-        if tested and isinstance(value, Proxy):
-            allow_plain_operands(value)
-        if name in COMPARISONS and type(value) is not bool:
-            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
-        return value
-
-    return method
-
-
-def _asking(name: str, kind: type | None) -> Callable[..., object]:
-    is_conversion = kind is not None or name in _SAME_KIND
-
-    def method(self: Proxy, *args: object) -> object:
-        tested = self._remote_operators_tested
-        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
-        value = ask(name, *args)
-        if kind is not None and type(value) is not kind:
-            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
-        if tested and isinstance(value, Proxy) and (name in _SAME_KIND or (name == "enter" and value is self)):
-            allow_plain_operands(value)
-        return value
-
-    return method
-
-
-def _request(remote: Proxy, operation: str, *args: object) -> object:
-    return remote._remote_session.request(operation, remote, *args)
-
-
-_HASHED = frozenset({str, int, type(None)})
-_KINDS: dict[str, type] = {
-    **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
-    **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
-}
-_SAME_KIND = frozenset({"neg", "pos", "invert", "abs"})
-_OF_ALL_OBJECTS: dict[str, Callable[..., object]] = {
-    **{name: _computing(name) for name in ("lt", "le", "gt", "ge")},
-    **{name: _asking(name, _KINDS.get(name)) for name in ("str", "repr", "format", "dir")},
-}
 _METHODS: dict[str, Callable[..., object]] = {
     **{name: _asking(name, _KINDS.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
     **{name: _computing(operation) for name, operation in OPERATORS.items()},
@@ -473,22 +476,14 @@ class _Forwarded:
 _FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__annotations__", "__slots__", "__init__")}
 
 
-def _complete() -> None:
-    for name, method in _OF_ALL_OBJECTS.items():
-        setattr(Proxy, f"__{name}__", method)
-
-
-_complete()
-
-
 @functools.lru_cache(_CACHED_CLASSES)
 def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Proxy]:
     """Make the class of proxies of objects of one type.
 
     Args:
         type_name: The type's name.
-        protocols: What it has out of `typeinfo.PROTOCOLS`, with spaces between them, and so the rest.
-        standard_classes: What it derives from out of `typeinfo.STANDARD_CLASSES`.
+        protocols: What it has out of `object_types.PROTOCOLS`, with spaces between them, and so the rest.
+        standard_classes: What it derives from out of `object_types.STANDARD_CLASSES`.
         fields: Its fields, if it is a dataclass.
 
     Raises:

@@ -14,6 +14,7 @@ import threading
 import types
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
@@ -39,6 +40,18 @@ _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
 
 
+@dataclass(slots=True)
+class Hooks:
+    """What a layer on top may add to a session."""
+
+    received: Callable[[Wire], None] | None = None
+    """Is given all that the program sends."""
+    around_request: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What is held from before a request to after its answer."""
+    program_modules: Collection[str] = ()
+    """Top-level names of the program's modules that the tests may import."""
+
+
 class Session:
     """Asks the candidate, and turns its answers into values and exceptions."""
 
@@ -52,8 +65,7 @@ class Session:
         self._channel = channel
         self._report = report
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
-        self.program_modules: Collection[str] = ()
-        """Top-level names of the program's modules that the tests may import."""
+        self.hooks = Hooks()
         self._given: list[object] = []
         self._given_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
@@ -76,10 +88,6 @@ class Session:
         """How often an object of the program was not asked whether it equals plain data, or for the memory of an array."""
         self.changes = 0
         """How often the program was asked for something by which its objects may change."""
-        self.note: Callable[[Wire], None] | None = None
-        """Is given all that the program sends."""
-        self.mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
-        """What is held from before a request to after its answer."""
         self._failed: BaseException | None = None
         """What an assertion raised in a callback, which the program may have swallowed."""
         self._depth = 0
@@ -164,7 +172,7 @@ class Session:
         parts = name.split(".")
         known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
         # To import a `__main__` is to run it.
-        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.program_modules):
+        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.hooks.program_modules):
             return self.value_of(["value", answer[-1]])
         try:
             return importlib.import_module(name)
@@ -173,7 +181,7 @@ class Session:
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Have the candidate do something, and return or raise what came of it."""
-        with self.turns, self.mirrored():
+        with self.turns, self.hooks.around_request():
             return self._exchange(operation, subject, args, kwargs)
 
     def _exchange(
@@ -186,7 +194,9 @@ class Session:
             message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
             message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
-            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}")
+            # An object of this kind is what the tests may have made of an answer, such as a `memoryview` of it.
+            chosen = {"chosen": True} if self._has_answered else {}
+            self._report.end(failure=UNSUPPORTED, reason=f"an argument can't cross: {error}", **chosen)
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
@@ -395,8 +405,8 @@ class Session:
             self.abandon("protocol", str(error)[:MAX_TEXT])
         if type(message) is not list or not message:
             self.abandon("protocol", "not a list")
-        if self.note is not None:
-            self._note(self.note, message)
+        if self.hooks.received is not None:
+            self._note(self.hooks.received, message)
         return message
 
     def _note(self, note: Callable[[Wire], None], message: list[Wire]) -> None:

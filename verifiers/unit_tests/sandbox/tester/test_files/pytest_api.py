@@ -7,10 +7,7 @@ refused with an `UnsupportedTestError`, never passed over.
 
 from __future__ import annotations
 
-import cmath
 import dataclasses
-import decimal
-import fractions
 import importlib
 import re
 import types
@@ -18,14 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Generic, NoReturn, TypeVar
 
-from ..outcomes import Skipped, UnsupportedTestError
+from ..comparison import approx as approx
+from ..outcomes import Failed, Skipped, UnsupportedTestError
 from ..rpc.exceptions import STANDS_FOR
 
 _Error = TypeVar("_Error", bound=BaseException)
-
-
-class Failed(AssertionError):
-    """A test called `fail`, or nothing was raised where something should have been."""
 
 
 def fail(reason: str = "", pytrace: bool = True) -> NoReturn:
@@ -125,70 +119,6 @@ def raises(
     with _Raises(expected_exception, match) as info:
         function(*rest, **kwargs)
     return info
-
-
-class approx:
-    """A number, or a list, tuple or dict of numbers, that others equal if they are close.
-
-    Close is within `abs` or within `rel` times the expected number, whichever is more; 1e-12 and 1e-6 by default, and only
-    `abs` if that alone is given.
-    """
-
-    __hash__ = None  # type: ignore[assignment]  # what equals by closeness has no hash
-
-    def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
-        if isinstance(expected, set | frozenset):
-            raise TypeError("approx() takes numbers in an order, not in a set")
-        self.expected = expected
-        self._tolerances = rel, abs
-        self._nan_ok = nan_ok
-
-    def __eq__(self, actual: object) -> bool:
-        return self._close(actual, self.expected)
-
-    def __repr__(self) -> str:
-        return f"approx({self.expected!r})"
-
-    def _close(self, actual: Any, expected: Any) -> bool:
-        if isinstance(expected, Mapping):
-            return isinstance(actual, Mapping) and self._close_items(dict(actual), dict(expected))
-        if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
-            return isinstance(actual, Sequence) and self._close_all(list(actual), list(expected))
-        if _is_number(actual) and _is_number(expected):
-            return self._close_number(actual, expected)
-        return bool(actual == expected)
-
-    # What these get are copies: an object of the program may say that it holds more than it gives.
-
-    def _close_items(self, actual: dict[Any, Any], expected: dict[Any, Any]) -> bool:
-        return actual.keys() == expected.keys() and all(self._close(actual[key], expected[key]) for key in expected)
-
-    def _close_all(self, actual: list[Any], expected: list[Any]) -> bool:
-        return len(actual) == len(expected) and all(map(self._close, actual, expected))
-
-    def _close_number(self, actual: Any, expected: Any) -> bool:
-        if actual == expected:
-            return True
-        if cmath.isnan(expected):
-            return self._nan_ok and cmath.isnan(actual)
-        if cmath.isinf(expected) or cmath.isinf(actual):
-            return False
-        return bool(abs(actual - expected) <= self._tolerance(expected))
-
-    def _tolerance(self, expected: Any) -> Any:
-        rel, absolute = self._tolerances
-        number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else float
-        if rel is None and absolute is not None:
-            return absolute
-        return max(
-            abs(expected) * (number("1e-6") if rel is None else rel), number("1e-12") if absolute is None else absolute
-        )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | complex | decimal.Decimal | fractions.Fraction) and not isinstance(
-        value, bool
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""Whether a result equals what was expected: by `==`, or by closeness of numbers."""
+
+from __future__ import annotations
+
+import cmath
+import decimal
+import fractions
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..protocol import packages
+
+
+class approx:
+    """A number, or a list, tuple or dict of numbers, that others equal if they are close.
+
+    Close is within `abs` or within `rel` times the expected number, whichever is more; 1e-12 and 1e-6 by default, and only
+    `abs` if that alone is given.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # what equals by closeness has no hash
+
+    def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
+        if isinstance(expected, set | frozenset):
+            raise TypeError("approx() takes numbers in an order, not in a set")
+        self.expected = expected
+        self._tolerances = rel, abs
+        self._nan_ok = nan_ok
+
+    def __eq__(self, actual: object) -> bool:
+        return self._close(actual, self.expected)
+
+    def __repr__(self) -> str:
+        return f"approx({self.expected!r})"
+
+    def _close(self, actual: Any, expected: Any) -> bool:
+        if isinstance(expected, Mapping):
+            return isinstance(actual, Mapping) and self._close_items(dict(actual), dict(expected))
+        if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
+            return isinstance(actual, Sequence) and self._close_all(list(actual), list(expected))
+        if _is_number(actual) and _is_number(expected):
+            return self._close_number(actual, expected)
+        return bool(actual == expected)
+
+    # What these get are copies: an object of the program may say that it holds more than it gives.
+
+    def _close_items(self, actual: dict[Any, Any], expected: dict[Any, Any]) -> bool:
+        return actual.keys() == expected.keys() and all(self._close(actual[key], expected[key]) for key in expected)
+
+    def _close_all(self, actual: list[Any], expected: list[Any]) -> bool:
+        return len(actual) == len(expected) and all(map(self._close, actual, expected))
+
+    def _close_number(self, actual: Any, expected: Any) -> bool:
+        if actual == expected:
+            return True
+        if cmath.isnan(expected):
+            return self._nan_ok and cmath.isnan(actual)
+        if cmath.isinf(expected) or cmath.isinf(actual):
+            return False
+        return bool(abs(actual - expected) <= self._tolerance(expected))
+
+    def _tolerance(self, expected: Any) -> Any:
+        rel, absolute = self._tolerances
+        number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else float
+        if rel is None and absolute is not None:
+            return absolute
+        return max(
+            abs(expected) * (number("1e-6") if rel is None else rel), number("1e-12") if absolute is None else absolute
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex | decimal.Decimal | fractions.Fraction) and not isinstance(
+        value, bool
+    )
+
+
+class Comparison:
+    """Equality of a result with what was expected."""
+
+    def __init__(self, tolerance: float | None, *, tuples_as_lists: bool, wrapped_outputs: bool) -> None:
+        self._tolerance = tolerance
+        self._tuples_as_lists = tuples_as_lists
+        self._wrapped_outputs = wrapped_outputs
+
+    def __call__(self, result: object, expected: object) -> bool:
+        """Whether they are equal, by `==` or by what was asked for."""
+        if self._tuples_as_lists:
+            result, expected = _with_lists(result), _with_lists(expected)
+        wrapped = self._wrapped_outputs and type(expected) is list and len(expected) == 1
+        return self._equal(result, expected) or (wrapped and self._equal(result, expected[0]))  # type: ignore[index]  # a list
+
+    def _equal(self, result: object, expected: object) -> bool:
+        return packages.same(result, expected, self._plainly_equal)
+
+    def _plainly_equal(self, result: object, expected: object) -> bool:
+        if self._tolerance is None:
+            return bool(result == expected)
+        return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance))
+
+
+class _CloseFloats(approx):
+    """Closeness of floats; two integers are equal or not."""
+
+    def _close_number(self, actual: Any, expected: Any) -> bool:
+        both_whole = isinstance(actual, int) and isinstance(expected, int)
+        return bool(actual == expected) if both_whole else super()._close_number(actual, expected)
+
+
+def _with_lists(value: object) -> object:
+    """The value with every tuple in it as a list, as JSON would have it."""
+    if isinstance(value, list | tuple):
+        return [_with_lists(item) for item in value]
+    return {key: _with_lists(item) for key, item in value.items()} if isinstance(value, dict) else value

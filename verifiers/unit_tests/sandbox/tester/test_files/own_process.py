@@ -1,0 +1,138 @@
+"""The tester of one job whose test code may do anything: test files, and asserts and checks that leave traces."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import types
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn
+
+from ...protocol.channel import Channel, read_all
+from ...protocol.packages import root_of
+from ...protocol.source_files import SourceFiles, module_name
+from ..analysis.compilation import compile_tests
+from ..analysis.name_resolution import imported_names
+from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
+from ..tester import Tester, provide_standard, run_job
+from . import code_guard, pytest_api, unittest_api
+from .collect import Case, collect
+from .import_hook import ProgramFinder
+from .patch_mirroring import Mirror, may_replace
+from .star_imports import starred
+
+REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
+"""Descriptors: the pipes from and to the candidate, and two files."""
+_STAR = re.compile(r"import\s*\*")
+
+
+class OwnProcessTester(Tester):
+    """Runs one job's tests, and test files too, in a process that serves no other."""
+
+    _mirror: Mirror | None = None
+
+    def _begin(self) -> None:
+        sources = [self._tests["prefix"], *_sources(self._source, self._tests)]
+        text = "\n".join(sources)
+        # The program has a say in the text, so no verdict may be left out because of it.
+        watch = code_guard.Watch(
+            sources, lambda reason: self.report.end(failure=UNSUPPORTED, reason=reason, chosen=True)
+        )
+        code_guard.begin(watch)
+        self._session.hooks.received = watch.received
+        if may_replace(text):
+            self._mirror = Mirror(self._session, text)
+            self._session.hooks.around_request = self._mirror.held
+        if "unittest" in text:
+            unittest_api.prepare()
+        if "catch_warnings" in text:
+            unittest_api.refuse_recorded_warnings()
+        sys.modules["pytest"] = pytest_api
+        # That of the tests; this module has a copy of `os`.
+        sys.modules["os"].__dict__["_exit"] = _raise_exit
+        if self._tests["files"]:
+            sys.meta_path.append(SourceFiles(self._tests["files"]))
+        self._watch()
+
+    def _watch(self) -> None:
+        if self._mirror is not None:
+            self._mirror.watch()
+
+    def _is_lack(self, error: BaseException) -> bool:
+        modules = self._session.hooks.program_modules
+        return super()._is_lack(error) or (isinstance(error, ImportError) and root_of(error.name or "") in modules)
+
+    def _names_of_program(self, tree: ast.Module) -> Collection[str]:
+        modules = {*self._session.hooks.program_modules, *self._files_with_program()}
+        return {*super()._names_of_program(tree), *imported_names(tree, modules), *modules}
+
+    def _files_with_program(self) -> set[str]:
+        """Top-level names of the given files in which the program's modules are spoken of."""
+        modules = self._session.hooks.program_modules
+        files = self._tests["files"].items()
+        return {root_of(module_name(path)) for path, text in files if any(name in text for name in modules)}
+
+    def _functions(self) -> None:
+        tests = compile_tests(self._tests["test"], TEST_FILE)
+        self._session.hooks.program_modules = {root_of(name) for name in self._tests["modules"]}
+        namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
+        if _STAR.search(self._source):
+            self._provide_for_star(namespace, tests.code)
+        finder = ProgramFinder(self._session, classes=tests.classes, starred=self._lacking)
+        sys.meta_path.append(finder)
+        sys.modules["tests"] = types.ModuleType("tests")
+        self._run_test_code(tests.code, namespace)
+        self._watch()
+        depends = not self._run_collected(self._collect(namespace)) and (
+            finder.lacked or self._session.has_asked or self._depends_on_program(0)
+        )
+        if depends:
+            # Else a program could have its tests left out, and not be judged.
+            message = "every test was left out, by what the program is or does"
+            self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
+
+    def _provide_for_star(self, namespace: dict[str, Any], code: types.CodeType) -> None:
+        """Find out what the tests mean by `from solution import *`, and put in their namespace what they don't."""
+        tree = ast.parse(self._source)
+        found = starred(tree, code, self._session.hooks.program_modules)
+        if found is not None:
+            self._lacking = found.program
+            self._programs |= found.program
+            provide_standard(namespace, found.standard - namespace.keys())
+
+    def _collect(self, namespace: dict[str, Any]) -> list[Case]:
+        try:
+            return collect(namespace)
+        except JobEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            self._blame(error, 0)
+
+    def _run_collected(self, cases: list[Case]) -> int:
+        """Run the tests and return how many were not left out."""
+        total = len(cases)
+        self.report.write(total=total)
+        for case in cases:
+            if not self._case(case.run, case.name):
+                total -= 1
+                self.report.write(total=total)
+        return total
+
+
+def _raise_exit(status: int) -> NoReturn:
+    """Stand in for `os._exit`: tests that end their process without a word would say nothing of a program that led there."""
+    raise SystemExit(status)
+
+
+def _sources(source: str, tests: Mapping[str, Any]) -> list[str]:
+    """All test code: what runs outside of cases, asserts, and given files."""
+    return [source, *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
+
+
+def run_alone() -> NoReturn:
+    """Be the tester of one job."""
+    tests, report = json.loads(read_all(TESTS)), Report(REPORT, ends_process=True)
+    run_job(OwnProcessTester(tests, Channel(REPLIES, REQUESTS), report))
+    raise AssertionError("a report ends the process")
