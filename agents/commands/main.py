@@ -90,6 +90,7 @@ _COMMANDS = {
     "grade": _Entry("agents.commands.grade:Grade", "judge completions that were made elsewhere"),
     "rescore": _Entry("agents.commands.rescore:Rescore", "judge an evaluation's completions by another verifier"),
     "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
+    "plot": _Entry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
     "contamination": _Entry(
         "agents.commands.contamination:Contamination", "find problems of one data set that stand in another"
     ),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.console.printable import printable
 from agents.files.json_files import read_json, to_json
 from verifiers import DataError, InvalidArgumentError, missing_dependency, statistics, unknown_name
 
@@ -178,8 +179,8 @@ def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: st
             if len(band.raw):
                 axes.plot(band.steps, band.raw, color=colour, alpha=0.25, linewidth=0.8)
             axes.fill_between(band.steps, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
-            axes.plot(band.steps, band.mean, color=colour, linewidth=1.6, label=band.label)
-        axes.set(xlabel="step", ylabel=metric.replace("_", " "), title=title or "")
+            axes.plot(band.steps, band.mean, color=colour, linewidth=1.6, label=printable(band.label))
+        axes.set(xlabel="step", ylabel=metric.replace("_", " "), title=printable(title or ""))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25, linewidth=0.5)
         axes.legend(frameon=False)

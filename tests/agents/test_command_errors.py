@@ -72,6 +72,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "grade": {"file": ("completions.jsonl",), "env": ("Sort",), "out": ("NEW",)},
     "rescore": {"folder": ("graded",)},
     "compare": {"runs": ("graded", "graded-2")},
+    "plot": {"runs": ("trained",), "out": ("NEW",)},
     "contamination": {
         "train": ("Sort",),
         "evaluation": ("Sort",),
@@ -166,6 +167,9 @@ def workplace(tmp_path: Path, local_data: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "unreadable_file").chmod(0)
     save_model(tmp_path / "model", small_model(257), ByteTokenizer())
     (tmp_path / "completions.jsonl").write_text('{"completion": "1"}\n')
+    (tmp_path / "trained").mkdir()
+    (tmp_path / "trained" / "config.json").write_text("{}")
+    (tmp_path / "trained" / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n')
     for folder in ("graded", "graded-2"):
         with EvaluationRecord(tmp_path / folder, settings={"env": "rlvr/Sort-v0", "split": "test"}) as record:
             record.begin({})

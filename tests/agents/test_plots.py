@@ -1,0 +1,111 @@
+"""Curves of training runs: what is drawn, and that the same runs give the same files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.commands.main import main
+from agents.results.plots import TrainingCurve, bands, plot, running_mean
+from verifiers import DataError, InvalidArgumentError, UnknownNameError, statistics
+
+
+def run_folder(folder: Path, rewards: Sequence[float | None], seed: int = 0, **config: Any) -> Path:
+    folder.mkdir()
+    settings = {"agent": "grpo", "env": "rlvr/Sort-v0", "run_folder": str(folder), "config": {"seed": seed, **config}}
+    (folder / "config.json").write_text(json.dumps(settings))
+    lines = [{"step": step, "reward": reward, "warnings": ["x"]} for step, reward in enumerate(rewards, start=1)]
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return folder
+
+
+def test_a_running_mean_looks_back_and_leaves_out_what_is_missing() -> None:
+    values = np.array([1.0, np.nan, 3.0, 5.0])
+    assert running_mean(values, 2).tolist() == [1.0, 1.0, 3.0, 4.0]
+    assert np.isnan(running_mean(np.array([np.nan, 2.0]), 3)[0])
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=50)
+    expected = [noise[max(0, index - 6) : index + 1].mean() for index in range(50)]
+    np.testing.assert_allclose(running_mean(noise, 7), expected, atol=1e-12)
+
+
+def test_runs_that_differ_in_their_seed_are_one_curve_with_the_interval_of_their_mean(tmp_path: Path) -> None:
+    values = {0: [0.0, 1.0], 1: [1.0, 1.0], 2: [2.0, 4.0]}
+    curves = [TrainingCurve.read(run_folder(tmp_path / f"s{seed}", rewards, seed)) for seed, rewards in values.items()]
+    (band,) = bands(curves, smooth=1)
+    assert band.label == "grpo, Sort-v0 (3 seeds)"
+    assert band.mean.tolist() == [1.0, 2.0]
+    interval = statistics.mean_interval([1.0, 1.0, 4.0])
+    assert (band.low[1], band.high[1]) == (interval.low, interval.high)
+    assert not len(band.raw)
+
+
+def test_runs_of_other_settings_are_curves_of_their_own_named_apart(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "slow", [0.0, 1.0], learning_rate=1e-5)
+    two = run_folder(tmp_path / "fast", [1.0, None], learning_rate=1e-4)
+    first, second = bands([TrainingCurve.read(one), TrainingCurve.read(two)], smooth=1)
+    assert (first.label, second.label) == ("slow", "fast")
+    assert first.raw.tolist() == [0.0, 1.0]
+    assert np.isnan(first.low).all()  # one run says nothing of others
+    assert np.isnan(second.mean[1])
+
+
+def test_runs_of_different_lengths_have_a_band_where_several_are(tmp_path: Path) -> None:
+    curves = [
+        TrainingCurve.read(run_folder(tmp_path / "a", [0.0, 1.0, 2.0], 1)),
+        TrainingCurve.read(run_folder(tmp_path / "b", [1.0], 2)),
+    ]
+    (band,) = bands(curves, smooth=1)
+    assert band.mean.tolist() == [0.5, 1.0, 2.0]
+    assert np.isfinite(band.low).tolist() == [True, False, False]
+
+
+def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
+    curves = [TrainingCurve.read(run_folder(tmp_path / name, [0.1, 0.4, 0.3], seed)) for seed, name in enumerate("ab")]
+    contents = []
+    for name in ("one", "two"):
+        files = plot(bands(curves), tmp_path / name)
+        assert [file.name for file in files] == [f"{name}.svg", f"{name}.png"]
+        contents.append([file.read_bytes() for file in files])
+    assert contents[0] == contents[1]
+    svg = contents[0][0].decode()
+    assert "grpo, Sort-v0 (2 seeds)" in svg  # text stays text
+    assert contents[0][1].startswith(b"\x89PNG")
+
+
+def test_a_run_that_is_going_on_can_be_drawn(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", [0.5])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "rew')
+    assert TrainingCurve.read(folder).steps.tolist() == [1]
+
+
+def test_what_is_no_run_or_has_no_such_metric_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no training run"):
+        TrainingCurve.read(tmp_path)
+    with pytest.raises(DataError, match="no finished step"):
+        TrainingCurve.read(run_folder(tmp_path / "empty", []))
+    folder = run_folder(tmp_path / "run", [0.5])
+    with pytest.raises(UnknownNameError, match="reward"):
+        TrainingCurve.read(folder, "rewards")
+    with pytest.raises(InvalidArgumentError, match="at least one run"):
+        bands([])
+
+
+def test_the_command_draws_and_overwrites_nothing_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_folder(tmp_path / "run", [0.5, 0.7])
+    codes = []
+    for arguments in ([], [], ["--overwrite"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["plot", "run", *arguments])
+        codes.append(ended.value.code)
+    assert codes == [0, 2, 0]
+    assert "curves.svg is there already" in capsys.readouterr().err
