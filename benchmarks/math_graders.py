@@ -3,7 +3,7 @@ r"""The presets of the math verifier beside the graders that they stand for: on 
     pip install math-verify[antlr4_11_0]==0.9.0 antlr4-python3-runtime==4.11.1 && pip install --no-deps lm-eval==0.4.13
     python benchmarks/math_graders.py [--data DIR] [--golds 100] [--list 20]
 
-Pairs are the labelled corpus of `tests/math/math_corpus.py`, and golds of MATH-500 (`--data` or `RLVR_DATA_DIR`) with the
+Pairs are the labelled corpus of `tests/math/corpus.toml`, and golds of MATH-500 (`--data` or `RLVR_DATA_DIR`) with the
 rewritings of the audit: equal forms, near misses, and answers that only an option accepts. `minerva` and `math_verify` are
 compared with the packages themselves; OlympiadBench's judge has none, so its rule is written down here, after
 `inference/code/math_judger.py` of its repository. A grader that raises or takes more than 5 s has not accepted.

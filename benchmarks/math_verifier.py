@@ -4,7 +4,7 @@ Run it where both are installed (`pip install math-verify==0.9.0`); without `mat
 
     python benchmarks/math_verifier.py [--data DIR] [--answers 1000]
 
-Accuracy is over the labelled corpus of `tests/math/math_corpus.py`: both get the gold and the answer in `\boxed{}`. Throughput
+Accuracy is over the labelled corpus of `tests/math/corpus.toml`: both get the gold and the answer in `\boxed{}`. Throughput
 is over gold answers of MATH-500 and GSM8K (`--data` or `RLVR_DATA_DIR`), reformatted and swapped between rows; each pair is
 new to the caches. Figures are printed, and nothing is asserted.
 """
