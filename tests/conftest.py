@@ -1,4 +1,4 @@
-"""Shared fixtures: small data of every benchmark's layout, so that every id is tested without a download."""
+"""Shared fixtures: a sandbox for each test file, and small data of every benchmark's layout, so that nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rlvr_envs
+from verifiers.unit_tests import UnitTestVerifier
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -70,6 +72,24 @@ _ROWS: dict[str, list[dict[str, object]]] = {
         for task_id in (2, 12, 512, 602)
     ],
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "sandbox(**settings): of the `verifier` of a test file, in place of the usual ones"
+    )
+
+
+@pytest.fixture(scope="module")
+def verifier(request: pytest.FixtureRequest) -> Iterator[UnitTestVerifier]:
+    """A sandbox that the tests of a file share; a program that breaks its fork server disturbs no other file.
+
+    A file that needs other settings says `pytestmark = pytest.mark.sandbox(timeout_s=5)`.
+    """
+    marker = request.node.get_closest_marker("sandbox")
+    settings = {"timeout_s": 2, "memory_mib": 512} | (marker.kwargs if marker else {})
+    with contextlib.closing(UnitTestVerifier(**settings)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
