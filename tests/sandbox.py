@@ -21,8 +21,9 @@ A data file holds classes of cases. What stands in a class holds for each of its
 
 `program` is the completion, and one of `asserts`, `calls`, `check`, `stdio` and `test_file` says how it is tested, with the
 fields of its class of tests beside it. A line `BODY` or `HEAD` stands for the lines of `body` or `head`, indented as it is.
-`bodies` in a class is short for a case for each, which it names. `outcome`, `score`, `failure` (one, or several possible) and
-`reason` (a part of it) are expected. `mistake` is a text of the program and what makes it wrong in its place.
+`bodies` in a class is short for a case for each, which it names. Expected are `outcome`, `score`, `passed` and `total` cases,
+`failure` (one, or several possible) and `reason` (a part of it). `mistake` is a text of the program and another in its place
+that makes it wrong.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _KINDS: dict[str, Any] = {
     "stdio": lambda stdio, **rest: StdioTests(tuple(StdioCase(*case) for case in stdio), **rest),
     "test_file": lambda test_file, **rest: FunctionTests(test_file, **rest),
 }
-_EXPECTED = ("outcome", "score", "failure", "reason")
+_EXPECTED = ("outcome", "score", "passed", "total", "failure", "reason")
 
 
 def judge(verifier: UnitTestVerifier, completion: str, tests: Tests) -> Verdict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,15 @@ from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CheckTests, UnitTestVerifier
 
 DATA = os.environ.get("RLVR_DATA_DIR")
-pytestmark = pytest.mark.skipif(DATA is None, reason="RLVR_DATA_DIR is not set: no data sets to run")
+pytestmark = [
+    pytest.mark.skipif(DATA is None, reason="RLVR_DATA_DIR is not set: no data sets to run"),
+    pytest.mark.sandbox(workers=2, timeout_s=10, memory_mib=1024),
+]
 
 
 def rows(name: str) -> list[dict[str, Any]]:
     path = Path(DATA or "") / name / "test.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(workers=2)
-    yield verifier
-    verifier.close()
 
 
 def failures(verifier: UnitTestVerifier, programs: list[str], problems: list[Problem], outcome: Outcome) -> list[str]:

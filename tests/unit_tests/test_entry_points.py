@@ -1,26 +1,16 @@
-# ruff: noqa: E501 - a program reads best on one line
 """What is under test: names, paths to a method, and completions that repeat what the prompt began."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 import pytest
 
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from tests.sandbox import Tests, judge
+from verifiers import InvalidArgumentError, Outcome
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=5, memory_mib=512)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, completion: str, tests: object) -> Verdict:
-    return verifier(completion, Problem("p", "", tests))
+pytestmark = pytest.mark.sandbox(timeout_s=5)
 
 
 TWO_SUM = """
@@ -34,7 +24,11 @@ class Solution:
 
 
 def test_an_entry_point_says_how_to_come_by_the_function(verifier: UnitTestVerifier) -> None:
-    test = "def check(candidate):\n    assert candidate(numbers=[2, 7], target=9) == [0, 1]\n    assert candidate([3, 2, 4], 6) == [1, 2]\n"
+    test = """
+def check(candidate):
+    assert candidate(numbers=[2, 7], target=9) == [0, 1]
+    assert candidate([3, 2, 4], 6) == [1, 2]
+"""
     prefix = (
         "from typing import List\n\nclass Solution:\n    def two_sum(self, numbers: List[int], target: int):\n        "
     )
@@ -42,7 +36,11 @@ def test_an_entry_point_says_how_to_come_by_the_function(verifier: UnitTestVerif
     for tests in (CheckTests("Solution().two_sum", test), CheckTests("Solution().two_sum", test, prefix)):
         assert judge(verifier, TWO_SUM, tests).outcome is Outcome.CORRECT
         assert judge(verifier, wrong, tests).detail["failure"] == "wrong_answer"
-    body = "for j, b in enumerate(numbers):\n            for i in range(j):\n                if numbers[i] + b == target: return [i, j]\n"
+    body = (
+        "for j, b in enumerate(numbers):\n"
+        "            for i in range(j):\n"
+        "                if numbers[i] + b == target: return [i, j]\n"
+    )
     assert judge(verifier, f"```python\n{body}\n```", CheckTests("Solution().two_sum", test, prefix)).score == 1
     assert judge(verifier, "class Solution: pass", CheckTests("Solution().two_sum", test)).detail["exception"] == {
         **{"type": "AttributeError", "message": "'Solution' object has no attribute 'two_sum'"},
@@ -54,7 +52,11 @@ def test_an_entry_point_says_how_to_come_by_the_function(verifier: UnitTestVerif
 
 
 def test_each_assert_of_a_check_has_the_entry_point() -> None:
-    test = "def check(candidate):\n    assert candidate([2, 7], 9) == [0, 1]\n    assert candidate([3, 2, 4], 6) == [0, 2]\n"
+    test = """
+def check(candidate):
+    assert candidate([2, 7], 9) == [0, 1]
+    assert candidate([3, 2, 4], 6) == [0, 2]
+"""
     with contextlib.closing(UnitTestVerifier(timeout_s=2, partial_credit=True)) as verifier:
         assert judge(verifier, TWO_SUM, CheckTests("Solution().two_sum", test)).score == 0.5
 
@@ -71,7 +73,7 @@ def test_each_assert_of_a_check_has_the_entry_point() -> None:
         FunctionTests("from solution import f", entry_point="f()"),
     ],
 )
-def test_what_can_be_no_entry_point_is_the_callers_mistake(verifier: UnitTestVerifier, tests: object) -> None:
+def test_what_can_be_no_entry_point_is_the_callers_mistake(verifier: UnitTestVerifier, tests: Tests) -> None:
     with pytest.raises(InvalidArgumentError, match=r"problem 'p': .*entry.point.* must be a .*name.*, got '"):
         judge(verifier, "def f(): return 1", tests)
 

@@ -1,14 +1,13 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Programs of several files: how a completion names them, and who can import them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from verifiers import Outcome, Problem, Verdict
+from tests.sandbox import judge
+from verifiers import Outcome
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -21,16 +20,7 @@ from verifiers.unit_tests import (
 )
 from verifiers.unit_tests.extraction.extraction import Source, extract
 
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, completion: str, tests: object) -> Verdict:
-    return verifier(completion, Problem("p", "", tests))
+pytestmark = pytest.mark.sandbox(memory_mib=1024)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +77,31 @@ def test_no_completion_takes_long_to_read(completion: str, unit: str) -> None:
 
 @pytest.mark.parametrize(
     "opening",
-    ["```python ../utils.py\n", "```python /etc/utils.py\n", "see utils.py there\n```python\n", "```python\n# utils.py is bad\n", "```bash utils.sh\n"],
-)  # fmt: skip
+    [
+        "```python ../utils.py\n",
+        "```python /etc/utils.py\n",
+        "see utils.py there\n```python\n",
+        "```python\n# utils.py is bad\n",
+        "```bash utils.sh\n",
+    ],
+)
 def test_what_names_no_file(opening: str) -> None:
     source = extract(f"{opening}x = 1\n```\n\n```python\ny = 2\n```\n", "last_block")
     assert source == Source("y = 2")
 
 
 def test_of_equal_names_the_last_counts_and_the_main_file_is_found() -> None:
-    completion = "```python a.py\n1\n```\n```python main.py\n2\n```\n```python a.py\n3\n```"
+    completion = """
+```python a.py
+1
+```
+```python main.py
+2
+```
+```python a.py
+3
+```
+"""
     assert extract(completion, "last_block") == Source("2", "main.py", {"a.py": "3"})
     assert extract(completion, "last_block", "a.py") == Source("3", "a.py", {"main.py": "2"})
     assert extract(completion.replace("main.py", "b.py"), "first_block") == Source("3", "a.py", {"b.py": "2"})
@@ -159,7 +165,19 @@ def test_tests_import_a_package_and_its_modules(verifier: UnitTestVerifier) -> N
     assert judge(verifier, "```python\nx = 1\n```", tests).outcome is Outcome.INCORRECT
 
 
-TWO = "**helper.py**\n```python\ndef twice(x):\n    return 2 * x\n```\n**{main}**\n```python\nfrom helper import twice\ndef f(x):\n    return twice(x) + 1\n```\n"
+TWO = """
+**helper.py**
+```python
+def twice(x):
+    return 2 * x
+```
+**{main}**
+```python
+from helper import twice
+def f(x):
+    return twice(x) + 1
+```
+"""
 
 
 @pytest.mark.parametrize("main", ["solution.py", "main.py", "f.py", "the program"])
@@ -201,7 +219,14 @@ def test_files_of_the_problem_are_there_for_both(verifier: UnitTestVerifier) -> 
     files = {"data/primes.py": "PRIMES = [2, 3, 5]\n"}
     program = "from data.primes import PRIMES\ndef nth(n): return PRIMES[n]"
     spoiled = "from data import primes\nprimes.PRIMES[:] = [7, 7, 7]\ndef nth(n): return 7"
-    overwritten = f"```python data/primes.py\nPRIMES = [7] * 9\n```\n```python\n{program}\n```"
+    overwritten = f"""
+```python data/primes.py
+PRIMES = [7] * 9
+```
+```python
+{program}
+```
+"""
     for tests in (
         FunctionTests(
             "from solution import nth\nfrom data.primes import PRIMES\ndef test_it(): assert nth(1) == PRIMES[1]",
@@ -219,10 +244,14 @@ def test_files_of_the_problem_are_there_for_both(verifier: UnitTestVerifier) -> 
 def test_files_named_like_what_tests_import_change_nothing_for_them(verifier: UnitTestVerifier) -> None:
     names = ("math", "pytest", "unittest", "collections", "builtins", "numpy", "tests")
     forged = "".join(
-        f"```python {name}.py\nisclose = approx = raises = TestCase = lambda *a, **k: 0\n```\n" for name in names
+        (f"```python {name}.py\nisclose = approx = raises = TestCase = lambda *a, **k: 0\n```\n") for name in names
     )
     completion = f"{forged}```python\ndef f(x): return 0\n```"
-    test = "import math, unittest, pytest\nfrom solution import f\ndef test_it(): assert math.isclose(f(1), 1) and f(1) == pytest.approx(1)"
+    test = """
+import math, unittest, pytest
+from solution import f
+def test_it(): assert math.isclose(f(1), 1) and f(1) == pytest.approx(1)
+"""
     assert judge(verifier, completion, FunctionTests(test)).outcome is Outcome.INCORRECT
     assert judge(verifier, completion, FunctionTests(f"import numpy\n{test}")).outcome is Outcome.VERIFIER_ERROR
     honest = completion.replace("return 0", "return x")
@@ -230,7 +259,16 @@ def test_files_named_like_what_tests_import_change_nothing_for_them(verifier: Un
 
 
 def test_a_file_may_have_the_name_of_a_library(verifier: UnitTestVerifier) -> None:
-    completion = "```python queue.py\nclass Queue:\n    size = 7\n```\n```python\nfrom queue import Queue\ndef f(): return Queue.size\n```"
+    completion = """
+```python queue.py
+class Queue:
+    size = 7
+```
+```python
+from queue import Queue
+def f(): return Queue.size
+```
+"""
     assert judge(verifier, completion, CallTests("f", (CallCase((), 7),))).outcome is Outcome.CORRECT
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Tests made from the row formats of public data sets."""
 
 from __future__ import annotations
@@ -7,25 +6,18 @@ import base64
 import json
 import pickle
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from verifiers import InvalidArgumentError, Problem
+from tests.sandbox import Tests, judge
+from verifiers import InvalidArgumentError
 from verifiers.unit_tests import CallTests, StdioTests, UnitTestVerifier
 from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2)
-    yield verifier
-    verifier.close()
-
-
-def score(verifier: UnitTestVerifier, program: str, tests: object) -> float:
-    return verifier(program, Problem("p", "", tests)).score
+def score(verifier: UnitTestVerifier, program: str, tests: Tests) -> float:
+    return judge(verifier, program, tests).score
 
 
 SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))"
@@ -49,7 +41,13 @@ def test_a_function_name_makes_calls_of_a_function_or_of_a_solution(verifier: Un
 
 
 def test_each_case_has_a_solution_of_its_own(verifier: UnitTestVerifier) -> None:
-    program = "class Solution:\n    def __init__(self): self.n = 0\n    def count(self):\n        self.n += 1\n        return self.n"
+    program = """
+class Solution:
+    def __init__(self): self.n = 0
+    def count(self):
+        self.n += 1
+        return self.n
+"""
     tests = from_input_output({"fn_name": "count", "inputs": [[], []], "outputs": [[1], [1]]})
     assert score(verifier, program, tests) == 1
 
@@ -64,7 +62,12 @@ def test_an_output_that_is_a_list_of_one_is_that_list_or_a_wrapped_value(verifie
     assert score(verifier, "def f(n): return (n,) * n", nested) == 1
     assert score(verifier, "def f(n): return n", listed) == 0, "a list of two is no value"
     assert score(verifier, "def f(n): return [[n * n]]", wrapped) == 0
-    liar = "class One(list):\n    __eq__ = lambda *a: True\n    __len__ = lambda s: 1\ndef f(n): return One()"
+    liar = """
+class One(list):
+    __eq__ = lambda *a: True
+    __len__ = lambda s: 1
+def f(n): return One()
+"""
     assert score(verifier, liar, wrapped) == 0
 
 
@@ -75,9 +78,20 @@ IMPORTING = [
     "def head(nums: List[int], k: Optional[int] = inf) -> List[int]: return nums[:k]",
     "class Solution:\n    def head(self, nums: List[int], k: int) -> List[int]: return nums[:k]",
     "from __future__ import annotations\ndef head(nums: Unknown, k): return nums[:k]",
-    "def head(nums, k):\n    d, c, q = defaultdict(int), Counter(nums), deque(nums)\n    heapq.heapify(nums[:]); bisect_left([1], 1); bisect.bisect([1], 1)\n    assert c.most_common() and sqrt(4) == 2 and gcd(4, 6) == 2 and reduce(add, nums) and list(accumulate([1, 2])) == [1, 3]\n    return list(islice(q, k))",
+    (
+        "def head(nums, k):\n"
+        "    d, c, q = defaultdict(int), Counter(nums), deque(nums)\n"
+        "    heapq.heapify(nums[:]); bisect_left([1], 1); bisect.bisect([1], 1)\n"
+        "    assert c.most_common() and sqrt(4) == 2 and gcd(4, 6) == 2 and reduce(add, nums) and list(accumulate([1, "
+        "2])) == [1, 3]\n"
+        "    return list(islice(q, k))"
+    ),
     "@lru_cache(None)\ndef down(n): return n and down(n - 1)\ndef head(nums, k):\n    down(300)\n    return nums[:k]",
-    "def count(x): return 7\nclass Counter: x = 5\ndef head(nums, k): return nums[:k] if count(1) == 7 and Counter.x == 5 else 0",
+    (
+        "def count(x): return 7\n"
+        "class Counter: x = 5\n"
+        "def head(nums, k): return nums[:k] if count(1) == 7 and Counter.x == 5 else 0"
+    ),
     "def head(nums, k): return nums[:k] if open.__module__ == 'io' and pow(2, 3, 5) == 3 and max([1]) == 1 else 0",
 ]
 
@@ -93,7 +107,7 @@ def test_what_starter_code_uses_is_imported(verifier: UnitTestVerifier, program:
 
 def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitTestVerifier) -> None:
     product = from_input_output({"fn_name": "product", "inputs": [[2, 3]], "outputs": [6]})
-    verdict = verifier("x = 1", Problem("p", "", product))
+    verdict = judge(verifier, "x = 1", product)
     assert verdict.detail["failure"] == "exception", "itertools.product is not the program's"
     method = "class Solution:\n    def product(self, a, b): return a * b"
     assert score(verifier, method, product) == 1
@@ -108,7 +122,13 @@ def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitT
     "program",
     [
         "class Solution:\n    def head(self, nums: List[int], k: int):\n        return nums[:k]",
-        "from typing import List\n\nclass Solution:\n    def head(self, nums: List[int], k: int):\n        return nums[:k]",
+        (
+            "from typing import List\n"
+            "\n"
+            "class Solution:\n"
+            "    def head(self, nums: List[int], k: int):\n"
+            "        return nums[:k]"
+        ),
         "def head(nums, k):\n    return nums[:k]",
         "```python\ndef head(nums, k):\n    return nums[:int(math.sqrt(k * k))]\n```",
     ],
@@ -127,7 +147,16 @@ def test_starter_code_can_be_continued(verifier: UnitTestVerifier, starter: str,
 
 
 def test_helpers_before_starter_code_are_kept(verifier: UnitTestVerifier) -> None:
-    starter = "from math import floor as down\n\nclass Node:\n    size = 2\n\n@staticmethod\ndef head(nums, k):\n    # your code"
+    starter = """
+from math import floor as down
+
+class Node:
+    size = 2
+
+@staticmethod
+def head(nums, k):
+    # your code
+"""
     tests = from_input_output(CALL, starter_code=starter)
     assert score(verifier, "def head(nums, k): return nums[:down(Node.size)]", tests) == 1
 
@@ -220,7 +249,11 @@ def test_a_row_that_does_not_fit_says_what_is_wrong(make: Any, message: str) -> 
 
 def test_programs_that_read_stdin_have_the_imports_of_their_sites_too(verifier: UnitTestVerifier) -> None:
     tests = from_input_output({"inputs": ["aab\n"], "outputs": ["a 2 inf"]})
-    program = "from __future__ import annotations\nletter, count = Counter(input()).most_common(1)[0]\nprint(letter, gcd(count, 4), inf)"
+    program = """
+from __future__ import annotations
+letter, count = Counter(input()).most_common(1)[0]
+print(letter, gcd(count, 4), inf)
+"""
     assert score(verifier, program, tests) == 1
     assert isinstance(tests, StdioTests)
     assert score(verifier, program, StdioTests(tests.cases)) == 0

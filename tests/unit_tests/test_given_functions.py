@@ -1,22 +1,12 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Functions that tests give to the program, as decorators do: what the program sees of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from verifiers import Outcome, Problem, Verdict
+from tests.sandbox import judge
+from verifiers import Outcome
 from verifiers.unit_tests import FunctionTests, UnitTestVerifier
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2, memory_mib=512)
-    yield verifier
-    verifier.close()
-
 
 PROGRAM = """
 import functools, inspect, types
@@ -79,28 +69,33 @@ HONEST = [
 ]
 
 
-def judge(verifier: UnitTestVerifier, body: str) -> Verdict:
-    return verifier(PROGRAM, Problem("p", "", FunctionTests(f"{TEST}    {body}\n")))
+def given(body: str) -> FunctionTests:
+    return FunctionTests(f"{TEST}    {body}\n")
 
 
 @pytest.mark.parametrize("expression", HONEST)
 def test_functions_keep_what_they_say_of_themselves(verifier: UnitTestVerifier, expression: str) -> None:
-    verdict = judge(verifier, f"assert {expression}")
+    verdict = judge(verifier, PROGRAM, given(f"assert {expression}"))
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
+REGISTERED = """
+    registry = Registry()
+    @registry.register
+    @deco
+    def named(x): return x + 1
+    assert registry.call('named', 3) == 4 == named(3)
+"""
+
+
 def test_decorators_wrap_functions_of_the_tests(verifier: UnitTestVerifier) -> None:
-    verdict = judge(
-        verifier,
-        "registry = Registry()\n    @registry.register\n    @deco\n    def named(x): return x + 1\n    assert registry.call('named', 3) == 4 == named(3)",
-    )
+    verdict = judge(verifier, PROGRAM, FunctionTests(TEST + REGISTERED))
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
 def test_the_program_sees_no_more_than_that(verifier: UnitTestVerifier) -> None:
-    verdict = judge(
-        verifier, "assert reach(g) == [False] * 4 and 'expected' not in hidden(g) and 'test_it' not in hidden(g)"
-    )
+    sees_nothing = "reach(g) == [False] * 4 and 'expected' not in hidden(g) and 'test_it' not in hidden(g)"
+    verdict = judge(verifier, PROGRAM, given(f"assert {sees_nothing}"))
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
@@ -108,4 +103,4 @@ def test_the_program_sees_no_more_than_that(verifier: UnitTestVerifier) -> None:
     "expression", ["deco(g).__name__ == 'w'", "deco(g)(1) == 4", "same(g) is h", "bound(g)(1) == {'a': 2}"]
 )
 def test_wrong_expectations_fail(verifier: UnitTestVerifier, expression: str) -> None:
-    assert judge(verifier, f"assert {expression}").outcome is Outcome.INCORRECT
+    assert judge(verifier, PROGRAM, given(f"assert {expression}")).outcome is Outcome.INCORRECT

@@ -1,25 +1,14 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Objects of classes that the tests or given files define, in the hands of the program: it reads and sets what is public."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from verifiers import Outcome, Problem, Verdict
+from tests.sandbox import Case, cases, judge, load
+from verifiers import Outcome
 from verifiers.unit_tests import CheckTests, FunctionTests, UnitTestVerifier
 
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2, memory_mib=256)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, program: str, tests: object) -> Verdict:
-    return verifier(program, Problem("p", "", tests))
+DATA = load("unit_tests/given_objects")
 
 
 NODES = """
@@ -77,7 +66,12 @@ def check(candidate):
 def test_a_cycle_of_the_tests_own_nodes_is_the_programs_failure(
     verifier: UnitTestVerifier, where: str, level: str
 ) -> None:
-    head = f"{NODES}\nHEAD = ListNode(1)\nListNode.__eq__ = lambda a, b: a.next == b.next\nListNode.__repr__ = lambda a: repr(a.next)"
+    head = f"""
+{NODES}
+HEAD = ListNode(1)
+ListNode.__eq__ = lambda a, b: a.next == b.next
+ListNode.__repr__ = lambda a: repr(a.next)
+"""
     test = f"from solution import f\n{head}\n{level.format(where)}"
     verdict = judge(verifier, "def f(head):\n    head.next = head\n    return head", FunctionTests(test))
     assert verdict.score == 0
@@ -99,7 +93,15 @@ def test_it():
     f(state)
     assert vars(state) == {"items": [3], "count": 70, "new": 5} and state.limit == 2
 """
-    program = "def f(state):\n    state.count += 1\n    state.items.append(3)\n    del state.old\n    assert state.level == 1 and not hasattr(state, 'old')\n    state.level = 7\n    state.new = 5"
+    program = """
+def f(state):
+    state.count += 1
+    state.items.append(3)
+    del state.old
+    assert state.level == 1 and not hasattr(state, 'old')
+    state.level = 7
+    state.new = 5
+"""
     assert judge(verifier, program, FunctionTests(test)).outcome is Outcome.CORRECT
 
 
@@ -144,57 +146,24 @@ def test_it():
 """
     program = "class P:\n    def __init__(self, x): self.x = x\ndef make(x): return P(x)"
     assert judge(verifier, program, FunctionTests(test)).outcome is Outcome.CORRECT
-    liar = "class P:\n    x = 5\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\ndef make(x): return P()"
+    liar = """
+class P:
+    x = 5
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+def make(x): return P()
+"""
     assert judge(verifier, liar, FunctionTests(test)).score == 0
 
 
-SPIES = """
-from unittest.mock import MagicMock, Mock
-from solution import run
-class Spy:
-    def __init__(self): self.calls = 0
-    def __call__(self): self.calls += 1
-class Log:
-    def __init__(self): self.lines = []
-    def write(self, line): self.lines.append(line)
-    def check(self): assert self.lines == ["a"]
-def test_it():
-    {}
-"""
+NAMED = "collections.namedtuple('N', 'called calls call_count assert_called_once_with check')(True, 3, 3, len, len)"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "spy = Spy(); run(spy); assert spy.calls == 3",
-        "mock = Mock(); run(mock); assert mock.save.called",
-        "mock = Mock(); run(mock); assert mock.save.call_count == 3",
-        "mock = MagicMock(); run(mock); mock.save.assert_called_once_with(5)",
-        "mock = Mock(); run(mock); mock.assert_called_once_with(5)",
-        "mock = Mock(); run(mock); assert mock.called",
-        "mock = Mock(return_value=5); run(mock); assert mock.called and mock() == 5",
-        "log = Log(); run(log); log.check()",
-    ],
-)
 @pytest.mark.parametrize(
     "value",
-    ["Spy()", "collections.namedtuple('N', 'called calls call_count assert_called_once_with check')(True, 3, 3, len, len)", "lambda *a, **k: None", "3", "type('D', (dict,), {'called': True})()"],
-)  # fmt: skip
-def test_what_judges_is_not_replaced(verifier: UnitTestVerifier, body: str, value: str) -> None:
-    program = f"""
-import collections
-class Spy:
-    called, calls, call_count = True, 3, 3
-    def __getattr__(self, name): return lambda *a, **k: None
-def run(target):
-    for name in ("save", "called", "calls", "call_count", "check", "assert_called_once_with", "return_value", "_mock_children", "__class__", "__dict__", "method_calls"):
-        try: setattr(target, name, {value})
-        except BaseException: pass
-        try: setattr(target.save, name, {value})
-        except BaseException: pass
-        try: delattr(target, name)
-        except BaseException: pass
-"""
-    verdict = judge(verifier, program, FunctionTests(SPIES.format(body)))
-    assert verdict.score == 0
-    assert verdict.outcome is not Outcome.VERIFIER_ERROR, verdict.detail
+    ["Spy()", NAMED, "lambda *a, **k: None", "3", "type('D', (dict,), {'called': True})()"],
+    ids=["a spy", "a tuple", "a function", "a number", "a dict"],
+)
+@pytest.mark.parametrize("case", cases(DATA["spies"]))
+def test_what_judges_is_not_replaced(verifier: UnitTestVerifier, case: Case, value: str) -> None:
+    case.check(verifier, case.program.replace("VALUE", value))

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a program reads best on one line
 """How much isolation is asked for, and what a system gives: systems are played by denying system calls."""
 
 from __future__ import annotations
@@ -9,8 +8,8 @@ import sys
 
 import pytest
 
+from tests.sandbox import judge, load
 from tests.unit_tests.denying import DENY, run_in_a_new_process
-from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.host import pool
 
@@ -69,29 +68,12 @@ for name, program in PROGRAMS.items():
 verifier.close()
 print(json.dumps(found))
 """
-ALLOWED = {
-    "modules": "import sqlite3, asyncio, unittest.mock, xml.dom.minidom, email.mime.text, _strptime, ssl, zoneinfo\ndef f(x): return 9",
-    "imports while it runs": "def f(x):\n    import time, concurrent.futures as c\n    time.strptime('2024', '%Y')\n    return 9",
-    "codecs": "def f(x): return 9 if 'x'.encode('utf-16') and 'é'.encode('cp1252') and b'x'.decode('shift_jis') else 0",
-    "threads": "from concurrent.futures import ThreadPoolExecutor\ndef f(x):\n    with ThreadPoolExecutor(4) as t: return sum(t.map(int, '333'))",
-    "the null device": "def f(x):\n    print(1, file=open('/dev/null', 'w'))\n    return 9",
-    "packages": "import numpy as np\ndef f(x): return int(np.linalg.norm(np.random.rand(3)) > 0) * 9",
-}
-FORBIDDEN = {
-    "a file": "def f(x): return open('/etc/passwd').read()",
-    "its own libraries": "import os\ndef f(x): return open(os.__file__).read()",
-    "a folder": "import os\ndef f(x): return os.listdir('/')",
-    "a process": "def f(x): return open('/proc/self/maps').read()",
-    "writing": "def f(x): return open('/tmp/x', 'w')",
-    "sockets": "import socket\ndef f(x): return socket.socket()",
-    "a fork": "import os\ndef f(x): return os.fork()",
-    "openat2 and what else opens": "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\ndef f(x):\n"
-    "    for n in (437, 304, 428, 430, 433):\n        if libc.syscall(n, -100, b'/etc/passwd', bytes(24), 24, 0) >= 0: return 9\n"
-    "    raise PermissionError(ctypes.get_errno(), 'no', '/etc/passwd')",
-}
+DATA = load("unit_tests/isolation")
 
 
-@pytest.mark.parametrize(("programs", "passes"), [(ALLOWED, True), (FORBIDDEN, False)])
+@pytest.mark.parametrize(
+    ("programs", "passes"), [(DATA["allowed"], True), (DATA["forbidden"], False)], ids=["allowed", "forbidden"]
+)
 def test_with_a_filter_alone_programs_open_no_file(programs: dict[str, str], passes: bool) -> None:
     source = f"{NOTHING_BUT_A_FILTER}PROGRAMS, PACKAGES = {programs!r}, {('numpy',) if passes else ()}\n{TRY}"
     (line,) = run_in_a_new_process(source)
@@ -155,14 +137,17 @@ def test_without_a_fork_server_there_are_packages_too() -> None:
 def test_what_runs_elsewhere_asks_nothing_of_linux() -> None:
     source = (
         f"import sys\nsys.path.insert(0, {os.path.dirname(os.path.dirname(pool.__file__))!r})\n"
-        "from sandbox.candidate import candidate; from sandbox.protocol import packages; from sandbox.tester import tester\n"
-        "print(*sorted({'ctypes', 'sandbox.isolation.syscalls', 'sandbox.isolation.jail', 'sandbox.server.server'} & {*sys.modules}), 'end')"
+        "from sandbox.candidate import candidate\n"
+        "from sandbox.protocol import packages\n"
+        "from sandbox.tester import tester\n"
+        "linux = {'ctypes', 'sandbox.isolation.syscalls', 'sandbox.isolation.jail', 'sandbox.server.server'}\n"
+        "print(*sorted(linux & {*sys.modules}), 'end')"
     )
     assert run_in_a_new_process(source) == ["end"]
 
 
 def test_the_isolation_of_a_verdict_is_what_the_servers_have_entered() -> None:
     verifier = UnitTestVerifier(isolation="available", workers=1)
-    verdict = verifier("def f(x): return 9", Problem("p", "", CallTests("f", (CallCase((3,), 9),))))
+    verdict = judge(verifier, "def f(x): return 9", CallTests("f", (CallCase((3,), 9),)))
     verifier.close()
     assert verdict.detail["isolation"] in (FULL, LANDLOCKED, "namespaces+seccomp", "seccomp"), sys.platform

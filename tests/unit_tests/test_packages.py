@@ -1,18 +1,17 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Packages for programs and tests: arrays cross as data, and are compared by the tests' own numpy."""
 
 from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from tests.sandbox import Case, cases, fenced, judge, load
+from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -25,18 +24,9 @@ from verifiers.unit_tests import (
 )
 from verifiers.unit_tests.host.packages import find_packages
 from verifiers.unit_tests.sandbox.protocol import arrays, codec
-from verifiers.unit_tests.tests import Tests
 
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(packages=("numpy",), timeout_s=5, workers=1)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, program: str, tests: Tests) -> Verdict:
-    return verifier(f"```python\n{program}\n```", Problem("p", "", tests))
+DATA = load("unit_tests/packages")
+pytestmark = pytest.mark.sandbox(packages=("numpy",), timeout_s=5, memory_mib=1024, workers=1)
 
 
 def check(*lines: str) -> CheckTests:
@@ -46,14 +36,14 @@ def check(*lines: str) -> CheckTests:
 
 def test_packages_are_not_there_by_default() -> None:
     verifier = UnitTestVerifier(workers=1)
-    verdict = judge(verifier, "import numpy\ndef f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+    verdict = judge(verifier, fenced("import numpy\ndef f(x): return x"), CallTests("f", (CallCase((1,), 1),)))
     verifier.close()
     assert verdict.detail["exception"]["message"] == "No module named 'numpy'"
     assert "packages" not in verdict.detail
 
 
 def test_a_verdict_records_the_packages(verifier: UnitTestVerifier) -> None:
-    verdict = judge(verifier, "def f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+    verdict = judge(verifier, fenced("def f(x): return x"), CallTests("f", (CallCase((1,), 1),)))
     assert verdict.detail["packages"] == {"numpy": np.__version__}
 
 
@@ -75,7 +65,7 @@ def test_what_is_no_installed_package_is_refused(packages: str | tuple[str, ...]
 def test_a_module_that_is_not_there_is_refused_when_servers_start() -> None:
     verifier = UnitTestVerifier(packages="numpy.no_such_part", workers=1)
     with pytest.raises(InvalidArgumentError, match=r"numpy\.no_such_part can't be imported: ModuleNotFoundError"):
-        judge(verifier, "def f(x): return x", CallTests("f", (CallCase((1,), 1),)))
+        judge(verifier, fenced("def f(x): return x"), CallTests("f", (CallCase((1,), 1),)))
     assert verifier.idle_servers == ()
 
 
@@ -95,10 +85,10 @@ def test_a_package_of_ones_own_and_one_that_starts_a_thread(tmp_path: Path, monk
     monkeypatch.syspath_prepend(tmp_path)
     tests = CallTests("f", (CallCase((3,), 6),))
     with contextlib.closing(UnitTestVerifier(packages="own_package", workers=1)) as verifier:
-        verdict = judge(verifier, "from own_package import twice as f", tests)
+        verdict = judge(verifier, fenced("from own_package import twice as f"), tests)
     assert (verdict.score, verdict.detail["packages"]) == (1, {"own_package": ""})
     with pytest.raises(InvalidArgumentError, match="starts_thread starts a thread when it is imported"):
-        judge(UnitTestVerifier(packages="starts_thread", workers=1), "x = 1", tests)
+        judge(UnitTestVerifier(packages="starts_thread", workers=1), fenced("x = 1"), tests)
 
 
 def test_only_packages_and_what_they_require_are_found() -> None:
@@ -121,8 +111,10 @@ def read():
     except OSError as error: return type(error).__name__
 """
     tests = check("assert f('numpy')", "assert not f('pytest')")
-    assert judge(verifier, program, tests).score == 1
-    refused = judge(verifier, program, AssertTests(("assert read() in ('PermissionError', 'FileNotFoundError')",)))
+    assert judge(verifier, fenced(program), tests).score == 1
+    refused = judge(
+        verifier, fenced(program), AssertTests(("assert read() in ('PermissionError', 'FileNotFoundError')",))
+    )
     assert refused.score == 1, dict(refused.detail)
 
 
@@ -134,43 +126,16 @@ def f(n):
     a = np.ones((n, n)) @ np.ones((n, n))
     return [int(a[0, 0]), threading.active_count(), "OPENBLAS_NUM_THREADS" in os.environ]
 """
-    verdict = judge(verifier, program, CallTests("f", (CallCase((300,), [300, 1, True]),)))
-    too_much = judge(verifier, program, CallTests("f", (CallCase((3000,), None),)))
+    verdict = judge(verifier, fenced(program), CallTests("f", (CallCase((300,), [300, 1, True]),)))
+    too_much = judge(verifier, fenced(program), CallTests("f", (CallCase((3000,), None),)))
     verifier.close()
     assert verdict.score == 1, dict(verdict.detail)
     assert too_much.detail["failure"] == "memory"
 
 
-RIGHT = {
-    "a scalar equals a number": ("return np.int64(x) * 2", ("assert f(3) == 6", "assert isinstance(f(3), np.integer)", "assert {f(1): 'a'}[2] == 'a'")),
-    "types and shapes": ("return np.asarray(x, np.float32).reshape(1, -1)", ("r = f([1, 2])", "assert r.shape == (1, 2) and r.dtype == np.float32", "np.testing.assert_array_equal(r, [[1, 2]])")),
-    "transposed and strided": ("return np.arange(6).reshape(2, 3).T[::-1]", ("assert f(0).tolist() == [[2, 5], [1, 4], [0, 3]]",)),
-    "byte order": ("return np.array([1, 258], '>u2')", ("assert f(0).tolist() == [1, 258]", "assert f(0).dtype.str == '>u2'")),
-    "no dimension": ("return np.array(2.5)", ("assert f(0).shape == () and f(0) == 2.5",)),
-    "empty": ("return np.empty((0, 3), int)", ("assert f(0).shape == (0, 3)",)),
-    "truth values": ("return np.array(x) > 1", ("assert f([1, 2]).tolist() == [False, True]", "assert np.any(f([1, 2]))")),
-    "nan and infinity": ("return np.array([np.nan, np.inf])", ("assert np.isnan(f(0)[0]) and np.isinf(f(0)[1])", "np.testing.assert_equal(f(0), [np.nan, np.inf])")),
-    "complex": ("return np.array([1+2j])", ("assert f(0)[0] == 1+2j",)),
-    "texts": ("return np.array(['a', 'bcd', 'é'])", ("assert f(0).tolist() == ['a', 'bcd', 'é'] and f(0).dtype == '<U3'",)),
-    "bytes": ("return np.array([b'a', b'\\xff'])", ("assert f(0).tolist() == [b'a', b'\\xff']",)),
-    "dates": ("return np.array(['2024-02-29'], 'M8[D]') + np.timedelta64(1, 'D')", ("assert str(f(0)[0]) == '2024-03-01'",)),
-    "objects": ("return np.array([1, 'a', None, [2]], dtype=object)", ("assert f(0).tolist() == [1, 'a', None, [2]]",)),
-    "within containers": ("return {'w': np.ones(2), 'l': [np.float64(1.5)]}", ("assert (f(0)['w'] == 1).all() and f(0)['l'] == [1.5]",)),
-    "an argument is changed in place": ("x[x > 1] = 0", ("a = np.arange(4); f(a)", "assert a.tolist() == [0, 1, 0, 0]")),
-    "a result is kept and changed": ("global K; K = globals().get('K', np.zeros(2)); K += x; return K", ("a = f(1); b = f(2)", "assert a is b and a.tolist() == [3, 3]")),
-    "an error of numpy": ("return np.linalg.inv(np.zeros((2, 2)))", ("try: f(0)", "except np.linalg.LinAlgError as e: assert 'Singular' in str(e)", "else: assert False")),
-    "a function of numpy": ("return x(np.array([1, 3]))", ("assert f(np.mean) == 2 and f(np.sqrt)[0] == 1", "assert f(lambda a: a.sum()) == 4")),
-    "a type of numpy": ("return np.zeros(2, x)", ("assert f(np.int16).dtype == np.int16",)),
-    "what draws is seeded": ("return np.random.rand(2)", ("assert f(0).tolist() != f(0).tolist()",)),
-    "unpacking": ("return np.linalg.eigh(np.diag([1., 2.]))", ("w, v = f(0)", "assert np.allclose(w, [1, 2]) and np.allclose(np.abs(v), np.eye(2))")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_right_programs_pass(verifier: UnitTestVerifier, name: str) -> None:
-    body, lines = RIGHT[name]
-    verdict = judge(verifier, f"import numpy as np\ndef f(x):\n    {body}", check(*lines))
-    assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
+@pytest.mark.parametrize("case", cases(DATA["right"]))
+def test_right_programs_pass(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier, fenced(case.program))
 
 
 KMEANS = """
@@ -182,7 +147,8 @@ class KMeans:
         self.centers = X[rng.choice(len(X), self.k, replace=False)].astype(float)
         for _ in range(20):
             self.labels = np.argmin(((X[:, None] - self.centers) ** 2).sum(-1), axis=1)
-            self.centers = np.array([X[self.labels == i].mean(0) if (self.labels == i).any() else self.centers[i] for i in range(self.k)])
+            for i in range(self.k):
+                if (self.labels == i).any(): self.centers[i] = X[self.labels == i].mean(0)
         return self
     def predict(self, X): return np.argmin(((X[:, None] - self.centers) ** 2).sum(-1), axis=1)
 """
@@ -207,7 +173,7 @@ def test_centers(points):
 def test_labels(points, k):
     assert np.unique(KMeans(k).fit(points).labels).size == k
 """
-    verdict = judge(verifier, KMEANS, FunctionTests(test))
+    verdict = judge(verifier, fenced(KMEANS), FunctionTests(test))
     assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
     wrong = judge(verifier, KMEANS.replace(".mean(0)", ".max(0) + 1"), FunctionTests(test))
     assert wrong.detail["failure"] == "wrong_answer", dict(wrong.detail)
@@ -215,7 +181,7 @@ def test_labels(points, k):
 
 def test_a_script_may_use_numpy(verifier: UnitTestVerifier) -> None:
     program = "import numpy as np\nprint(int(np.array(input().split(), int).sum()))"
-    verdict = judge(verifier, program, StdioTests((StdioCase("1 2 3\n", "6\n"),)))
+    verdict = judge(verifier, fenced(program), StdioTests((StdioCase("1 2 3\n", "6\n"),)))
     assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
 
 
@@ -250,7 +216,7 @@ def test_arrays_in_call_cases(
     verifier: UnitTestVerifier, body: str, expected: object, tolerance: float | None, passes: bool
 ) -> None:
     tests = CallTests("f", (CallCase((np.ones(1),), expected),), tolerance=tolerance)
-    verdict = judge(verifier, f"import numpy as np\ndef f(x): return {body}", tests)
+    verdict = judge(verifier, fenced(f"import numpy as np\ndef f(x): return {body}"), tests)
     assert (verdict.score, verdict.detail["failure"]) == ((1, None) if passes else (0, "wrong_answer")), dict(
         verdict.detail
     )
@@ -259,7 +225,7 @@ def test_arrays_in_call_cases(
 def test_arrays_in_call_cases_need_the_package() -> None:
     verifier = UnitTestVerifier(workers=1)
     with pytest.raises(InvalidArgumentError, match="plain data"):
-        judge(verifier, "def f(x): return x", CallTests("f", (CallCase((np.ones(1),), 1),)))
+        judge(verifier, fenced("def f(x): return x"), CallTests("f", (CallCase((np.ones(1),), 1),)))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +240,7 @@ def test_arrays_in_call_cases_need_the_package() -> None:
 )
 def test_what_does_not_cross_is_unsupported(verifier: UnitTestVerifier, body: str) -> None:
     for line in ("assert np.array_equal(f(), [0, 0])", "r = f(); assert isinstance(r, (np.ndarray, np.generic))"):
-        verdict = judge(verifier, f"import numpy as np\ndef f(): return {body}", check(line))
+        verdict = judge(verifier, fenced(f"import numpy as np\ndef f(): return {body}"), check(line))
         assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), dict(verdict.detail)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Fork servers: threads, forks, deaths, shutdown, and systems without isolation."""
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Literal
 
 import pytest
 
+from tests.sandbox import judge
 from tests.unit_tests.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
@@ -128,7 +128,7 @@ def test_bad_arguments_do_not_cost_a_server() -> None:
     assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
     pid = server_pid(verifier)
     with pytest.raises(InvalidArgumentError):
-        verifier(RIGHT, Problem("p", "", CallTests("f", (CallCase((object(),), 9),))))
+        judge(verifier, RIGHT, CallTests("f", (CallCase((object(),), 9),)))
     assert server_pid(verifier) == pid
     assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
     verifier.close()
@@ -258,7 +258,14 @@ def test_a_path_out_of_bounds_is_forbidden_by_every_layer(denied: str, isolation
 
 def test_strays_of_an_unisolated_program_are_killed() -> None:
     verifier = UnitTestVerifier(isolation="none")
-    program = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\ndef f(x): return x * x"
+    program = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: time.sleep(1000)
+    os._exit(0)
+def f(x): return x * x
+"""
     assert verifier(program, SQUARE).score == 1
     pid = server_pid(verifier)
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
@@ -355,9 +362,17 @@ def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
 
 @pytest.mark.parametrize(
     ("quotas", "cpus"),
-    [({}, 6), ({"": "max 100000"}, 6), ({"": "150000 100000"}, 2), ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
-     ({"/a": "50000 100000", "/a/b": "max 100000"}, 1), ({"/a/b": "900000 100000"}, 6), ({"/other": "100000 100000"}, 6), ({"/a/b": ""}, 6)],
-)  # fmt: skip
+    [
+        ({}, 6),
+        ({"": "max 100000"}, 6),
+        ({"": "150000 100000"}, 2),
+        ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
+        ({"/a": "50000 100000", "/a/b": "max 100000"}, 1),
+        ({"/a/b": "900000 100000"}, 6),
+        ({"/other": "100000 100000"}, 6),
+        ({"/a/b": ""}, 6),
+    ],
+)
 def test_cpus_are_those_of_the_container(
     quotas: dict[str, str], cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,7 +389,13 @@ def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.M
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
     with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
-        meeting = "import time\ndef f(x):\n    end = time.monotonic() + 1\n    while time.monotonic() < end: pass\n    return x * x"
+        meeting = """
+import time
+def f(x):
+    end = time.monotonic() + 1
+    while time.monotonic() < end: pass
+    return x * x
+"""
         assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
         assert len(verifier.idle_servers) == 3
 

@@ -1,24 +1,14 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Exceptions of the program as its tests see them: with causes, contexts, notes, and in groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from verifiers import Outcome, Problem, Verdict
-from verifiers.unit_tests import CallCase, CallTests, FunctionTests, UnitTestVerifier
+from tests.sandbox import Case, cases, load
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.sandbox.tester.rpc.exceptions import Exceptions, tidy
 
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2, memory_mib=512)
-    yield verifier
-    verifier.close()
-
-
+DATA = load("unit_tests/raised")
 PROGRAM = """
 class Own(Exception):
     def __init__(self, number): self.number = number
@@ -86,72 +76,24 @@ def opened():
     try: open("/etc/hostname")
     except OSError as error: raise ValueError("no name") from error
 """
-HONEST = [
-    "with pytest.raises(Own) as e: from_cause()\n    assert isinstance(e.value.__cause__, KeyError) and e.value.__cause__.args == ('a',) and e.value.__cause__ is e.value.__context__ and e.value.__suppress_context__",
-    "with pytest.raises(Own) as e: in_context()\n    assert e.value.__cause__ is None and isinstance(e.value.__context__, KeyError) and not e.value.__suppress_context__",
-    "with pytest.raises(Own) as e: from_none()\n    assert e.value.__cause__ is None and e.value.__suppress_context__",
-    "with pytest.raises(Own) as e: chain(3)\n    assert [e.value.number, e.value.__cause__.number, e.value.__cause__.__cause__.number] == [3, 2, 1]",
-    "with pytest.raises(Own) as e: chain(90)\n    assert e.value.number == 90 and e.value.__cause__.number == 89",
-    "with pytest.raises(Own) as e: noted()\n    assert e.value.__notes__ == ['first', 'second'] and e.value.__cause__ is None",
-    "with pytest.raises(ExceptionGroup) as e: grouped()\n    assert e.value.message == 'many' and [type(x).__name__ for x in e.value.exceptions] == ['ValueError', 'TypeError', 'Own'] and e.value.exceptions[2].number == 3",
-    "with pytest.raises(ExceptionGroup, match='many'): grouped()",
-    "found = []\n    try: grouped()\n    except* ValueError as g: found += g.exceptions\n    except* (TypeError, Own) as g: found += g.exceptions\n    assert [type(x) for x in found] == [ValueError, TypeError, Own]",
-    "try: nested()\n    except* Own as g: assert g.exceptions[0].exceptions[0].number == 5\n    except* OSError as g: assert g.exceptions[0].exceptions[0].errno == 2\n    except* ValueError as g: assert g.exceptions[0].args == (1,)",
-    "with pytest.raises(Group) as e: own_group()\n    assert e.value.code == 3 and len(e.value.exceptions) == 1 and str(e.value) == 'code 3 (1 sub-exception)'",
-    "with pytest.raises(BaseExceptionGroup) as e: base_group()\n    assert isinstance(e.value.exceptions[0], KeyboardInterrupt)",
-    "with pytest.raises(ExceptionGroup) as e: same_twice()\n    assert [x.args for x in e.value.exceptions] == [(1,), (1,)]",
-    "with pytest.raises(ExceptionGroup) as e: large()\n    assert [x.args[0] for x in e.value.exceptions] == list(range(300))",
-    "with pytest.raises(Exception, match='many'): too_large()",
-    "with pytest.raises(Exception, match='deep'): too_deep()",
-    "with pytest.raises(Own) as e: cyclic()\n    assert e.value.__cause__.number == 2 and e.value.__cause__.__cause__ is None",
-    "with pytest.raises(Hiding, match='x'): hiding()",
-    "with pytest.raises(Own): stop_before()",
-    "with pytest.raises(Stack.Empty, match='nothing'): Stack().pop()",
-    "with unittest.TestCase().assertRaises(Stack.Empty): Stack().pop()",
-    "try: Stack().pop()\n    except Queue.Empty: assert False\n    except Stack.Empty: pass",
-]
 
 
-def judge(verifier: UnitTestVerifier, body: str) -> Verdict:
-    test = f"import pytest, unittest\nfrom solution import *\ndef test_it():\n    {body}\n"
-    return verifier(PROGRAM, Problem("p", "", FunctionTests(test)))
+@pytest.mark.parametrize("case", cases(DATA["whole"]))
+def test_exceptions_come_whole(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier, PROGRAM)
 
 
-@pytest.mark.parametrize("body", HONEST)
-def test_exceptions_come_whole(verifier: UnitTestVerifier, body: str) -> None:
-    verdict = judge(verifier, body)
-    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+@pytest.mark.parametrize("case", cases(DATA["wrong"]))
+def test_they_are_no_more_than_they_are(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier, PROGRAM)
 
 
-WRONG = [
-    "with pytest.raises(ExceptionGroup): in_context()",
-    "with pytest.raises(Own) as e: from_none()\n    assert e.value.__cause__",
-    "try: grouped()\n    except* ValueError: pass",
-    "with pytest.raises(ExceptionGroup) as e: grouped()\n    assert len(e.value.exceptions) == 2",
-    "with pytest.raises(Queue.Empty): Stack().pop()",
-    "with pytest.raises(ExceptionGroup): too_large()",
-    "def items():\n        try: stop_inside()\n        except ExceptionGroup as g: error = g.exceptions[0]\n        raise error\n        yield\n    assert isinstance(next(items()), Own)",
-    "class Items:\n        def __iter__(self): return self\n        def __next__(self):\n            try: stop_inside()\n            except ExceptionGroup as g: error = g.exceptions[0]\n            raise error\n    for item in Items(): assert item == 3",
-]
+OPENED = Case("cause", f"{PROGRAM}\nf = opened", CallTests("f", (CallCase((), 1),)), {"failure": "forbidden"})
 
 
-@pytest.mark.parametrize("body", WRONG)
-def test_they_are_no_more_than_they_are(verifier: UnitTestVerifier, body: str) -> None:
-    verdict = judge(verifier, body)
-    assert verdict.outcome is Outcome.INCORRECT, verdict.detail
-
-
-FORBIDDEN = {
-    "urlopen": "import urllib.request\ndef f(): return urllib.request.urlopen('http://127.0.0.1:1/').read()",
-    "cause": f"{PROGRAM}\nf = opened",
-    "context": "import subprocess\ndef f():\n    try: subprocess.run(['true'])\n    except OSError: raise ValueError('no true')",
-}
-
-
-@pytest.mark.parametrize("name", FORBIDDEN)
-def test_what_came_of_something_forbidden_is_that(verifier: UnitTestVerifier, name: str) -> None:
-    verdict = verifier(FORBIDDEN[name], Problem("p", "", CallTests("f", (CallCase((), 1),))))
-    assert verdict.detail["failure"] == "forbidden", verdict.detail
+@pytest.mark.parametrize("case", [*cases(DATA["forbidden"]), pytest.param(OPENED, id="cause")])
+def test_what_came_of_something_forbidden_is_that(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)
 
 
 SAID = {"type": "E", "class": "ValueError", "bases": [], "message": "m"}

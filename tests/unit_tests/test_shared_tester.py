@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a program reads best on one line
 """One tester process runs the tests of many jobs, where they leave no trace in it; no job notices another."""
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sandbox import judge
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 from verifiers.unit_tests.sandbox.protocol.limits import Limits
@@ -24,8 +24,17 @@ from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_
 HARMLESS = [
     "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n    assert abs(candidate(1.5) - 0.5) < 1e-6",
     "METADATA = {'author': 'x'}\ndef check(candidate):\n    assert True, 'message'",
-    "import math\nimport random\ndef check(c):\n    for _ in range(3): assert c(random.randint(0, 9)) == math.floor(2.5)",
-    "from typing import List\ndef helper(x: List[int]): return sorted(x, key=lambda y: -y)\nassert helper(f([1])) == [1]",
+    (
+        "import math\n"
+        "import random\n"
+        "def check(c):\n"
+        "    for _ in range(3): assert c(random.randint(0, 9)) == math.floor(2.5)"
+    ),
+    (
+        "from typing import List\n"
+        "def helper(x: List[int]): return sorted(x, key=lambda y: -y)\n"
+        "assert helper(f([1])) == [1]"
+    ),
     "assert set(f([1, 2])) == {1, 2} and f('a').upper() == 'A'",
     "assert solve(copy.deepcopy(board)) == [row[::-1] for row in board]",
     "from collections import Counter, defaultdict\nassert Counter(f('aab')) == Counter('aab')",
@@ -106,13 +115,18 @@ POISONING = Problem(
     "",
     CheckTests(
         "f",
-        "import builtins, random, sys\nsys.setrecursionlimit(60)\nrandom.seed = lambda *_: None\nbuiltins.abs = lambda x: 'wrong'\n"
+        "import builtins, random, sys\n"
+        "sys.setrecursionlimit(60)\n"
+        "random.seed = lambda *_: None\n"
+        "builtins.abs = lambda x: 'wrong'\n"
         "def check(c):\n    assert c(3) == 9\n",
     ),
 )
 NEEDS_ABS = Problem("abs", "", CheckTests("f", "def check(c):\n    assert abs(c(3) - 9) < 1e-6\n"))
 DRAWS = Problem(
-    "draws", "", CheckTests("f", "import random\ndef check(c):\n    assert c(random.random()) == 9, random.random()\n")
+    "draws",
+    "",
+    CheckTests("f", ("import random\ndef check(c):\n    assert c(random.random()) == 9, random.random()\n")),
 )
 FILE = Problem("file", "", FunctionTests("from solution import f\ndef test_it():\n    assert f(3) == 9\n"))
 RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
@@ -139,8 +153,14 @@ def test_verdicts_do_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -
 
 
 def test_a_test_that_catches_everything_does_not_hide_an_exit(verifier: UnitTestVerifier) -> None:
-    test = "def check(c):\n    try:\n        assert c(1) == 2\n    except BaseException:\n        pass\n"
-    verdict = verifier("import os\ndef f(x): os._exit(0)", Problem("p", "", CheckTests("f", test)))
+    test = """
+def check(c):
+    try:
+        assert c(1) == 2
+    except BaseException:
+        pass
+"""
+    verdict = judge(verifier, "import os\ndef f(x): os._exit(0)", CheckTests("f", test))
     assert verdict.detail["failure"] == "exit"
     assert verifier(RIGHT, CALLS).score == 1
 
@@ -149,7 +169,7 @@ def test_a_tester_that_hangs_is_replaced(verifier: UnitTestVerifier) -> None:
     assert verifier(RIGHT, CALLS).score == 1
     before = children(verifier)
     test = "def check(c):\n    while c(3) == 9: sum(range(100000))\n"
-    verdict = verifier(RIGHT, Problem("p", "", CheckTests("f", test)))
+    verdict = judge(verifier, RIGHT, CheckTests("f", test))
     assert verdict.outcome is Outcome.TIMEOUT
     assert children(verifier) == []
     assert verifier(RIGHT, CALLS).score == 1

@@ -1,25 +1,10 @@
-# ruff: noqa: E501 - a program reads best on one line
 """Tests that replace builtins and names of standard modules mean the program: the runtime goes on with its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from verifiers import Outcome, Problem, Verdict
+from tests.sandbox import fenced, judge
+from verifiers import Outcome
 from verifiers.unit_tests import FunctionTests, UnitTestVerifier
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2, memory_mib=512)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, program: str, test: str) -> Verdict:
-    return verifier(f"```python\n{program}\n```", Problem("problem", "", FunctionTests(test)))
 
 
 def test_a_patched_stream_is_the_programs(verifier: UnitTestVerifier) -> None:
@@ -32,7 +17,10 @@ def test_it():
         assert solve([io.BytesIO(b"s")], lambda x: x.read()) == [b"s"]
         assert not stream.called
 """
-    assert judge(verifier, "def solve(xs, f): return [f(x) for x in xs]", test).outcome is Outcome.CORRECT
+    assert (
+        judge(verifier, fenced("def solve(xs, f): return [f(x) for x in xs]"), FunctionTests(test)).outcome
+        is Outcome.CORRECT
+    )
 
 
 def test_a_patched_builtin_is_the_programs(verifier: UnitTestVerifier) -> None:
@@ -45,7 +33,7 @@ def test_it(monkeypatch):
         assert f([1]) == 77
     assert f([1]) == 1
 """
-    assert judge(verifier, "def f(x): return len(x)", test).outcome is Outcome.CORRECT
+    assert judge(verifier, fenced("def f(x): return len(x)"), FunctionTests(test)).outcome is Outcome.CORRECT
 
 
 BROKEN = """
@@ -61,7 +49,9 @@ def test_nothing_that_tests_replace_is_used_to_run_them(verifier: UnitTestVerifi
     test = f"""
 import array, collections, datetime, decimal, importlib, io
 from solution import f
-ARGUMENT = [decimal.Decimal(3), datetime.date(2020, 1, 1), collections.deque([1]), array.array("b", [1]), io.StringIO("x"), 1 << 2000]
+ARGUMENT = [
+    decimal.Decimal(3), datetime.date(2020, 1, 1), collections.deque([1]), array.array("b", [1]), io.StringIO("x"), 1 << 2000
+]
 def nothing(*args, **kwargs):
     raise ZeroDivisionError
 def test_it():
@@ -80,7 +70,7 @@ def test_it():
     assert result == [ARGUMENT, 7]
     assert result[0][2] is ARGUMENT[2]
 """
-    assert judge(verifier, "def f(x): return [x, 7]", test).outcome is Outcome.CORRECT
+    assert judge(verifier, fenced("def f(x): return [x, 7]"), FunctionTests(test)).outcome is Outcome.CORRECT
 
 
 def test_no_file_of_the_program_has_the_runtimes_own_names(verifier: UnitTestVerifier) -> None:
@@ -101,4 +91,4 @@ def test_it(monkeypatch):
         result = f()
     assert result[2:] == [5, (77, "StringIO", True)]
 """
-    assert judge(verifier, program, test).outcome is Outcome.CORRECT
+    assert judge(verifier, fenced(program), FunctionTests(test)).outcome is Outcome.CORRECT

@@ -1,14 +1,13 @@
-# ruff: noqa: E501 - a program reads best on one line
 """What the unit-test verifier says of ordinary programs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
 from typing import Literal
@@ -17,7 +16,8 @@ from uuid import UUID
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
+from tests.sandbox import Case, Tests, cases, judge, load
+from verifiers import InvalidArgumentError, Outcome, VerifierContractError
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -37,20 +37,10 @@ def helper(x):
 def area(r):
     """Area of a circle."""
 '''
+DATA = load("unit_tests/verifier")
 AREA = CheckTests(
     "area", "def check(candidate):\n    assert abs(candidate(1) - math.pi) < 1e-9\n    assert helper(2) == 4", PREFIX
 )
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=2, memory_mib=512)
-    yield verifier
-    verifier.close()
-
-
-def judge(verifier: UnitTestVerifier, completion: str, tests: object) -> Verdict:
-    return verifier(completion, Problem("problem", "", tests))
 
 
 def calls(*cases: tuple[tuple[object, ...], object]) -> CallTests:
@@ -135,7 +125,12 @@ def test_memory_that_small_objects_fill_is_memory(program: str) -> None:
 def test_a_default_factory_is_the_function_that_it_was(verifier: UnitTestVerifier) -> None:
     tests = AssertTests(
         (
-            "from collections import defaultdict\nd = defaultdict(lambda: 7, {1: 2})\nassert f(d) == 9\nassert d == {1: 2, 5: 7}",
+            (
+                "from collections import defaultdict\n"
+                "d = defaultdict(lambda: 7, {1: 2})\n"
+                "assert f(d) == 9\n"
+                "assert d == {1: 2, 5: 7}"
+            ),
             "d = g()\nassert d['a'] == 3 and d['a'] == 3 and d == {'a': 3}",
         )
     )
@@ -157,7 +152,12 @@ def test_deep_arguments_reach_the_program(verifier: UnitTestVerifier) -> None:
     chain = AssertTests(("assert f(t) == 350",), setup="t = None\nfor i in range(350): t = {'v': (i,), 'n': t}")
     assert judge(verifier, "def f(t): return 0 if t is None else 1 + f(t['n'])", chain).outcome is Outcome.CORRECT
     back = AssertTests(("def depth(x): return 0 if x == 9 else 1 + depth(x[0])\nassert f(depth) == 600",))
-    deeper = "def f(depth):\n    x = 9\n    for _ in range(600): x = [x]\n    return depth(x)"
+    deeper = """
+def f(depth):
+    x = 9
+    for _ in range(600): x = [x]
+    return depth(x)
+"""
     assert judge(verifier, deeper, back).outcome is Outcome.CORRECT
     raising = "def f(x):\n    for _ in range(2000): x[:] = [x[:]]\n    raise KeyError(5)"
     assert judge(verifier, raising, AssertTests(("f([])",))).detail["failure"] == "exception"
@@ -171,7 +171,16 @@ def test_a_program_recurses_no_deeper_than_a_script(verifier: UnitTestVerifier) 
 
 @pytest.mark.parametrize("broken", ["raise ValueError('no')", "import os; os._exit(3)", "return 'x'"])
 def test_an_argument_that_the_program_breaks_while_it_comes_in(verifier: UnitTestVerifier, broken: str) -> None:
-    program = f"class K:\n    def __init__(self): self.ready = False\n    def __hash__(self):\n        if not self.ready: return 1\n        {broken}\ndef make(): return K()\ndef f(k):\n    return 16"
+    program = f"""
+class K:
+    def __init__(self): self.ready = False
+    def __hash__(self):
+        if not self.ready: return 1
+        {broken}
+def make(): return K()
+def f(k):
+    return 16
+"""
     tests = AssertTests(("k = make(); k.ready = True; assert f({k: 1}) == 16",))
     assert judge(verifier, program, tests).outcome is Outcome.INCORRECT
 
@@ -187,11 +196,34 @@ def test_detail_is_deterministic_and_cost_is_apart(verifier: UnitTestVerifier) -
 
 
 VALUES: list[object] = [
-    None, True, -0.0, 1.5, 10**400, "text\ud800", b"\x00\xff", (1, (2,)), [[1], []], {1: {"a": (None,)}}, {1, 2}, frozenset({3}),
-    1j, float("inf"), range(3), {(1, 2): [3]}, "\ud83d\ude00", "\U0001f600", ["\ude00\ud83d", "\ud83d"],
-    PurePosixPath("a/b"), UUID(int=5), ip_address("10.0.0.1"), ip_network("2001:db8::/32"), re.compile(b"a+", re.DOTALL),
-    time.gmtime(0), defaultdict(list, {1: [2]}), defaultdict(Counter),
-]  # fmt: skip
+    None,
+    True,
+    -0.0,
+    1.5,
+    10**400,
+    "text\ud800",
+    b"\x00\xff",
+    (1, (2,)),
+    [[1], []],
+    {1: {"a": (None,)}},
+    {1, 2},
+    frozenset({3}),
+    1j,
+    float("inf"),
+    range(3),
+    {(1, 2): [3]},
+    "\ud83d\ude00",
+    "\U0001f600",
+    ["\ude00\ud83d", "\ud83d"],
+    PurePosixPath("a/b"),
+    UUID(int=5),
+    ip_address("10.0.0.1"),
+    ip_network("2001:db8::/32"),
+    re.compile(b"a+", re.DOTALL),
+    time.gmtime(0),
+    defaultdict(list, {1: [2]}),
+    defaultdict(Counter),
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
@@ -203,39 +235,20 @@ def test_plain_data_crosses_both_ways_unchanged(verifier: UnitTestVerifier, valu
     assert judge(verifier, kind, calls(((value,), True))).score == 1
 
 
-@pytest.mark.parametrize(
-    ("program", "statement"),
-    [
-        ("def f(x): x.sort(); x.append(9)", "a = [3, 1]; f(a); assert a == [1, 3, 9]"),
-        ("def f(x): x[0].clear(); return x", "a = [[3], 1]; inner = a[0]; assert f(a) is a and inner == [] and a[0] is inner"),
-        ("def f(x):\n    yield from range(x)", "assert list(f(3)) == [0, 1, 2]"),
-        ("def f(x):\n    yield x", "g = f(3); assert next(g) == 3"),
-        ("def f(x): return lambda y: x + y", "assert f(3)(4) == 7"),
-        ("def f(s): return s", "assert f(slice(1, None)) == slice(1, None) and [1, 2][f(slice(1))] == [1]"),
-        ("def f(g, x): return [g(y) for y in x]", "assert f(lambda y: y * y, [1, 2]) == [1, 4]"),
-        ("def f(g, x): return g(x)", "assert f(len, [1, 2]) == 2 and f(sorted, (2, 1)) == [1, 2] and f(int, '5') == 5"),
-        ("class A:\n    def __init__(self, x): self.x = x\n    def g(self): return self.x", "assert A(3).g() == 3 and A(4).x == 4"),
-        ("class A: pass\ndef f(): return A()", "a = f(); a.x = [1]; assert a.x == [1] and isinstance(a, A)"),
-        ("class E(ValueError): pass\ndef f(): raise E('no')", "try: f()\nexcept E as e: assert str(e) == 'no'\nelse: assert False"),
-        ("def f(): raise KeyError('k')", "try: f()\nexcept LookupError: pass\nelse: assert False"),
-        ("import enum\nclass K(enum.IntEnum):\n    A = 2\ndef f(): return K.A", "assert f() == 2"),
-        ("from collections import *\ndef f(): return Counter('aab')", "assert f() == {'a': 2, 'b': 1}"),
-        ("from collections import *\nT = namedtuple('T', 'a b')\ndef f(): return T(1, 2)", "assert f() == (1, 2)"),
-        ("def sum(a, b): return a * b", "assert sum(2, 3) == 6"),
-        ("import math\ndef f(): return 2.0", "assert math.isclose(f(), 2.0)"),
-        ("import asyncio\nasync def g(): return 4\ndef f(): return asyncio.run(g())", "assert f() == 4"),
-        ("from concurrent.futures import *\ndef f():\n    with ThreadPoolExecutor(4) as e: return list(e.map(abs, [-1]))", "assert f() == [1]"),
-        ("import sys\ndef d(n): return 0 if n == 0 else 1 + d(n - 1)\ndef f(): return d(950)", "assert f() == 950"),
-    ],
-)  # fmt: skip
-def test_assert_tests_reach_into_the_program(verifier: UnitTestVerifier, program: str, statement: str) -> None:
-    assert judge(verifier, program, AssertTests((statement,))).outcome is Outcome.CORRECT
-    broken = AssertTests((statement, "assert 1 == 2"))
-    assert judge(verifier, program, broken).outcome is Outcome.INCORRECT
+@pytest.mark.parametrize("case", cases(DATA["asserts"]))
+def test_assert_tests_reach_into_the_program(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)
+    assert isinstance(case.tests, AssertTests)
+    broken = AssertTests((*case.tests.asserts, "assert 1 == 2"))
+    assert judge(verifier, case.program, broken).outcome is Outcome.INCORRECT
 
 
 def test_setup_runs_after_the_program(verifier: UnitTestVerifier) -> None:
-    program = "class Node:\n    def __init__(self, v): self.v = v; self.next = None\ndef total(n): return n.v + total(n.next) if n else 0"
+    program = """
+class Node:
+    def __init__(self, v): self.v = v; self.next = None
+def total(n): return n.v + total(n.next) if n else 0
+"""
     tests = AssertTests(("assert total(root) == 3",), setup="root = Node(1)\nroot.next = Node(2)")
     assert judge(verifier, program, tests).score == 1
     assert judge(verifier, program.replace("n.v +", "2 *"), tests).score == 0
@@ -244,10 +257,22 @@ def test_setup_runs_after_the_program(verifier: UnitTestVerifier) -> None:
 def test_test_functions_import_the_program(verifier: UnitTestVerifier) -> None:
     tests = FunctionTests(
         "import solution\nfrom solution import Stack, top\n"
-        "def test_push():\n    s = Stack()\n    s.push(3)\n    assert top(s) == 3 and solution.LIMIT == 5\n"
-        "def test_empty():\n    try: top(Stack())\n    except IndexError: return\n    assert False\n"
+        "def test_push():\n"
+        "    s = Stack()\n"
+        "    s.push(3)\n"
+        "    assert top(s) == 3 and solution.LIMIT == 5\n"
+        "def test_empty():\n"
+        "    try: top(Stack())\n"
+        "    except IndexError: return\n"
+        "    assert False\n"
     )
-    program = "LIMIT = 5\nclass Stack:\n    def __init__(self): self.a = []\n    def push(self, x): self.a.append(x)\ndef top(s): return s.a[-1]"
+    program = """
+LIMIT = 5
+class Stack:
+    def __init__(self): self.a = []
+    def push(self, x): self.a.append(x)
+def top(s): return s.a[-1]
+"""
     verdict = judge(verifier, program, tests)
     assert (verdict.score, verdict.detail["total"]) == (1, 2)
     assert judge(verifier, program.replace("-1", "-2"), tests).detail["failure"] == "exception"
@@ -273,37 +298,10 @@ def test_partial_credit_is_the_share_of_cases() -> None:
     verifier.close()
 
 
-LOOP = "    for x in g(3):\n        assert x >= 0\n    assert g(3) == [0, 1, 2]\n    assert g(1) == [0]\n    assert g(0) == []"
-ONE = "    for i in range(3):\n        assert g(i) == list(range(i))"
-RAISING = "    try:\n        g(-1)\n        assert False\n    except ValueError: pass\n    assert g(1) == [0]"
-HELPER = "    def same(a, b):\n        assert a == b\n    same(g(1), [0])\n    same(g(2), [0, 1])"
-
-
-@pytest.mark.parametrize(
-    ("check", "program", "passed", "total"),
-    [
-        (LOOP, "def f(n): return list(range(n))", 4, 4),
-        (LOOP, "def f(n): return [0] * 1000", 1, 4),
-        (LOOP, "import os\ncalls = []\ndef f(n):\n    calls.append(n)\n    return [0] * 1000 if len(calls) < 2 else os._exit(0)", 0, 4),
-        (LOOP, "calls = []\ndef f(n):\n    calls.append(n)\n    while len(calls) > 1: pass\n    return [0] * 1000", 0, 4),
-        (ONE, "def f(n): return list(range(n))", 1, 1),
-        (ONE, "def f(n): return []", 0, 1),
-        (ONE, "import os\ndef f(n): return os._exit(0) if n else []", 0, 1),
-        (RAISING, "def f(n):\n    if n < 0: raise ValueError\n    return list(range(n))", 1, 1),
-        (RAISING, "def f(n): return list(range(n))", 1, 2),
-        (HELPER, "def f(n): return list(range(n))", 1, 1),
-        (HELPER, "def f(n): return [0]", 0, 1),
-        ("    assert g(0) == []\n    x = g(1)[0]\n    assert x == 0", "def f(n): return []", 1, 2),
-        ("    g(1)", "def f(n): return n", 1, 1),
-    ],
-)  # fmt: skip
-def test_an_assert_of_a_check_is_one_case_however_often_it_is_reached(
-    check: str, program: str, passed: int, total: int
-) -> None:
-    verifier = UnitTestVerifier(partial_credit=True, timeout_s=1)
-    detail = judge(verifier, program, CheckTests("f", f"def check(g):\n{check}")).detail
-    assert (detail["passed"], detail["total"]) == (passed, total)
-    verifier.close()
+@pytest.mark.parametrize("case", cases(DATA["counted"]))
+def test_an_assert_of_a_check_is_one_case_however_often_it_is_reached(case: Case) -> None:
+    with contextlib.closing(UnitTestVerifier(partial_credit=True, timeout_s=1)) as verifier:
+        case.check(verifier)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +374,14 @@ def test_each_failure_of_a_script_has_its_class(program: str, failure: str) -> N
 
 def test_a_failed_case_of_a_script_has_its_exception() -> None:
     verifier = UnitTestVerifier(partial_credit=True, timeout_s=1)
-    program = "import sys\nx = int(input())\nfor _ in range(400): print('debug', file=sys.stderr)\nif x == 2: raise ValueError('two\\nlines (a, line 9)')\nif x == 3: sys.exit(1)\nprint(x)"
+    program = (
+        "import sys\n"
+        "x = int(input())\n"
+        "for _ in range(400): print('debug', file=sys.stderr)\n"
+        "if x == 2: raise ValueError('two\\nlines (a, line 9)')\n"
+        "if x == 3: sys.exit(1)\n"
+        "print(x)"
+    )
     tests = StdioTests(tuple(StdioCase(str(n), "1") for n in range(1, 5)))
     detail = judge(verifier, program, tests).detail
     error = {"type": "ValueError", "message": "two\\nlines (a, line 9)", "file": "solution.py", "line": 4}
@@ -431,7 +436,10 @@ AT_MODULE_LEVEL = {
     "setup": AssertTests(("assert x == 9",), setup="x = f(3)[0]\nassert x == 9"),
     "test file": FunctionTests("from solution import f\nX = f(3)[0] + 0\ndef test_x(): assert X == 9"),
     "parameters": FunctionTests(
-        "import pytest\nfrom solution import f\n@pytest.mark.parametrize(('x', 'y'), [f(3) + f(3)])\ndef test_x(x, y): assert x == y == 9"
+        "import pytest\n"
+        "from solution import f\n"
+        "@pytest.mark.parametrize(('x', 'y'), [f(3) + f(3)])\n"
+        "def test_x(x, y): assert x == y == 9"
     ),
 }
 """Tests that run the program outside of any case."""
@@ -439,7 +447,7 @@ AT_MODULE_LEVEL = {
 
 @pytest.mark.parametrize("tests", AT_MODULE_LEVEL.values(), ids=AT_MODULE_LEVEL)
 @pytest.mark.parametrize("wrong", ["[8]", "None", "[]", "['x']", "['x', 'y']"])
-def test_who_breaks_test_code_with_a_result_is_wrong(verifier: UnitTestVerifier, tests: object, wrong: str) -> None:
+def test_who_breaks_test_code_with_a_result_is_wrong(verifier: UnitTestVerifier, tests: Tests, wrong: str) -> None:
     assert judge(verifier, "def f(n): return [n * n]", tests).outcome is Outcome.CORRECT
     verdict = judge(verifier, f"def f(n): return {wrong}", tests)
     assert verdict.outcome is Outcome.INCORRECT
@@ -455,11 +463,22 @@ def test_what_no_result_can_break_is_the_tests_fault(verifier: UnitTestVerifier)
 @pytest.mark.parametrize("deep", ["(r,)", "frozenset({r})"])
 def test_results_that_cannot_be_sent_back_are_the_programs_failure(verifier: UnitTestVerifier, deep: str) -> None:
     tests = CheckTests("f", "def check(candidate):\n    assert candidate(candidate(0)) == 0")
-    program = f"import sys\nsys.setrecursionlimit(10**6)\ndef f(r):\n    for _ in range(2900): r = {deep}\n    return r"
+    program = f"""
+import sys
+sys.setrecursionlimit(10**6)
+def f(r):
+    for _ in range(2900): r = {deep}
+    return r
+"""
     verdict = judge(verifier, program, tests)
     assert verdict.detail["failure"] == "exception"
     assert "nest more than 1000 levels deep" in str(verdict.detail["exception"])
-    source = "def check(candidate):\n    r = 0\n    for _ in range({}): r = {}\n    assert candidate(r) == 0"
+    source = """
+def check(candidate):
+    r = 0
+    for _ in range({}): r = {}
+    assert candidate(r) == 0
+"""
     given = CheckTests("f", source.format(2900, deep))
     assert judge(verifier, "def f(r): return 0", given).detail["failure"] == "unsupported"
     # How deep Python's JSON goes is another matter in each version; what crosses is the same in all.
@@ -512,8 +531,12 @@ def test_a_prelude_is_the_programs_alone(verifier: UnitTestVerifier) -> None:
 
 @pytest.mark.parametrize(
     ("program", "failure", "cases_run"),
-    [("while True: pass", "timeout", 3), ("import time\nwhile time.process_time() < 0.4: pass", "wrong_answer", 4), ("print(1)", "wrong_answer", 12)],
-)  # fmt: skip
+    [
+        ("while True: pass", "timeout", 3),
+        ("import time\nwhile time.process_time() < 0.4: pass", "wrong_answer", 4),
+        ("print(1)", "wrong_answer", 12),
+    ],
+)
 def test_cases_that_fail_have_a_limit_together(program: str, failure: str, cases_run: int) -> None:
     verifier = UnitTestVerifier(partial_credit=True, timeout_s=0.5)
     right = "n = input()\nif n == '9': print(9); raise SystemExit\n"
