@@ -1,8 +1,8 @@
-# ruff: noqa: E501 - a program reads best on one line
 """No hostile program passes, leaves anything behind, or harms the program after it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -13,6 +13,7 @@ import pytest
 
 from tests.adversarial import honest
 from tests.adversarial.programs import HONEST, programs
+from tests.sandbox import judge
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import (
     AssertTests,
@@ -25,7 +26,11 @@ from verifiers.unit_tests import (
     UnitTestVerifier,
 )
 
-CHECK = "def check(candidate):\n    for n in range(3, 6):\n        assert abs(candidate(n) - (n * n + 7)) < 1e-6\n"
+CHECK = """
+def check(candidate):
+    for n in range(3, 6):
+        assert abs(candidate(n) - (n * n + 7)) < 1e-6
+"""
 CALLS = Problem("calls", "", CallTests("solve", tuple(CallCase((n,), n * n + 7) for n in range(3, 6))))
 ASSERTS = Problem("asserts", "", AssertTests(("assert solve(3) == 16", "assert solve(4) == 23")))
 CHECKED = Problem("check", "", CheckTests("solve", CHECK))
@@ -42,19 +47,14 @@ PROGRAMS = programs()
 """Each meets one kind of tests, in turn."""
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=0.4, wall_s=6, memory_mib=300, output_mib=2)
-    yield verifier
-    verifier.close()
+pytestmark = pytest.mark.sandbox(timeout_s=0.4, wall_s=6, memory_mib=300, output_mib=2)
 
 
 @pytest.fixture(scope="module")
 def patient() -> Iterator[UnitTestVerifier]:
     """With the limits that users have: what honest programs need of CPU time depends on the machine."""
-    verifier = UnitTestVerifier(memory_mib=300, output_mib=2)
-    yield verifier
-    verifier.close()
+    with contextlib.closing(UnitTestVerifier(memory_mib=300, output_mib=2)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -175,15 +175,21 @@ def test_an_abstract_socket_of_the_host_is_out_of_reach(verifier: UnitTestVerifi
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("\0reachable")
         listener.listen()
-        source = "import socket\ndef solve(n):\n    s = socket.socket(socket.AF_UNIX)\n    s.connect('\\0reachable')\n    return n * n + 7"
+        source = (
+            "import socket\n"
+            "def solve(n):\n"
+            "    s = socket.socket(socket.AF_UNIX)\n"
+            "    s.connect('\\0reachable')\n"
+            "    return n * n + 7"
+        )
         verdict = verifier(source, CALLS)
     assert verdict.detail["failure"] == "forbidden"
 
 
 def test_a_name_in_the_tests_is_not_the_programs(verifier: UnitTestVerifier) -> None:
-    problem = Problem("p", "", AssertTests(("assert set(solve(3)) == set([16])",)))
+    tests = AssertTests(("assert set(solve(3)) == set([16])",))
     source = (
         "class set:\n    def __init__(self, x): pass\n    def __eq__(self, o): return True\ndef solve(n): return [1]"
     )
-    assert verifier(source, problem).score == 0.0
-    assert verifier("def solve(n): return [n * n + 7]", problem).score == 1.0
+    assert judge(verifier, source, tests).score == 0.0
+    assert judge(verifier, "def solve(n): return [n * n + 7]", tests).score == 1.0
