@@ -31,14 +31,13 @@ from __future__ import annotations
 import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
-from verifiers import Problem, Verdict
+from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -78,7 +77,7 @@ class Case:
     name: str
     program: str
     tests: Tests
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, Any]
     mistake: tuple[str, str] | None = None
 
     def check(self, verifier: UnitTestVerifier, program: str | None = None) -> Verdict:
@@ -106,7 +105,7 @@ def load(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / folder / "cases" / f"{stem}.toml").read_text(encoding="utf-8"))
 
 
-def cases(table: Mapping[str, Any]) -> list[ParameterSet]:
+def cases(table: Mapping[str, Any]) -> list[Any]:
     """The cases of a class, to parametrize a test; `ValueError` says which one is malformed and how."""
     shared = {key: value for key, value in table.items() if key not in ("case", "bodies")}
     rows = [*table.get("case", ()), *({"name": body.rstrip("\n"), "body": body} for body in table.get("bodies", ()))]
@@ -123,13 +122,19 @@ def _case(row: Mapping[str, Any]) -> Case:
         mistake = fields.pop("mistake", None)
         lines = {key.upper(): fields.pop(key) for key in ("body", "head") if key in fields}
         expected = {key: fields.pop(key) for key in _EXPECTED if key in fields}
-        (kind,) = fields.keys() & _KINDS.keys()
+        if not expected:
+            raise ValueError("nothing is expected")
+        if "outcome" in expected:
+            expected["outcome"] = Outcome(expected["outcome"])
+        kinds = sorted(fields.keys() & _KINDS.keys())
+        if len(kinds) != 1:
+            raise ValueError(f"one of {', '.join(_KINDS)} says how it is tested, got {kinds}")
         if unused := lines.keys() - {line.strip() for text in _texts(fields) for line in text.splitlines()}:
             raise ValueError(f"no line {' or '.join(unused)}")
         filled = {key: _filled(value, lines) for key, value in fields.items()}
-        return Case(name, filled.pop("program", ""), _KINDS[kind](**filled), expected, mistake and tuple(mistake))
+        return Case(name, filled.pop("program", ""), _KINDS[kinds[0]](**filled), expected, mistake and tuple(mistake))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the case {name!r}, with {', '.join(row)}, is malformed: {error!r}") from error
+        raise ValueError(f"the case {name!r}, with {', '.join(row)}, is malformed: {error}") from error
 
 
 def _texts(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -41,10 +41,10 @@ def holds_in_one_process(program: str, body: str) -> bool:
 KEEPER = DATA["same"]["program"]
 
 
-@pytest.mark.parametrize("case", cases(DATA["same"]))
-def test_a_container_is_the_same_on_both_sides(verifier: UnitTestVerifier, case: Case) -> None:
-    verdict = judge(verifier, fenced(KEEPER), case.tests)
-    holds = holds_in_one_process(KEEPER, case.name)
+@pytest.mark.parametrize("body", DATA["same"]["bodies"])
+def test_a_container_is_the_same_on_both_sides(verifier: UnitTestVerifier, body: str) -> None:
+    verdict = judge(verifier, fenced(KEEPER), on_both_sides(body))
+    holds = holds_in_one_process(KEEPER, body)
     assert verdict.outcome is (Outcome.CORRECT if holds else Outcome.INCORRECT), verdict.detail
 
 
