@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tests.sandbox import Case, cases, fenced, judge, load
-from verifiers import Outcome
+from verifiers import Outcome, Verdict
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 from verifiers.unit_tests.sandbox.protocol import shared_containers as sharing
 from verifiers.unit_tests.sandbox.protocol.codec import NotPlainError
@@ -18,10 +18,11 @@ DATA = load("unit_tests/sharing")
 pytestmark = pytest.mark.sandbox(timeout_s=5, memory_mib=1024)
 
 
-def on_both_sides(body: str, head: str = "") -> FunctionTests:
-    """A test of a program that runs in another process."""
+def on_both_sides(verifier: UnitTestVerifier, program: str, body: str, head: str = "") -> Verdict:
+    """The verdict where the program runs in another process than the test."""
     lines = textwrap.indent(body, "    ")
-    return FunctionTests(f"import solution\nfrom solution import *\n{head}\ndef test_it():\n{lines}\n")
+    tests = FunctionTests(f"import solution\nfrom solution import *\n{head}\ndef test_it():\n{lines}\n")
+    return judge(verifier, fenced(program), tests)
 
 
 def holds_in_one_process(program: str, body: str) -> bool:
@@ -43,7 +44,7 @@ KEEPER = DATA["same"]["program"]
 
 @pytest.mark.parametrize("body", DATA["same"]["bodies"])
 def test_a_container_is_the_same_on_both_sides(verifier: UnitTestVerifier, body: str) -> None:
-    verdict = judge(verifier, fenced(KEEPER), on_both_sides(body))
+    verdict = on_both_sides(verifier, KEEPER, body)
     holds = holds_in_one_process(KEEPER, body)
     assert verdict.outcome is (Outcome.CORRECT if holds else Outcome.INCORRECT), verdict.detail
 
@@ -57,15 +58,9 @@ def clean():
     yield
     assert DB
 """
-    assert (
-        judge(verifier, fenced(KEEPER), on_both_sides("put(1); assert solution.DB == {1: 1}", head)).outcome
-        is Outcome.CORRECT
-    )
+    assert on_both_sides(verifier, KEEPER, "put(1); assert solution.DB == {1: 1}", head).outcome is Outcome.CORRECT
     leaking = KEEPER + "def put(x): global DB; DB = {0: 0, x: x}"
-    assert (
-        judge(verifier, fenced(leaking), on_both_sides("put(1); assert solution.DB == {1: 1}", head)).outcome
-        is Outcome.INCORRECT
-    )
+    assert on_both_sides(verifier, leaking, "put(1); assert solution.DB == {1: 1}", head).outcome is Outcome.INCORRECT
 
 
 def test_an_instance_of_a_derived_class_is_filled_past_its_methods(verifier: UnitTestVerifier) -> None:
@@ -79,7 +74,7 @@ def get(): return box
 def show(): return repr(box), type(row).__name__, row is box.get('a')
 """
     body = "b = get(); b['a'].append(2); b['k'] = 1; assert show() == (\"{'a': [1, 2], 'k': 1}\", 'Row', True)"
-    assert judge(verifier, fenced(program), on_both_sides(body)).outcome is Outcome.CORRECT
+    assert on_both_sides(verifier, program, body).outcome is Outcome.CORRECT
 
 
 CALLS = DATA["loops"]["program"]
@@ -111,18 +106,11 @@ def seen(): return len(SEEN)
 def spoil():
     for each in SEEN: each.clear()
 """
-    assert (
-        judge(
-            verifier,
-            fenced(program),
-            on_both_sides("want = [1]; assert f() == want; assert want == f(); assert seen() == 0"),
-        ).score
-        == 1
-    )
+    verdict = on_both_sides(verifier, program, "want = [1]; assert f() == want; assert want == f(); assert seen() == 0")
+    assert verdict.score == 1, verdict.detail
     body = "want = [1, 2]; v = Vec(1, 2); v == want; spoil(); v.xs; assert want == [1, 2] and seen() == 1"
-    assert judge(verifier, fenced(program), on_both_sides(body)).score == 1, judge(
-        verifier, fenced(program), on_both_sides(body)
-    ).detail
+    verdict = on_both_sides(verifier, program, body)
+    assert verdict.score == 1, verdict.detail
 
 
 @pytest.mark.parametrize("program", DATA["emptying"].values(), ids=DATA["emptying"])
@@ -155,7 +143,7 @@ module.Writer.contents = lambda self: {forged}
 def f(a, b=None): return a
 """
     body = "mine = [1, 2]; kept = [3]; f(mine); f(kept); f(0); want = [1, 2]; assert f(mine) == [2, 1]"
-    verdict = judge(verifier, fenced(program), on_both_sides(body))
+    verdict = on_both_sides(verifier, program, body)
     assert verdict.outcome is Outcome.INCORRECT, verdict.detail
 
 
@@ -167,10 +155,7 @@ old = module.Writer.contents
 module.Writer.contents = lambda self: old(self) + [[n, ['l', 0]] for n in range(0, 40, 2) if n in self._table._entries]
 def f(a): return [0]
 """
-    assert (
-        judge(verifier, fenced(program), on_both_sides("a, want = [5], [6]; assert f(a) == want")).outcome
-        is Outcome.INCORRECT
-    )
+    assert on_both_sides(verifier, program, "a, want = [5], [6]; assert f(a) == want").outcome is Outcome.INCORRECT
 
 
 def test_checks_and_asserts_share_what_they_keep(verifier: UnitTestVerifier) -> None:
@@ -252,7 +237,7 @@ def test_many_containers_leave_few_shared(kept: bool, monkeypatch: pytest.Monkey
 def test_a_large_structure_stays_shared(verifier: UnitTestVerifier) -> None:
     program = CALLS.replace("self.seen = []", "self.big = [[i] for i in range(2000)]")
     body = "k = K(); b = k.big\nfor i in range(200): k.get(i)\nb[5].append(1); assert k.big[5] == [5, 1] and k.big is b"
-    assert judge(verifier, fenced(program), on_both_sides(body)).outcome is Outcome.CORRECT
+    assert on_both_sides(verifier, program, body).outcome is Outcome.CORRECT
 
 
 def test_a_message_that_cannot_be_sent_shares_nothing() -> None:

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from tests.sandbox import Case, cases, judge, load
-from verifiers import Outcome
+from verifiers import Outcome, Verdict
 from verifiers.unit_tests import FunctionTests, UnitTestVerifier
 
 DATA = load("unit_tests/unsupported")
@@ -16,9 +16,10 @@ DATA = load("unit_tests/unsupported")
 MONEY = DATA["operators"]["program"]
 
 
-def of_program(body: str, head: str = "") -> FunctionTests:
+def of_program(verifier: UnitTestVerifier, program: str, body: str, head: str = "") -> Verdict:
     lines = textwrap.indent(body, "    ")
-    return FunctionTests(f"import solution\nfrom solution import *\n{head}\ndef test_it():\n{lines}")
+    test = f"import solution\nfrom solution import *\n{head}\ndef test_it():\n{lines}"
+    return judge(verifier, program, FunctionTests(test))
 
 
 @pytest.mark.parametrize("case", cases(DATA["operators"]))
@@ -40,26 +41,20 @@ class Chain:
 
 def test_a_method_that_returns_its_object_takes_its_operators_away(verifier: UnitTestVerifier) -> None:
     """Else a function that returns what a test has made would be its own judge."""
-    assert (
-        judge(
-            verifier, CHAIN, of_program("c = Chain()\nc.push(1)\nc.push(2).push(3)\nassert c.seen == [1, 2, 3]")
-        ).score
-        == 1
-    )
+    verdict = of_program(verifier, CHAIN, "c = Chain()\nc.push(1)\nc.push(2).push(3)\nassert c.seen == [1, 2, 3]")
+    assert verdict.score == 1, verdict.detail
     for body in ("c = Chain()\nc.push(1)\nassert c == [1]", "c = Chain()\nc.push(1)\nassert c + [] == [1]"):
-        verdict = judge(verifier, CHAIN, of_program(body))
+        verdict = of_program(verifier, CHAIN, body)
         assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported")
-    assert (
-        judge(verifier, CHAIN, of_program("c = Chain()\nc.seen.append(1)\nassert c == [1] and c + [2] == [1, 2]")).score
-        == 1
-    )
+    verdict = of_program(verifier, CHAIN, "c = Chain()\nc.seen.append(1)\nassert c == [1] and c + [2] == [1, 2]")
+    assert verdict.score == 1, verdict.detail
 
 
 @pytest.mark.parametrize("case", cases(DATA["right or wrong"]))
 def test_what_is_supported_is_wrong_or_right(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
     plain = "class Plain: pass\ndef make(n): return Plain()"
-    verdict = judge(verifier, plain, of_program("assert make(3) == 3"))
+    verdict = of_program(verifier, plain, "assert make(3) == 3")
     assert verdict.detail["failure"] == "wrong_answer"
 
 
@@ -74,11 +69,11 @@ def test_no_program_has_its_tests_left_out(verifier: UnitTestVerifier, program: 
         "value = make(1)\nassert (eval(value) if isinstance(value, str) else pickle.loads(value)) == 5",
         "make(1)\nassert 0",
     ):
-        verdict = judge(verifier, program, of_program(body, "import pickle"))
+        verdict = of_program(verifier, program, body, "import pickle")
         assert verdict.outcome is Outcome.INCORRECT, verdict.detail
 
 
 def test_what_no_program_can_pass_is_the_tests_fault(verifier: UnitTestVerifier) -> None:
     for body in ("import pytest\npytest.importorskip('x')", "make(open('/dev/null'))"):
-        verdict = judge(verifier, MONEY, of_program(body))
+        verdict = of_program(verifier, MONEY, body)
         assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
