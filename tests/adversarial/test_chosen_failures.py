@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from verifiers import Outcome, Problem
+from tests.sandbox import judge
+from verifiers import Outcome
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
 
 CRASHING = """
@@ -21,11 +20,7 @@ CRASHES = {
 MADE_OF_AN_ANSWER = "assert total(memoryview(digits(3))) == 6"
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[UnitTestVerifier]:
-    verifier = UnitTestVerifier(timeout_s=3, workers=1)
-    yield verifier
-    verifier.close()
+pytestmark = pytest.mark.sandbox(timeout_s=3, memory_mib=1024, workers=1)
 
 
 @pytest.mark.parametrize("how", CRASHES.values(), ids=CRASHES)
@@ -37,24 +32,24 @@ def test_a_program_by_which_the_interpreter_of_its_tests_crashes_has_failed(
     tests: CheckTests | FunctionTests = CheckTests("f", f"{head}\ndef check(f):\n    crash(f(2) != 4)\n")
     if kind == "file":
         tests = FunctionTests(f"{head}\nfrom solution import f\ndef test_it():\n    crash(f(2) != 4)\n")
-    right = verifier("def f(x): return 2 * x", Problem("p", "", tests))
+    right = judge(verifier, "def f(x): return 2 * x", tests)
     assert right.outcome is Outcome.CORRECT, right.detail
-    wrong = verifier("def f(x): return 0", Problem("p", "", tests))
+    wrong = judge(verifier, "def f(x): return 0", tests)
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "crash"), wrong.detail
     assert "signal" in str(wrong.detail["reason"])
 
 
 def test_an_argument_that_cannot_cross_because_of_an_answer_fails_the_program(verifier: UnitTestVerifier) -> None:
-    problem = Problem("p", "", AssertTests((MADE_OF_AN_ANSWER,), entry_points=("total", "digits")))
-    right = verifier("def digits(n): return bytes(range(n + 1))\ndef total(data): return sum(data)", problem)
+    tests = AssertTests((MADE_OF_AN_ANSWER,), entry_points=("total", "digits"))
+    right = judge(verifier, "def digits(n): return bytes(range(n + 1))\ndef total(data): return sum(data)", tests)
     assert right.outcome is Outcome.CORRECT, right.detail
-    wrong = verifier("def digits(n): return bytearray()\ndef total(data): return 0", problem)
+    wrong = judge(verifier, "def digits(n): return bytearray()\ndef total(data): return 0", tests)
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
 
 
 def test_an_argument_that_never_crosses_is_the_error_of_the_tests(verifier: UnitTestVerifier) -> None:
     tests = FunctionTests("import threading\nfrom solution import f\ndef test_it(): assert f(threading.Lock()) == 0\n")
-    verdict = verifier("def f(x): return 0", Problem("p", "", tests))
+    verdict = judge(verifier, "def f(x): return 0", tests)
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
 
 
@@ -62,10 +57,10 @@ ENDING = "import os\nfrom solution import f\ndef test_it():\n    if f(2) != 4: o
 
 
 def test_a_program_by_which_the_tests_end_their_process_has_failed(verifier: UnitTestVerifier) -> None:
-    wrong = verifier("def f(x): return 0", Problem("p", "", FunctionTests(ENDING)))
+    wrong = judge(verifier, "def f(x): return 0", FunctionTests(ENDING))
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer"), wrong.detail
     always = FunctionTests("import os\nos._exit(3)\nfrom solution import f\ndef test_it(): pass\n")
-    assert verifier("def f(x): return 4", Problem("p", "", always)).outcome is Outcome.VERIFIER_ERROR
+    assert judge(verifier, "def f(x): return 4", always).outcome is Outcome.VERIFIER_ERROR
 
 
 HEAD = "import pytest\nfrom solution import f\ndef test_it():\n"
@@ -82,9 +77,9 @@ LED = {
 
 @pytest.mark.parametrize("body", LED.values(), ids=LED)
 def test_a_program_that_leads_a_case_to_what_is_not_supported_has_failed(verifier: UnitTestVerifier, body: str) -> None:
-    problem = Problem("p", "", FunctionTests(HEAD + body))
-    assert verifier("def f(x): return 2 * x", problem).outcome is Outcome.CORRECT
-    wrong = verifier("def f(x): return 0", problem)
+    tests = FunctionTests(HEAD + body)
+    assert judge(verifier, "def f(x): return 2 * x", tests).outcome is Outcome.CORRECT
+    wrong = judge(verifier, "def f(x): return 0", tests)
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
 
 
@@ -92,5 +87,5 @@ def test_a_program_that_leads_a_case_to_what_is_not_supported_has_failed(verifie
     "body", [f"    with pytest.raises(ValueError):\n{WARNS}", f"    for _ in f(2), f(3):\n{WARNS}"]
 )
 def test_what_every_program_comes_to_is_the_error_of_the_tests(verifier: UnitTestVerifier, body: str) -> None:
-    verdict = verifier("def f(x): return 0", Problem("p", "", FunctionTests(HEAD + body)))
+    verdict = judge(verifier, "def f(x): return 0", FunctionTests(HEAD + body))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
