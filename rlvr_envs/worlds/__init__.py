@@ -2,16 +2,12 @@
 
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.episodes import PrefixPolicy, WorldEpisode, every_episode, prefix_values
-from rlvr_envs.worlds.gridworld import GridWorld
-from rlvr_envs.worlds.maze import Maze
 from rlvr_envs.worlds.rules import Walk, WalkVerifier, move_tokens, step_reward, world_of, world_rules
 from rlvr_envs.worlds.world import MOVES, Cell, World
 
 __all__ = [
     "MOVES",
     "Cell",
-    "GridWorld",
-    "Maze",
     "PrefixPolicy",
     "Walk",
     "WalkVerifier",

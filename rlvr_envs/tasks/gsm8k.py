@@ -1,8 +1,36 @@
-"""Eight word problems with worked solutions, written for this package in the form of GSM8K's."""
+"""GSM8K: grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168), with worked solutions."""
 
 from __future__ import annotations
 
-from rlvr_envs.prompts.prompt import Exemplar
+from typing import ClassVar
+
+from rlvr_envs.data import Row, Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.prompts import Exemplar, TextPrompt, register_prompt
+from verifiers import Problem
+
+_MARK = "#### "
+
+
+def _to_problem(row: Row, default_id: str) -> Problem:
+    solution = row.text("answer")
+    _, mark, answer = solution.rpartition(_MARK)
+    if not mark or not answer.strip():
+        raise row.error(f"column 'answer' should end with the final answer after {_MARK!r}, got: …{solution[-60:]!r}")
+    metadata = row.without("question", "answer")
+    return Problem(default_id, row.text("question"), answer.strip(), metadata | {"gold_completion": solution})
+
+
+SOURCE = Source(
+    name="gsm8k",
+    hub_id="openai/gsm8k",
+    hub_config="main",
+    sizes={"train": 7473, "test": 1319},
+    to_problem=_to_problem,
+)
+"""The prompt is the question. The reference is the text after the last `"#### "`, as it is written in the data, with
+thousands separators (`"1,080"`). The gold completion is the worked solution, calculator annotations included.
+"""
 
 EXEMPLARS = (
     Exemplar(
@@ -50,3 +78,44 @@ EXEMPLARS = (
         "dollars. He has 150 - 74 = 76 dollars left and saves 76 / 2 = 38 dollars.\n#### 38",
     ),
 )
+"""Eight word problems with worked solutions, written for this package in the form of GSM8K's."""
+
+PROMPT = register_prompt(
+    TextPrompt(
+        name="gsm8k_cot_8shot",
+        template="Question: {problem}\nAnswer:",
+        exemplars=EXEMPLARS,
+        stop=("Question:", "</s>", "<|im_end|>"),
+        source="Eight chains of thought (Wei et al. 2022, arXiv:2201.11903) in GSM8K's own answer format, which ends "
+        "with '#### ' and the number; layout and stop strings as usual in evaluation harnesses. Examples of our own.",
+    )
+)
+
+
+class GSM8KEnv(TaskEnv):
+    """Grade-school word problems.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Word problems that take two to eight steps of arithmetic (Cobbe et al. 2021, arXiv:2110.14168): 7473 for training, 1319
+    for testing. Gold answers are whole numbers.
+
+    ## Starting State
+    A question. Default prompt `gsm8k_cot_8shot`: eight worked examples, each ending `#### n`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="train"`,
+    `max_new_tokens=512`, `verifier="math"`.
+    """
+
+    task: ClassVar[TaskSpec] = benchmark_task(
+        SOURCE,
+        default_split="train",
+        verifier=("math", {}),
+        prompt=PROMPT,
+        max_new_tokens=512,
+    )

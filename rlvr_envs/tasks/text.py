@@ -1,15 +1,17 @@
-"""`rlvr/Text-v0`."""
+"""Problems from anywhere; `rlvr_envs.data.text` finds and reads them."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from rlvr_envs.data import text
-from rlvr_envs.envs.task import TaskEnv, TaskSpec
+from rlvr_envs.envs import TaskEnv, TaskSpec
 
 
 class TextEnv(TaskEnv):
     """Any data set with any verifier.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Problems from anywhere: a list of `Problem`s, a local JSON Lines or Parquet file or folder, or a data set on the hub. The
@@ -33,6 +35,3 @@ class TextEnv(TaskEnv):
         data_options=("dataset", "columns", "config", "data_dir"),
         max_new_tokens=256,
     )
-
-
-make_vec = TextEnv.make_vec
