@@ -172,7 +172,9 @@ def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: st
         from matplotlib.figure import Figure
     except ImportError as error:
         raise missing_dependency("matplotlib", "plots", "a plot") from error
-    with matplotlib.rc_context({"svg.hashsalt": "rlvr-envs", "svg.fonttype": "none", "font.size": 9, "text.parse_math": False}):
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "rlvr-envs", "svg.fonttype": "none", "font.size": 9, "text.parse_math": False}
+    ):
         figure = Figure(figsize=(5.5, 3.4), layout="constrained")
         axes = figure.add_subplot()
         for colour, band in zip(_endless(_COLOURS), drawn, strict=False):
