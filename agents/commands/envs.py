@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rlvr_envs import ENVIRONMENTS, environment_class
+from rlvr_envs import ENVIRONMENTS, TaskEnv, environment_class
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Envs:
     def run(self, console: Console) -> int:
         """Print the list, or one description."""
         if self.name is not None:
-            console.print(environment_class(self.name).__doc__, markup=False)
+            console.print(description(environment_class(self.name)), markup=False)
             return 0
         table = Table()
         table.add_column("id", no_wrap=True)
@@ -35,3 +36,9 @@ class Envs:
         console.print(table)
         console.print("Hub data can also lie in a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one.")
         return 0
+
+
+def description(environment: type[TaskEnv]) -> str:
+    """The docstring of an environment, and what it leaves to that of `TaskEnv`."""
+    own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, TaskEnv))
+    return f"{own}\n\n# TaskEnv\n{common}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.envs.spec import TaskSpec, procedural_task
+from rlvr_envs.envs.task_env import TaskEnv
 from rlvr_envs.procedural import Addition
 
 
 class AdditionEnv(TaskEnv):
     """Sums of two numbers.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Add two whole numbers of up to `digits` digits, such as `37+58=`. Problems are generated: nothing is downloaded, and

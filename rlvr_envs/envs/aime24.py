@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import aime24 as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class AIME24Env(TaskEnv):
     r"""American Invitational Mathematics Examination 2024.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The 30 problems of both 2024 papers; every answer is a whole number from 0 to 999.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import amc23 as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class AMC23Env(TaskEnv):
     r"""American Mathematics Competitions 2023.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     40 problems of the 2023 AMC 12 papers with numeric answers.

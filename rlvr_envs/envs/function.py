@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.envs.spec import TaskSpec, procedural_task
+from rlvr_envs.envs.task_env import TaskEnv
 from rlvr_envs.procedural import Function
 
 
 class FunctionEnv(TaskEnv):
     """Small Python functions.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Write a Python function from a signature and a description in words. Problems are generated: nothing is downloaded,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, world_task
+from rlvr_envs.envs.spec import TaskSpec, world_task
+from rlvr_envs.envs.task_env import TaskEnv
 from rlvr_envs.worlds import GridWorld
 
 
 class GridWorldEnv(TaskEnv):
     """From one cell of an open grid to another.
+
+    Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Walk from a start to a goal in an open grid of n x n cells. The tokens are the four moves. Every pair of a start and

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import gsm8k as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class GSM8KEnv(TaskEnv):
     """Grade-school word problems.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Word problems that take two to eight steps of arithmetic (Cobbe et al. 2021, arXiv:2110.14168): 7473 for training, 1319

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import math as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class MATHEnv(TaskEnv):
     """Competition mathematics.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Competition problems in seven subjects and five levels (Hendrycks et al. 2021, arXiv:2103.03874): 7500 for training, 5000

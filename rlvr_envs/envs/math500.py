@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import math500 as data
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class MATH500Env(TaskEnv):
     """500 problems of MATH's test split.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The 500 test problems that Lightman et al. 2023 (arXiv:2305.20050) held out of MATH.

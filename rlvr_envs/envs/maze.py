@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, world_task
+from rlvr_envs.envs.spec import TaskSpec, world_task
+from rlvr_envs.envs.task_env import TaskEnv
 from rlvr_envs.worlds import Maze
 
 
 class MazeEnv(TaskEnv):
     """A maze of 2 x 3 cells with a goal and a trap.
+
+    Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Walk from the start to the goal, past the trap. The tokens are the four moves. There is one problem, the same in both

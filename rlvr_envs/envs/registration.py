@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import gymnasium
 
-from rlvr_envs.envs.task import TaskEnv
+from rlvr_envs.envs.task_env import TaskEnv
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"

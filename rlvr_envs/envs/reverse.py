@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.envs.task import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.envs.spec import TaskSpec, procedural_task
+from rlvr_envs.envs.task_env import TaskEnv
 from rlvr_envs.procedural import Reverse
 
 
 class ReverseEnv(TaskEnv):
     """Reverse a word.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Write the letters of a word in the opposite order. Problems are generated: nothing is downloaded, and the train and

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import text
-from rlvr_envs.envs.task import TaskEnv, TaskSpec
+from rlvr_envs.envs.spec import TaskSpec
+from rlvr_envs.envs.task_env import TaskEnv
 
 
 class TextEnv(TaskEnv):
     """Any data set with any verifier.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Problems from anywhere: a list of `Problem`s, a local JSON Lines or Parquet file or folder, or a data set on the hub. The

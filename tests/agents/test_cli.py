@@ -63,8 +63,10 @@ def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str
     assert code == 0
     assert all(name in output for name in ENVIRONMENTS)
     assert "train 7473" in output
-    code, output, _ = run(capsys, "envs", "Addition")
-    assert "## Action Space" in output
+    code, output, _ = run(capsys, "envs", "GridWorld")
+    assert "pays 1 for reaching the goal and nothing else" in output
+    sections = ["Description", "Action Space", "Observation Space", "Starting State", "Reward", "Episode End"]
+    assert all(f"\n## {name}\n" in output for name in [*sections, "Information", "Arguments", "Version History"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import rlvr_envs
-from rlvr_envs import TokenEnv, TokenVectorEnv, environment_class
+from rlvr_envs import TaskEnv, TokenEnv, TokenVectorEnv, environment_class
 
 SECTIONS = [
     "Description",
@@ -44,10 +45,18 @@ def test_make_gives_the_bare_environment_with_step_many(every_id: str) -> None:
     assert env.spec.id == every_id
 
 
-def test_every_id_documents_itself_in_gymnasiums_sections(every_id: str) -> None:
+def sections(documentation: str | None) -> list[str]:
+    lines = inspect.cleandoc(documentation or "").splitlines()
+    return [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+
+
+def test_every_id_documents_itself_in_gymnasiums_sections_and_refers_to_those_in_common(every_id: str) -> None:
     documentation = environment_class(every_id).__doc__ or ""
-    found = [line.removeprefix("## ") for line in documentation.splitlines() if line.startswith("## ")]
-    assert found == SECTIONS
+    own, common = sections(documentation), sections(TaskEnv.__doc__)
+    assert own == [name for name in SECTIONS if name in own]
+    assert {"Description", "Starting State", "Reward", "Arguments"} <= set(own)
+    assert set(own) | set(common) == set(SECTIONS)
+    assert "are those of `rlvr_envs.TaskEnv`" in documentation.splitlines()[2]
 
 
 def test_the_spec_survives_json(every_id: str) -> None:

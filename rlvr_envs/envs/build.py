@@ -1,4 +1,4 @@
-"""From a registered id and its arguments to token streams: data set, tokenizer, prompt, verifier, limits."""
+"""From a `TaskSpec` and the arguments of `gym.make` to token streams: data set, tokenizer, prompt, verifier, limits."""
 
 from __future__ import annotations
 
@@ -7,91 +7,20 @@ import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 import verifiers
-from rlvr_envs.data import Source
-from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, ProceduralDataset
+from rlvr_envs.envs.spec import TaskSpec
+from rlvr_envs.procedural.base import ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
-from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
-from rlvr_envs.vector_env import TokenVectorEnv
-from rlvr_envs.worlds import GridWorld, Maze, world_rules
 from verifiers import InvalidArgumentError, Problem, Verifier, check_types, redacted, unknown_argument
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
-
-
-@dataclass(frozen=True)
-class TaskSpec:
-    """What an id stands for: where its problems come from and the defaults of its environments."""
-
-    load: Callable[..., Dataset]
-    """Builds the data set from `split=` and the options below."""
-    sizes: Mapping[str, int]
-    """Its splits, and how many problems each has."""
-    source: str
-    """Where the data comes from, in words."""
-    default_split: str = "train"
-    data_options: tuple[str, ...] = ()
-    """The further arguments of `load`."""
-    verifier: tuple[str, Mapping[str, object]] = ("math", {})
-    prompt: str = "plain"
-    max_new_tokens: int = 512
-    tokenizer: str = "byte"
-    rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
-    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included."""
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The names of the splits."""
-        return tuple(self.sizes)
-
-
-def benchmark_task(
-    source: Source, *, verifier: tuple[str, Mapping[str, object]], prompt: str, max_new_tokens: int, default_split: str
-) -> TaskSpec:
-    """Describe the task of a published benchmark."""
-    return TaskSpec(
-        load=source.load,
-        sizes=source.sizes,
-        source=f"hub: {source.hub_id}",
-        default_split=default_split,
-        data_options=("data_dir",),
-        verifier=verifier,
-        prompt=prompt,
-        max_new_tokens=max_new_tokens,
-    )
-
-
-def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
-    """Describe the task of a family of generated problems; its difficulty fields become arguments."""
-    names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
-    return TaskSpec(
-        load=dataset,
-        sizes=DEFAULT_SIZES,
-        source="generated",
-        data_options=names,
-        verifier=dataset.verifier,
-        max_new_tokens=max_new_tokens,
-    )
-
-
-def world_task(dataset: type[GridWorld] | type[Maze]) -> TaskSpec:
-    """Describe the task of a data set of worlds."""
-    return TaskSpec(
-        load=dataset,
-        sizes={split: len(dataset(split)) for split in SPLITS},
-        source="generated",
-        data_options=tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split"),
-        verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),
-        tokenizer="char",
-        rules=world_rules,
-    )
 
 
 @dataclass(frozen=True)
@@ -284,88 +213,3 @@ def _most_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
         if not text.isascii() or opening + len(text) > most:
             most = max(most, len(tokenizer.encode(text, start=True)))
     return most
-
-
-class TaskEnv(TokenEnv):
-    """An environment with a registered id.
-
-    ## Action Space
-    `Discrete(vocab_size)`: the id of the next token. Where fixed tokens alone are legal, the space holds and draws no
-    others.
-
-    ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
-    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
-
-    ## Episode End
-    Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
-    Truncation: `max_new_tokens` were produced without that, or the verifier broke; the two are never merged.
-    `max_episode_steps` of `gym.make` is Gymnasium's `TimeLimit`, which cuts an episode off without a verdict and has no
-    `step_many`: set `max_new_tokens`.
-
-    ## Information
-    `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
-    and at the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. With limited tokens both
-    give `action_mask`.
-
-    ## Version History
-    v0: first version.
-    """
-
-    task: ClassVar[TaskSpec]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.__doc__ = _in_order(cls.__doc__ or "", TaskEnv.__doc__ or "")
-
-    def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
-        streams, self.manifest = build(self.task, 1, options)
-        super().__init__(streams, render_mode=render_mode)
-
-    @classmethod
-    def make_vec(cls, num_envs: int = 1, *, copy: bool = True, **options: Any) -> TokenVectorEnv:
-        """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`.
-
-        Raises:
-            InvalidArgumentError: If the class overrides methods that the vector environment does not call; see `build` for
-                what else.
-        """
-        overridden = [
-            name for name in ("__init__", "reset", "step") if getattr(cls, name) is not getattr(TaskEnv, name)
-        ]
-        if overridden:
-            raise InvalidArgumentError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which its vector environment does not call: say what is "
-                "different in its TaskSpec (docs/plugging-in.md), or name a function that builds it, of which so many are "
-                "then stepped one by one"
-            )
-        streams, manifest = build(cls.task, num_envs, options)
-        return TokenVectorEnv(streams, copy=copy, manifest=manifest)
-
-
-_SECTIONS = (
-    "Description",
-    "Action Space",
-    "Observation Space",
-    "Starting State",
-    "Reward",
-    "Episode End",
-    "Information",
-    "Arguments",
-    "Version History",
-)
-
-
-def _in_order(own: str, common: str) -> str:
-    """Join an id's own sections with the common ones, in Gymnasium's order."""
-    title, sections = _sections(own)
-    _, shared = _sections(common)
-    every = {**shared, **sections}
-    return "\n\n".join([title, *(f"## {name}\n{every[name]}" for name in _SECTIONS if name in every)])
-
-
-def _sections(docstring: str) -> tuple[str, dict[str, str]]:
-    lines = "\n".join(line.strip() for line in docstring.splitlines())
-    title, *parts = lines.split("\n## ")
-    named = (part.partition("\n") for part in parts)
-    return title.strip(), {name.strip(): text.strip() for name, _, text in named}

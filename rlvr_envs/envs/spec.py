@@ -1,0 +1,82 @@
+"""`TaskSpec`: what an environment with a name is, and how it follows from a benchmark, generated problems or worlds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_envs.data import Source
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, ProceduralDataset
+from rlvr_envs.tokenizers import Tokenizer
+from rlvr_envs.types import Dataset
+from rlvr_envs.worlds import world_rules
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What an id stands for: where its problems come from and the defaults of its environments."""
+
+    load: Callable[..., Dataset]
+    """Builds the data set from `split=` and the options below."""
+    sizes: Mapping[str, int]
+    """Its splits, and how many problems each has."""
+    source: str
+    """Where the data comes from, in words."""
+    default_split: str = "train"
+    data_options: tuple[str, ...] = ()
+    """The further arguments of `load`."""
+    verifier: tuple[str, Mapping[str, object]] = ("math", {})
+    prompt: str = "plain"
+    max_new_tokens: int = 512
+    tokenizer: str = "byte"
+    rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
+    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return tuple(self.sizes)
+
+
+def benchmark_task(
+    source: Source, *, verifier: tuple[str, Mapping[str, object]], prompt: str, max_new_tokens: int, default_split: str
+) -> TaskSpec:
+    """Describe the task of a published benchmark."""
+    return TaskSpec(
+        load=source.load,
+        sizes=source.sizes,
+        source=f"hub: {source.hub_id}",
+        default_split=default_split,
+        data_options=("data_dir",),
+        verifier=verifier,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+    )
+
+
+def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
+    """Describe the task of a family of generated problems; its difficulty fields become arguments."""
+    names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
+    return TaskSpec(
+        load=dataset,
+        sizes=DEFAULT_SIZES,
+        source="generated",
+        data_options=names,
+        verifier=dataset.verifier,
+        max_new_tokens=max_new_tokens,
+    )
+
+
+def world_task(dataset: type[Any]) -> TaskSpec:
+    """Describe the task of a data set of worlds."""
+    return TaskSpec(
+        load=dataset,
+        sizes={split: len(dataset(split)) for split in SPLITS},
+        source="generated",
+        data_options=tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split"),
+        verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),
+        tokenizer="char",
+        rules=world_rules,
+    )

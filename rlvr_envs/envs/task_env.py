@@ -1,0 +1,64 @@
+"""`TaskEnv`: the environment of a `TaskSpec`, alone or as many streams at once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rlvr_envs.envs.build import build
+from rlvr_envs.envs.spec import TaskSpec
+from rlvr_envs.token_env import TokenEnv
+from rlvr_envs.vector_env import TokenVectorEnv
+from verifiers import InvalidArgumentError
+
+
+class TaskEnv(TokenEnv):
+    """An environment with a registered id.
+
+    ## Action Space
+    `Discrete(vocab_size)`: the id of the next token. Where fixed tokens alone are legal, the space holds and draws no
+    others.
+
+    ## Observation Space
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
+    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
+
+    ## Episode End
+    Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
+    Truncation: `max_new_tokens` were produced without that, or the verifier broke; the two are never merged.
+    `max_episode_steps` of `gym.make` is Gymnasium's `TimeLimit`, which cuts an episode off without a verdict and has no
+    `step_many`: set `max_new_tokens`.
+
+    ## Information
+    `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
+    and at the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. With limited tokens both
+    give `action_mask`.
+
+    ## Version History
+    v0: first version.
+    """
+
+    task: ClassVar[TaskSpec]
+
+    def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
+        streams, self.manifest = build(self.task, 1, options)
+        super().__init__(streams, render_mode=render_mode)
+
+    @classmethod
+    def make_vec(cls, num_envs: int = 1, *, copy: bool = True, **options: Any) -> TokenVectorEnv:
+        """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`.
+
+        Raises:
+            InvalidArgumentError: If the class overrides methods that the vector environment does not call; see `build` for
+                what else.
+        """
+        overridden = [
+            name for name in ("__init__", "reset", "step") if getattr(cls, name) is not getattr(TaskEnv, name)
+        ]
+        if overridden:
+            raise InvalidArgumentError(
+                f"{cls.__name__} overrides {', '.join(overridden)}, which its vector environment does not call: say what is "
+                "different in its TaskSpec (docs/plugging-in.md), or name a function that builds it, of which so many are "
+                "then stepped one by one"
+            )
+        streams, manifest = build(cls.task, num_envs, options)
+        return TokenVectorEnv(streams, copy=copy, manifest=manifest)
