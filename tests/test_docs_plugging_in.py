@@ -15,7 +15,7 @@ import pytest
 
 import rlvr_envs
 import verifiers
-from rlvr_envs.envs import registration
+from rlvr_envs import registration
 from verifiers import registry
 
 DOCS = (Path(__file__).parent.parent / "docs" / "plugging-in.md").read_text(encoding="utf-8")

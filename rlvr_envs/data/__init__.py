@@ -16,10 +16,11 @@ from __future__ import annotations
 import os
 from types import MappingProxyType
 
-from rlvr_envs.data import aime24, amc23, gsm8k, humaneval, math, math500, mbpp, text
+from rlvr_envs.data import text
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.local import DATA_DIR_VARIABLE
 from rlvr_envs.data.source import Source, clear_cache
+from rlvr_envs.tasks import aime24, amc23, gsm8k, humaneval, math, math500, mbpp
 from verifiers import unknown_name
 
 _SOURCES = (

@@ -1,6 +1,6 @@
 """One file for each registered id, and the registration itself."""
 
-from rlvr_envs.envs.registration import (
+from rlvr_envs.registration import (
     ENVIRONMENTS,
     environment_class,
     environment_id,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.data import amc23 as data
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task
 from rlvr_envs.envs.task_env import TaskEnv
+from rlvr_envs.tasks import amc23 as data
 
 
 class AMC23Env(TaskEnv):

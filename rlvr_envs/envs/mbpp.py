@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlvr_envs.data import mbpp as data
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task
 from rlvr_envs.envs.task_env import TaskEnv
+from rlvr_envs.tasks import mbpp as data
 
 
 class MBPPEnv(TaskEnv):

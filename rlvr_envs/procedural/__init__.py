@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_envs.procedural.addition import Addition
-from rlvr_envs.procedural.arithmetic import Arithmetic
 from rlvr_envs.procedural.base import ProceduralDataset
-from rlvr_envs.procedural.countdown import Countdown
-from rlvr_envs.procedural.function import Function
-from rlvr_envs.procedural.linear_equation import LinearEquation
 from rlvr_envs.procedural.polynomial import Polynomial, PolynomialVerifier
-from rlvr_envs.procedural.reverse import Reverse
-from rlvr_envs.procedural.sort import Sort
+from rlvr_envs.tasks.addition import Addition
+from rlvr_envs.tasks.arithmetic import Arithmetic
+from rlvr_envs.tasks.countdown import Countdown
+from rlvr_envs.tasks.function import Function
+from rlvr_envs.tasks.linear_equation import LinearEquation
+from rlvr_envs.tasks.reverse import Reverse
+from rlvr_envs.tasks.sort import Sort
 
 FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = {
     family.name: family

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlvr_envs.data.mbpp import prompt_text
 from rlvr_envs.prompts.prompt import Exemplar
+from rlvr_envs.tasks.mbpp import prompt_text
 
 
 def _exemplar(text: str, asserts: list[str], program: str) -> Exemplar:

@@ -9,8 +9,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 
-from rlvr_envs.data import gsm8k
 from rlvr_envs.data.local import read_rows
+from rlvr_envs.tasks import gsm8k
 from verifiers import DataError, InvalidArgumentError, MissingDependencyError
 
 WriteRows = Callable[..., Path]

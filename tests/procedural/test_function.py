@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvr_envs.procedural import Function
-from rlvr_envs.procedural.function import (
+from rlvr_envs.tasks.function import (
     _CHARACTER_CONDITIONS,
     _CHARACTER_VALUES,
     _CONDITIONS,

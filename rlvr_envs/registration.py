@@ -33,7 +33,10 @@ _CLASSES = (
     ("Maze", "maze"),
     ("Text", "text"),
 )
-ENVIRONMENTS = {f"rlvr/{name}-v0": f"rlvr_envs.envs.{module}:{name}Env" for name, module in _CLASSES}
+ENVIRONMENTS = {
+    f"rlvr/{name}-v0": f"rlvr_envs.{'tasks' if module == 'text' else 'envs'}.{module}:{name}Env"
+    for name, module in _CLASSES
+}
 """Every id, and where its class is."""
 
 

@@ -1,0 +1,1 @@
+"""The data sets of the environments that have an id, one file each."""
