@@ -9,12 +9,16 @@ require_own("verifiers")
 require_own("agents")
 
 import verifiers  # noqa: E402
-from rlvr_envs import exact, worlds  # noqa: E402
-from rlvr_envs.envs import ENVIRONMENTS, environment_class, environment_id, find_environment, register_environments  # noqa: E402 - after the check above
-from rlvr_envs.envs.build import Settings  # noqa: E402
-from rlvr_envs.envs.spec import TaskSpec  # noqa: E402
-from rlvr_envs.envs.task_env import TaskEnv  # noqa: E402
+from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
+from rlvr_envs.envs import Settings, TaskEnv, TaskSpec  # noqa: E402
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
+from rlvr_envs.registration import (  # noqa: E402
+    ENVIRONMENTS,
+    environment_class,
+    environment_id,
+    find_environment,
+    register_environments,
+)
 from rlvr_envs.streams import Rules, StreamState, TokenStreams  # noqa: E402
 from rlvr_envs.text_actions import TextActions  # noqa: E402
 from rlvr_envs.token_env import TokenEnv  # noqa: E402
@@ -79,5 +83,6 @@ __all__ = [
     "get_prompt",
     "get_tokenizer",
     "register_environments",
+    "tasks",
     "worlds",
 ]

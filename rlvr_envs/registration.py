@@ -1,4 +1,4 @@
-"""Registering the environments with Gymnasium, without importing them."""
+"""The ids of the environments, at Gymnasium and by their short names, and what else a name may stand for."""
 
 from __future__ import annotations
 
@@ -8,35 +8,13 @@ from typing import Any, cast
 
 import gymnasium
 
-from rlvr_envs.envs.task_env import TaskEnv
+from rlvr_envs.envs import TaskEnv
+from rlvr_envs.tasks import CLASSES
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
-_CLASSES = (
-    ("GSM8K", "gsm8k"),
-    ("MATH", "math"),
-    ("MATH500", "math500"),
-    ("AIME24", "aime24"),
-    ("AMC23", "amc23"),
-    ("HumanEval", "humaneval"),
-    ("MBPP", "mbpp"),
-    ("Addition", "addition"),
-    ("Arithmetic", "arithmetic"),
-    ("Countdown", "countdown"),
-    ("Sort", "sort"),
-    ("Reverse", "reverse"),
-    ("LinearEquation", "linear_equation"),
-    ("Polynomial", "polynomial"),
-    ("Function", "function"),
-    ("GridWorld", "gridworld"),
-    ("Maze", "maze"),
-    ("Text", "text"),
-)
-ENVIRONMENTS = {
-    f"rlvr/{name}-v0": f"rlvr_envs.{'tasks' if module == 'text' else 'envs'}.{module}:{name}Env"
-    for name, module in _CLASSES
-}
+ENVIRONMENTS = {f"rlvr/{cls.__name__.removesuffix('Env')}-v0": f"{cls.__module__}:{cls.__name__}" for cls in CLASSES}
 """Every id, and where its class is."""
 
 
@@ -48,7 +26,7 @@ def register_environments() -> None:
             gymnasium.register(
                 env_id,
                 entry_point=path,
-                vector_entry_point=f"{path.partition(':')[0]}:make_vec",
+                vector_entry_point=f"rlvr_envs.vectorized:{path.partition(':')[2]}",
                 order_enforce=False,
                 disable_env_checker=True,
             )

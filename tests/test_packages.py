@@ -50,6 +50,14 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                 assert top == package or public, f"{path}:{line} reaches into {name}"
 
 
+@pytest.mark.parametrize("room", ["data", "prompts", "procedural", "worlds", "envs"])
+def test_what_environments_share_knows_none_of_them(room: str) -> None:
+    for path in (ROOT / "rlvr_envs" / room).rglob("*.py"):
+        for name, line in imports_of(path):
+            above = name == "rlvr_envs" or name.startswith(("rlvr_envs.tasks", "rlvr_envs.registration"))
+            assert not above, f"{path}:{line} imports {name}"
+
+
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
     code = f"import {package}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"

@@ -1,6 +1,6 @@
-"""Data sets of problems: one adapter for each benchmark, and `text` for anything else.
+"""Data sets of problems: what the adapters of published benchmarks share, and `text` for anything else.
 
-Each adapter module has `load(split, *, data_dir=None) -> ProblemDataset`, its `SPLITS` and its `SOURCE`. Rows come
+A benchmark's `Source` (in its file in `rlvr_envs.tasks`) says what its rows are called and makes a problem of each. Rows come
 from the folder `data_dir`, else from the folder that the environment variable `RLVR_DATA_DIR` names, else from the
 hub through `datasets.load_dataset`. Local folders look like this:
 
@@ -11,60 +11,10 @@ hub through `datasets.load_dataset`. Local folders look like this:
 ```
 """
 
-from __future__ import annotations
-
-import os
-from types import MappingProxyType
-
 from rlvr_envs.data import text
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.local import DATA_DIR_VARIABLE
+from rlvr_envs.data.rows import Row
 from rlvr_envs.data.source import Source, clear_cache
-from rlvr_envs.tasks import aime24, amc23, gsm8k, humaneval, math, math500, mbpp
-from verifiers import unknown_name
 
-_SOURCES = (
-    gsm8k.SOURCE,
-    math.SOURCE,
-    math500.SOURCE,
-    aime24.SOURCE,
-    amc23.SOURCE,
-    humaneval.SOURCE,
-    mbpp.SOURCE,
-)
-SOURCES = MappingProxyType({source.name: source for source in _SOURCES})
-"""The benchmarks by name."""
-
-
-def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    """Load a benchmark by its name.
-
-    Args:
-        name: A key of `SOURCES`, such as `"gsm8k"`.
-        split: One of its splits.
-        data_dir: As for `Source.load`, which also lists the other errors.
-
-    Raises:
-        UnknownNameError: If there is no such benchmark or split.
-    """
-    if name not in SOURCES:
-        raise unknown_name("data set", name, SOURCES)
-    return SOURCES[name].load(split, data_dir=data_dir)
-
-
-__all__ = [
-    "DATA_DIR_VARIABLE",
-    "SOURCES",
-    "ProblemDataset",
-    "Source",
-    "aime24",
-    "amc23",
-    "clear_cache",
-    "gsm8k",
-    "humaneval",
-    "load",
-    "math",
-    "math500",
-    "mbpp",
-    "text",
-]
+__all__ = ["DATA_DIR_VARIABLE", "ProblemDataset", "Row", "Source", "clear_cache", "text"]

@@ -1,11 +1,10 @@
-"""One file for each registered id, and the registration itself."""
+"""From what an id stands for to an environment: `TaskSpec`, what `build` makes of it, and `TaskEnv` around that.
 
-from rlvr_envs.registration import (
-    ENVIRONMENTS,
-    environment_class,
-    environment_id,
-    find_environment,
-    register_environments,
-)
+Nothing here knows which ids there are: `rlvr_envs.tasks` does.
+"""
 
-__all__ = ["ENVIRONMENTS", "environment_class", "environment_id", "find_environment", "register_environments"]
+from rlvr_envs.envs.build import Settings
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, world_task
+from rlvr_envs.envs.task_env import TaskEnv
+
+__all__ = ["Settings", "TaskEnv", "TaskSpec", "benchmark_task", "procedural_task", "world_task"]

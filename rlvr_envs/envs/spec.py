@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvr_envs.data import Source
 from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, ProceduralDataset
+from rlvr_envs.prompts import Prompt
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Dataset
 from rlvr_envs.worlds import world_rules
@@ -28,7 +29,7 @@ class TaskSpec:
     data_options: tuple[str, ...] = ()
     """The further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
-    prompt: str = "plain"
+    prompt: str | Prompt = "plain"
     max_new_tokens: int = 512
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
@@ -41,7 +42,12 @@ class TaskSpec:
 
 
 def benchmark_task(
-    source: Source, *, verifier: tuple[str, Mapping[str, object]], prompt: str, max_new_tokens: int, default_split: str
+    source: Source,
+    *,
+    verifier: tuple[str, Mapping[str, object]],
+    prompt: str | Prompt,
+    max_new_tokens: int,
+    default_split: str,
 ) -> TaskSpec:
     """Describe the task of a published benchmark."""
     return TaskSpec(

@@ -1,111 +1,19 @@
-"""Polynomials in x, to expand or to factor: `expand (x+2)(3x-1):`."""
+"""`PolynomialVerifier`: whether a polynomial is the right one, and in the form that is asked for.
+
+It stands apart from the problems of `rlvr_envs.tasks.polynomial` because manifests of runs name it by this path.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
 
 import verifiers
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 FORMS = ("expanded", "factored")
-
-
-class Product(NamedTuple):
-    """A product of linear factors `a x + b`, and the form that is asked for."""
-
-    factors: tuple[tuple[int, int], ...]
-    form: str
-
-
-@dataclass(frozen=True)
-class Polynomial(ProceduralDataset[Product]):
-    """Expand a product of linear factors, or factor the polynomial that it makes.
-
-    An answer is right when it equals the polynomial up to algebra and has the form that is asked for, in any order of
-    terms and factors (see `PolynomialVerifier`). Both forms of one polynomial belong to the same split.
-
-    Args:
-        split: `"train"` or `"test"`.
-        seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
-        degree: Number of factors, 2 to 8.
-        max_leading: Factors are `a x + b` with `a` from 1 to this number, at most 1000,
-        max_constant: and `b` from minus to plus this number, at most 1000, but 0.
-        task: `"expand"`, `"factor"`, or `"mixed"`: each with equal chance.
-    """
-
-    name: ClassVar[str] = "polynomial"
-    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.procedural.polynomial:PolynomialVerifier", {})
-
-    degree: int = 2
-    max_leading: int = 3
-    max_constant: int = 9
-    task: str = "mixed"
-
-    def _describe(self) -> Format:
-        product_bytes = self.degree * len(f"({self.max_leading}x-{self.max_constant})")
-        # No coefficient is larger than the product of the sums of the factors' coefficients, in size.
-        largest = (self.max_leading + self.max_constant) ** self.degree
-        sum_bytes = (self.degree + 1) * len(f"+{largest}x^{self.degree}")
-        return Format(
-            difficulty=f"{self.task}-degree-{self.degree}-to-{self.max_leading}-{self.max_constant}",
-            max_prompt_bytes=len("expand :") + max(product_bytes, sum_bytes),
-            max_answer_bytes=max(product_bytes, sum_bytes),
-            prompt_alphabet=DIGITS + "expand factor:()x^+-",
-            answer_alphabet=DIGITS + "x^+-*()",
-        )
-
-    def _check_difficulty(self) -> None:
-        require_whole("degree", self.degree, 2, 8)
-        require_whole("max_leading", self.max_leading, 1, 1_000)
-        require_whole("max_constant", self.max_constant, 1, 1_000)
-        if self.task not in ("expand", "factor", "mixed"):
-            raise InvalidArgumentError(f"task is 'expand', 'factor' or 'mixed', got {self.task!r}")
-
-    def _draw(self, rng: np.random.Generator) -> Product:
-        leading = rng.integers(1, self.max_leading, size=self.degree, endpoint=True).tolist()
-        drawn = rng.integers(0, 2 * self.max_constant, size=self.degree).tolist()
-        constants = [number - self.max_constant + (number >= self.max_constant) for number in drawn]  # 0 left out
-        form = {"expand": 0, "factor": 1}.get(self.task, int(rng.integers(2)))
-        return Product(tuple(zip(leading, constants, strict=True)), FORMS[form])
-
-    def _key(self, content: Product) -> object:
-        return _coefficients(content.factors)
-
-    def _task(self, content: Product) -> Task:
-        product = "".join(f"({_sum_text([b, a])})" for a, b in content.factors)
-        expanded = _sum_text(_coefficients(content.factors))
-        if content.form == "expanded":
-            return Task(f"expand {product}:", expanded, expanded, {"form": content.form})
-        return Task(f"factor {expanded}:", expanded, product, {"form": content.form})
-
-
-def _coefficients(factors: tuple[tuple[int, int], ...]) -> list[int]:
-    """Coefficients of the product, the constant first."""
-    product = [1]
-    for a, b in factors:
-        product = [b * low + a * high for low, high in zip([*product, 0], [0, *product], strict=True)]
-    return product
-
-
-def _sum_text(coefficients: list[int]) -> str:
-    terms = [_term_text(number, power) for power, number in enumerate(coefficients) if number]
-    return "".join(reversed(terms)).removeprefix("+")
-
-
-def _term_text(coefficient: int, power: int) -> str:
-    if power == 0:
-        return f"{coefficient:+d}"
-    number = {1: "+", -1: "-"}.get(coefficient, f"{coefficient:+d}")
-    return f"{number}x" if power == 1 else f"{number}x^{power}"
-
 
 # Texts are normalised before they are matched: no white space, no TeX braces, `*` for every product sign.
 _NORMALISED = [(r"\\left|\\right|[\s${}]", ""), (r"\\cdot|\\times|·|×", "*"), (r"\*\*", "^"), ("−", "-")]

@@ -1,6 +1,6 @@
 """Prompts: how a problem is put to the policy. `get_prompt` finds one by name or makes one of a template."""
 
-from rlvr_envs.prompts.presets import PRESETS, get_prompt
+from rlvr_envs.prompts.presets import PRESETS, get_prompt, register_prompt
 from rlvr_envs.prompts.prompt import ChatPrompt, ChatTemplate, Exemplar, Prompt, TextPrompt, render_chat
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "Prompt",
     "TextPrompt",
     "get_prompt",
+    "register_prompt",
     "render_chat",
 ]

@@ -1,15 +1,17 @@
-"""The prompts that have a name, and `get_prompt`, which also takes templates and prompts of one's own."""
+"""The prompts that have a name, and `get_prompt`, which also takes templates and prompts of one's own.
+
+Those that suit many data sets are here; that of a benchmark is in its file in `rlvr_envs.tasks`, which registers it.
+"""
 
 from __future__ import annotations
 
 import re
 from types import MappingProxyType
 
-from rlvr_envs.prompts import gsm8k, mbpp, minerva
 from rlvr_envs.prompts.prompt import PLACEHOLDER, ChatPrompt, Prompt, TextPrompt
 from verifiers import InvalidArgumentError, unknown_name
 
-_PRESETS: tuple[TextPrompt | ChatPrompt, ...] = (
+_GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
     TextPrompt(
         name="plain",
         source="The problem's text alone.",
@@ -19,38 +21,6 @@ _PRESETS: tuple[TextPrompt | ChatPrompt, ...] = (
         template="{problem}\n\nReply with the final answer alone, on one line.\nAnswer:",
         stop=("\n",),
         source="Zero-shot, without reasoning.",
-    ),
-    TextPrompt(
-        name="gsm8k_cot_8shot",
-        template="Question: {problem}\nAnswer:",
-        exemplars=gsm8k.EXEMPLARS,
-        stop=("Question:", "</s>", "<|im_end|>"),
-        source="Eight chains of thought (Wei et al. 2022, arXiv:2201.11903) in GSM8K's own answer format, which ends "
-        "with '#### ' and the number; layout and stop strings as usual in evaluation harnesses. Examples of our own.",
-    ),
-    TextPrompt(
-        name="minerva_math_4shot",
-        template="Problem:\n{problem}\n\nSolution:",
-        exemplars=minerva.EXEMPLARS,
-        before_answer="\n",
-        stop=("Problem:",),
-        source="The four-shot layout for MATH of Minerva (Lewkowycz et al. 2022, arXiv:2206.14858), whose solutions "
-        "end in a 'Final Answer:' line. Examples of our own.",
-    ),
-    TextPrompt(
-        name="humaneval_completion",
-        stop=("\nclass", "\ndef", "\n#", "\nif", "\nprint"),
-        source="HumanEval's prompt as it is, for a base model to continue up to the next top-level statement, with the "
-        "stop strings of Chen et al. 2021 (arXiv:2107.03374).",
-    ),
-    TextPrompt(
-        name="mbpp_3shot",
-        template="Here is a task for a Python programmer: {problem}\n[BEGIN]\n",
-        exemplars=mbpp.EXEMPLARS,
-        before_answer="",
-        stop=("[DONE]",),
-        source="The three-shot layout of Austin et al. 2021 (arXiv:2108.07732), with programs between [BEGIN] and "
-        "[DONE]. Examples of our own.",
     ),
     ChatPrompt(
         name="boxed_chat",
@@ -65,8 +35,15 @@ _PRESETS: tuple[TextPrompt | ChatPrompt, ...] = (
     ),
 )
 
-PRESETS = MappingProxyType({prompt.name: prompt for prompt in _PRESETS})
+_named = {prompt.name: prompt for prompt in _GENERAL}
+PRESETS = MappingProxyType(_named)
 """The named prompts."""
+
+
+def register_prompt(prompt: TextPrompt) -> TextPrompt:
+    """Make a prompt known to every environment by its name; give it back."""
+    _named[prompt.name] = prompt
+    return prompt
 
 
 def get_prompt(spec: str | Prompt) -> Prompt:

@@ -1,1 +1,94 @@
-"""The data sets of the environments that have an id, one file each."""
+"""The environments that have an id, one file each: its data set, the prompt that goes with it, and its class, in this order.
+
+What several of them share is below: `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and
+`envs`, which makes an environment of a `TaskSpec`. Those import nothing from here, so that imports run one way; `registration`
+stands above and gives the classes their ids.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rlvr_envs.data import ProblemDataset, Source
+from rlvr_envs.envs import TaskEnv
+from rlvr_envs.procedural import ProceduralDataset
+from rlvr_envs.tasks import aime24, amc23, gsm8k, humaneval, math, math500, mbpp
+from rlvr_envs.tasks.addition import Addition, AdditionEnv
+from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
+from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
+from rlvr_envs.tasks.function import Function, FunctionEnv
+from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv
+from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
+from rlvr_envs.tasks.maze import Maze, MazeEnv
+from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
+from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
+from rlvr_envs.tasks.sort import Sort, SortEnv
+from rlvr_envs.tasks.text import TextEnv
+from verifiers import unknown_name
+
+CLASSES: tuple[type[TaskEnv], ...] = (
+    gsm8k.GSM8KEnv,
+    math.MATHEnv,
+    math500.MATH500Env,
+    aime24.AIME24Env,
+    amc23.AMC23Env,
+    humaneval.HumanEvalEnv,
+    mbpp.MBPPEnv,
+    AdditionEnv,
+    ArithmeticEnv,
+    CountdownEnv,
+    SortEnv,
+    ReverseEnv,
+    LinearEquationEnv,
+    PolynomialEnv,
+    FunctionEnv,
+    GridWorldEnv,
+    MazeEnv,
+    TextEnv,
+)
+"""The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
+
+_SOURCES = (gsm8k, math, math500, aime24, amc23, humaneval, mbpp)
+SOURCES: Mapping[str, Source] = MappingProxyType({module.SOURCE.name: module.SOURCE for module in _SOURCES})
+"""Where the rows of each benchmark come from, by its name."""
+
+_FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
+FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})
+"""The families of generated problems, by name."""
+
+
+def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
+    """Load the problems of a benchmark by its name.
+
+    Args:
+        name: A key of `SOURCES`, such as `"gsm8k"`.
+        split: One of its splits.
+        data_dir: As for `Source.load`, which also lists the other errors.
+
+    Raises:
+        UnknownNameError: If there is no such benchmark or split.
+    """
+    if name not in SOURCES:
+        raise unknown_name("data set", name, SOURCES)
+    return SOURCES[name].load(split, data_dir=data_dir)
+
+
+__all__ = [
+    "CLASSES",
+    "FAMILIES",
+    "SOURCES",
+    "Addition",
+    "Arithmetic",
+    "Countdown",
+    "Function",
+    "GridWorld",
+    "LinearEquation",
+    "Maze",
+    "Polynomial",
+    "Reverse",
+    "Sort",
+    "load",
+]

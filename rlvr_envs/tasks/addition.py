@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
 
 Summands = tuple[int, int]
@@ -54,3 +55,26 @@ class Addition(ProceduralDataset[Summands]):
         first, second = content
         answer = str(first + second)
         return Task(f"{first}+{second}=", answer, answer)
+
+
+class AdditionEnv(TaskEnv):
+    """Sums of two numbers.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Add two whole numbers of up to `digits` digits, such as `37+58=`. Problems are generated: nothing is downloaded, and
+    the train and test splits are disjoint.
+
+    ## Starting State
+    The sum's expression, up to the equals sign.
+
+    ## Reward
+    1 when the completion is the literal sum and nothing else, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:
+    `split="train"`, `max_new_tokens=8`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Addition, max_new_tokens=8)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from typing import ClassVar
 
-from rlvr_envs.data.dataset import ProblemDataset
-from rlvr_envs.data.rows import Row
-from rlvr_envs.data.source import Source
+from rlvr_envs.data import Row, Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
 from verifiers import Problem
 
 
@@ -30,19 +29,36 @@ SOURCE = Source(
     to_problem=_to_problem,
     hub_splits={"test": "train"},
 )
-SPLITS = SOURCE.splits
+r"""The prompt is the problem. The reference is the answer as it is written on the answer sheet, three digits with
+leading zeros (`"025"`). The gold completion states that answer in `\boxed{}`: the `solution` column, kept in the
+metadata, collects several solutions and remarks and does not always end in an answer. Ids are the source's own,
+such as `"aime24/60"`.
+"""
 
 
-def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    r"""Load AIME 2024.
+class AIME24Env(TaskEnv):
+    r"""American Invitational Mathematics Examination 2024.
 
-    The prompt is the problem. The reference is the answer as it is written on the answer sheet, three digits with
-    leading zeros (`"025"`). The gold completion states that answer in `\boxed{}`: the `solution` column, kept in the
-    metadata, collects several solutions and remarks and does not always end in an answer. Ids are the source's own,
-    such as `"aime24/60"`.
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
-    Args:
-        split: `"test"` (30 problems), which the hub calls `train`.
-        data_dir: As for `Source.load`, which also lists the errors.
+    ## Description
+    The 30 problems of both 2024 papers; every answer is a whole number from 0 to 999.
+
+    ## Starting State
+    A problem. Default prompt `boxed_chat`: one user message that asks for reasoning and a final `\boxed{}`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=4096`, `verifier="math"`.
     """
-    return SOURCE.load(split, data_dir=data_dir)
+
+    task: ClassVar[TaskSpec] = benchmark_task(
+        SOURCE,
+        default_split="test",
+        verifier=("math", {}),
+        prompt="boxed_chat",
+        max_new_tokens=4096,
+    )

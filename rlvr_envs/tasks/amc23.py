@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
+from typing import ClassVar
 
-from rlvr_envs.data.dataset import ProblemDataset
-from rlvr_envs.data.rows import Row
-from rlvr_envs.data.source import Source
+from rlvr_envs.data import Row, Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
 from verifiers import Problem
 
 
@@ -43,18 +42,35 @@ SOURCE = Source(
     sizes={"test": 40},
     to_problem=_to_problem,
 )
-SPLITS = SOURCE.splits
+r"""The prompt is the problem (the column is `problem` or `question`). The reference is the answer as a string, integers
+without a decimal point (`"36"` for 36.0). The gold completion states it in `\boxed{}`. Ids are the source's own,
+such as `"amc23/0"`.
+"""
 
 
-def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    r"""Load AMC 2023.
+class AMC23Env(TaskEnv):
+    r"""American Mathematics Competitions 2023.
 
-    The prompt is the problem (the column is `problem` or `question`). The reference is the answer as a string, integers
-    without a decimal point (`"36"` for 36.0). The gold completion states it in `\boxed{}`. Ids are the source's own,
-    such as `"amc23/0"`.
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
-    Args:
-        split: `"test"` (40 problems).
-        data_dir: As for `Source.load`, which also lists the errors.
+    ## Description
+    40 problems of the 2023 AMC 12 papers with numeric answers.
+
+    ## Starting State
+    A problem. Default prompt `boxed_chat`: one user message that asks for reasoning and a final `\boxed{}`.
+
+    ## Reward
+    1 when the final answer equals the gold number, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=4096`, `verifier="math"`.
     """
-    return SOURCE.load(split, data_dir=data_dir)
+
+    task: ClassVar[TaskSpec] = benchmark_task(
+        SOURCE,
+        default_split="test",
+        verifier=("math", {}),
+        prompt="boxed_chat",
+        max_new_tokens=4096,
+    )

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
 
 Expression = int | tuple[str, "Expression", "Expression"]
@@ -121,3 +122,26 @@ def _operand(expression: Expression, binding: int) -> str:
     text = _text(expression)
     loose = not isinstance(expression, int) and _PRECEDENCE[expression[0]] < binding
     return f"({text})" if loose else text
+
+
+class ArithmeticEnv(TaskEnv):
+    """Arithmetic expressions.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Evaluate a nested expression of whole numbers with `+`, `-` and `*`. Problems are generated: nothing is downloaded,
+    and the train and test splits are disjoint.
+
+    ## Starting State
+    The expression, up to the equals sign.
+
+    ## Reward
+    1 when the completion is the literal value and nothing else, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting
+    and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Arithmetic, max_new_tokens=16)

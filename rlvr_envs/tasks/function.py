@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
 
 _DRAWN_INPUTS = 6
@@ -262,3 +263,26 @@ def _longest(parts: tuple[Part, ...]) -> Part:
     """A part with the longest words and the longest code of a table, though these may be of different parts."""
     words = max((part.words for part in parts), key=len)
     return Part(words, max((part.code for part in parts), key=len), parts[0].apply)
+
+
+class FunctionEnv(TaskEnv):
+    """Small Python functions.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Write a Python function from a signature and a description in words. Problems are generated: nothing is downloaded,
+    and the train and test splits are disjoint.
+
+    ## Starting State
+    The signature and the description.
+
+    ## Reward
+    1 when the function passes every generated test in the sandbox, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `level` (1). Defaults:
+    `split="train"`, `max_new_tokens=160`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Function, max_new_tokens=160)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+from typing import ClassVar
 
-from rlvr_envs.data.dataset import ProblemDataset
-from rlvr_envs.data.rows import Row
-from rlvr_envs.data.source import Source
+from rlvr_envs.data import Row, Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.prompts import TextPrompt, register_prompt
 from verifiers import Problem
 
 
@@ -30,19 +30,46 @@ SOURCE = Source(
     sizes={"test": 164},
     to_problem=_to_problem,
 )
-SPLITS = SOURCE.splits
+"""The prompt is the beginning of a program: imports, helpers, the signature and the docstring. The reference is a
+`CheckTests` whose `prefix` is that prompt, so that a completion may be the rest of the function (as the gold
+completion is) or a whole program. Ids are the source's own, such as `"HumanEval/0"`. The metadata has
+`entry_point`, the name of the function.
+"""
+
+PROMPT = register_prompt(
+    TextPrompt(
+        name="humaneval_completion",
+        stop=("\nclass", "\ndef", "\n#", "\nif", "\nprint"),
+        source="HumanEval's prompt as it is, for a base model to continue up to the next top-level statement, with the "
+        "stop strings of Chen et al. 2021 (arXiv:2107.03374).",
+    )
+)
 
 
-def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    """Load HumanEval.
+class HumanEvalEnv(TaskEnv):
+    """Python functions from their docstrings.
 
-    The prompt is the beginning of a program: imports, helpers, the signature and the docstring. The reference is a
-    `CheckTests` whose `prefix` is that prompt, so that a completion may be the rest of the function (as the gold
-    completion is) or a whole program. Ids are the source's own, such as `"HumanEval/0"`. The metadata has
-    `entry_point`, the name of the function.
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
-    Args:
-        split: `"test"` (164 problems).
-        data_dir: As for `Source.load`, which also lists the errors.
+    ## Description
+    164 hand-written functions to complete (Chen et al. 2021, arXiv:2107.03374), judged by unit tests.
+
+    ## Starting State
+    A signature with its docstring. Default prompt `humaneval_completion`: that text itself, which the completion continues;
+    it stops where a new top-level statement begins.
+
+    ## Reward
+    1 when the program passes every test in the sandbox, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=512`, `verifier="unit_tests"`.
     """
-    return SOURCE.load(split, data_dir=data_dir)
+
+    task: ClassVar[TaskSpec] = benchmark_task(
+        SOURCE,
+        default_split="test",
+        verifier=("unit_tests", {}),
+        prompt=PROMPT,
+        max_new_tokens=512,
+    )

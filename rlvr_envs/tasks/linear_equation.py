@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
 from verifiers import InvalidArgumentError
 
@@ -80,3 +81,26 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         answer = str(Fraction(c - b, a))
         coefficient = {1: "", -1: "-"}.get(a, str(a))
         return Task(f"{coefficient}x{b:+d}={c}, x=", answer, answer)
+
+
+class LinearEquationEnv(TaskEnv):
+    """Linear equations in one unknown.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Solve `a x + b = c` for x. Problems are generated: nothing is downloaded, and the train and test splits are
+    disjoint.
+
+    ## Starting State
+    The equation.
+
+    ## Reward
+    1 when the completion gives the solution exactly, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `max_coefficient` (9) and
+    `solution` (`"integer"` or `"rational"`). Defaults: `split="train"`, `max_new_tokens=16`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(LinearEquation, max_new_tokens=16)

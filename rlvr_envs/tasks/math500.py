@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+from typing import ClassVar
 
-from rlvr_envs.data.dataset import ProblemDataset
-from rlvr_envs.data.rows import Row
-from rlvr_envs.data.source import Source
+from rlvr_envs.data import Row, Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.tasks.math import PROMPT
 from verifiers import Problem
 
 
@@ -27,17 +27,34 @@ SOURCE = Source(
     sizes={"test": 500},
     to_problem=_to_problem,
 )
-SPLITS = SOURCE.splits
+"""The prompt is the problem, the reference the `answer` column in LaTeX, the gold completion the worked solution. Ids
+are the source's own, such as `"math500/test/algebra/1.json"`. The metadata has `subject` and `level` (1 to 5).
+"""
 
 
-def load(split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    """Load MATH-500.
+class MATH500Env(TaskEnv):
+    """500 problems of MATH's test split.
 
-    The prompt is the problem, the reference the `answer` column in LaTeX, the gold completion the worked solution. Ids
-    are the source's own, such as `"math500/test/algebra/1.json"`. The metadata has `subject` and `level` (1 to 5).
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
-    Args:
-        split: `"test"` (500 problems).
-        data_dir: As for `Source.load`, which also lists the errors.
+    ## Description
+    The 500 test problems that Lightman et al. 2023 (arXiv:2305.20050) held out of MATH.
+
+    ## Starting State
+    A problem. Default prompt `minerva_math_4shot`: four worked examples that end in a final-answer line.
+
+    ## Reward
+    1 when the final answer equals the gold answer mathematically, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,
+    `max_new_tokens=1024`, `verifier="math"`.
     """
-    return SOURCE.load(split, data_dir=data_dir)
+
+    task: ClassVar[TaskSpec] = benchmark_task(
+        SOURCE,
+        default_split="test",
+        verifier=("math", {}),
+        prompt=PROMPT,
+        max_new_tokens=1024,
+    )

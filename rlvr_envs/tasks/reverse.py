@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
 
 
@@ -51,3 +52,26 @@ class Reverse(ProceduralDataset[str]):
     def _task(self, content: str) -> Task:
         answer = content[::-1]
         return Task(f"reverse {content}:", answer, answer)
+
+
+class ReverseEnv(TaskEnv):
+    """Reverse a word.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Write the letters of a word in the opposite order. Problems are generated: nothing is downloaded, and the train and
+    test splits are disjoint.
+
+    ## Starting State
+    The word.
+
+    ## Reward
+    1 when the completion is the reversed word, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:
+    `split="train"`, `max_new_tokens=16`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Reverse, max_new_tokens=16)

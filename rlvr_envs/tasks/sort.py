@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
 
 
@@ -58,3 +59,26 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
 
 def _listed(numbers: list[int] | tuple[int, ...]) -> str:
     return " ".join(map(str, numbers))
+
+
+class SortEnv(TaskEnv):
+    """Sort numbers.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Write a list of numbers in ascending order. Problems are generated: nothing is downloaded, and the train and test
+    splits are disjoint.
+
+    ## Starting State
+    The numbers.
+
+    ## Reward
+    1 when the completion is the sorted list, else 0.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and
+    `max_number` (99). Defaults: `split="train"`, `max_new_tokens=32`.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Sort, max_new_tokens=32)

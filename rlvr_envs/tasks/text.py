@@ -1,12 +1,11 @@
-"""`rlvr/Text-v0`."""
+"""Problems from anywhere; `rlvr_envs.data.text` finds and reads them."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from rlvr_envs.data import text
-from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.envs.task_env import TaskEnv
+from rlvr_envs.envs import TaskEnv, TaskSpec
 
 
 class TextEnv(TaskEnv):
@@ -36,6 +35,3 @@ class TextEnv(TaskEnv):
         data_options=("dataset", "columns", "config", "data_dir"),
         max_new_tokens=256,
     )
-
-
-make_vec = TextEnv.make_vec

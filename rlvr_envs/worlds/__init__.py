@@ -1,7 +1,5 @@
 """Small worlds whose values are known exactly: cells, walls, four moves, a goal. See `rlvr_envs.exact` for the values."""
 
-from rlvr_envs.tasks.gridworld import GridWorld
-from rlvr_envs.tasks.maze import Maze
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.episodes import PrefixPolicy, WorldEpisode, every_episode, prefix_values
 from rlvr_envs.worlds.rules import Walk, WalkVerifier, move_tokens, step_reward, world_of, world_rules
@@ -10,8 +8,6 @@ from rlvr_envs.worlds.world import MOVES, Cell, World
 __all__ = [
     "MOVES",
     "Cell",
-    "GridWorld",
-    "Maze",
     "PrefixPolicy",
     "Walk",
     "WalkVerifier",

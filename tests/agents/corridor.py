@@ -32,8 +32,9 @@ import torch
 
 from agents import Agent, CausalLMPolicy, CriticConfig, LearnerConfig, agent_classes, tiny_model
 from rlvr_envs import CharTokenizer
+from rlvr_envs.tasks import Maze
 from rlvr_envs.types import FixedActions
-from rlvr_envs.worlds import Maze, WalkVerifier, every_episode, prefix_values
+from rlvr_envs.worlds import WalkVerifier, every_episode, prefix_values
 from verifiers import Problem
 
 LAYOUT = """

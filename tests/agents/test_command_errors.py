@@ -49,7 +49,7 @@ from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.build import SETTINGS
-from rlvr_envs.procedural import Sort
+from rlvr_envs.tasks import Sort
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem, RLVRError, Verdict
 from verifiers.audit import audit
 

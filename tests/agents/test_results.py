@@ -17,7 +17,7 @@ from agents.results.completions import Completion, read_completions
 from agents.results.contamination import overlaps
 from agents.results.judging import place
 from agents.results.reading import RecordedRun, paired_scores
-from rlvr_envs.procedural import Sort
+from rlvr_envs.tasks import Sort
 from verifiers import DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict, statistics
 
 PROBLEMS = Sort("test", size=40)

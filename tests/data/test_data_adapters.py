@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_envs import data
+from rlvr_envs import tasks
 from rlvr_envs.data import ProblemDataset, Source
 from verifiers import DataError, MissingDataError, Problem, UnknownNameError
 from verifiers.unit_tests import AssertTests, CheckTests
@@ -61,7 +61,7 @@ def mbpp(task_id: int, **changes: object) -> Row:
 
 
 def load(folder: Path, name: str, split: str = "test") -> ProblemDataset:
-    return data.load(name, split, data_dir=folder)
+    return tasks.load(name, split, data_dir=folder)
 
 
 EXPECTED = [
@@ -156,16 +156,7 @@ def test_a_row_becomes_this_problem(
 
 
 def test_every_benchmark_is_covered_here() -> None:
-    assert {name for name, _ in EVERY} == set(data.SOURCES)
-
-
-@pytest.mark.parametrize(("name", "row"), EVERY, ids=[name for name, _ in EVERY])
-def test_the_adapter_module_loads_the_same(tmp_path: Path, write_rows: WriteRows, name: str, row: Row) -> None:
-    write_rows(f"{name}/test.jsonl", row)
-    adapter = getattr(data, name)
-    assert list(adapter.load("test", data_dir=tmp_path)) == list(load(tmp_path, name))
-    assert adapter.SOURCE is data.SOURCES[name]
-    assert list(adapter.SPLITS) == list(data.SOURCES[name].sizes)
+    assert {name for name, _ in EVERY} == set(tasks.SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -253,9 +244,9 @@ def test_mbpp_shows_set_up_code_before_the_tests(tmp_path: Path, write_rows: Wri
 
 
 def test_mbpp_tells_its_splits_apart_by_task(tmp_path: Path, write_rows: WriteRows) -> None:
-    tasks = [1, 10, 11, 510, 511, 600, 601, 974]
-    write_rows("mbpp/test.jsonl", *map(mbpp, tasks))
-    splits = {split: [problem.id for problem in load(tmp_path, "mbpp", split)] for split in data.mbpp.SPLITS}
+    numbers = [1, 10, 11, 510, 511, 600, 601, 974]
+    write_rows("mbpp/test.jsonl", *map(mbpp, numbers))
+    splits = {split: [problem.id for problem in load(tmp_path, "mbpp", split)] for split in tasks.mbpp.SOURCE.splits}
     assert splits == {
         "train": ["mbpp/601", "mbpp/974"],
         "validation": ["mbpp/511", "mbpp/600"],
@@ -277,7 +268,7 @@ def test_mbpp_with_no_row_of_the_split(tmp_path: Path, write_rows: WriteRows) ->
     assert str(caught.value) == f"{path}: none of its 2 rows belongs to split 'prompt' of mbpp"
 
 
-@pytest.mark.parametrize("source", data.SOURCES.values(), ids=list(data.SOURCES))
+@pytest.mark.parametrize("source", tasks.SOURCES.values(), ids=list(tasks.SOURCES))
 def test_an_unknown_split_offers_the_nearest(source: Source) -> None:
     with pytest.raises(UnknownNameError) as caught:
         source.load("tests")
@@ -288,10 +279,10 @@ def test_an_unknown_split_offers_the_nearest(source: Source) -> None:
 
 def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown data set 'gsm'\. Did you mean 'gsm8k'\? Known: aime24, "):
-        data.load("gsm", "test")
+        tasks.load("gsm", "test")
 
 
-@pytest.mark.parametrize("source", data.SOURCES.values(), ids=list(data.SOURCES))
+@pytest.mark.parametrize("source", tasks.SOURCES.values(), ids=list(tasks.SOURCES))
 def test_missing_rows_say_both_ways_to_get_them(tmp_path: Path, source: Source) -> None:
     with pytest.raises(MissingDataError) as caught:
         source.load("test", data_dir=tmp_path)
@@ -307,7 +298,7 @@ def test_the_folder_may_come_from_the_environment(
 ) -> None:
     write_rows("gsm8k/test.jsonl", GSM8K)
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    assert data.gsm8k.load("test")[0].reference == "1,080"
+    assert tasks.gsm8k.SOURCE.load("test")[0].reference == "1,080"
 
 
 def test_the_argument_goes_before_the_environment(
@@ -316,9 +307,9 @@ def test_the_argument_goes_before_the_environment(
     write_rows("one/gsm8k/test.jsonl", GSM8K)
     write_rows("two/gsm8k/test.jsonl", GSM8K, GSM8K)
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path / "one"))
-    assert len(data.gsm8k.load("test", data_dir=tmp_path / "two")) == 2
-    assert len(data.gsm8k.load("test", data_dir=str(tmp_path / "two"))) == 2
-    assert len(data.gsm8k.load("test")) == 1
+    assert len(tasks.gsm8k.SOURCE.load("test", data_dir=tmp_path / "two")) == 2
+    assert len(tasks.gsm8k.SOURCE.load("test", data_dir=str(tmp_path / "two"))) == 2
+    assert len(tasks.gsm8k.SOURCE.load("test")) == 1
 
 
 def test_a_relative_folder_is_relative_to_the_working_directory(
@@ -330,7 +321,7 @@ def test_a_relative_folder_is_relative_to_the_working_directory(
     references = []
     for name in ("one", "two"):
         monkeypatch.chdir(tmp_path / name)
-        references.append(data.gsm8k.load("test", data_dir="data")[0].reference)
+        references.append(tasks.gsm8k.SOURCE.load("test", data_dir="data")[0].reference)
     assert references == ["1,080", "7,777"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import datasets  # type: ignore[import-untyped]  # ships no types
 import pytest
 
-from rlvr_envs import data
+from rlvr_envs import data, tasks
 from rlvr_envs.data import Source, hub
 from verifiers import DataError, MissingDataError
 
@@ -76,7 +76,7 @@ def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     return fake
 
 
-@pytest.mark.parametrize("source", data.SOURCES.values(), ids=list(data.SOURCES))
+@pytest.mark.parametrize("source", tasks.SOURCES.values(), ids=list(tasks.SOURCES))
 def test_a_benchmark_comes_from_the_hub_where_no_folder_is_named(fake_hub: Hub, tmp_path: Path, source: Source) -> None:
     fake_hub.rows = [ROWS[source.name]]
     loaded = source.load("test")
@@ -93,29 +93,29 @@ def test_the_hub_is_not_asked_where_a_folder_is_named(
     fake_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(MissingDataError):
-        data.load("gsm8k", "test", data_dir=tmp_path)
+        tasks.load("gsm8k", "test", data_dir=tmp_path)
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
     with pytest.raises(MissingDataError):
-        data.load("gsm8k", "test")
+        tasks.load("gsm8k", "test")
     assert fake_hub.calls == []
 
 
 def test_an_empty_variable_names_no_folder(fake_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLVR_DATA_DIR", "")
     fake_hub.rows = [ROWS["gsm8k"]]
-    assert data.load("gsm8k", "test")[0].reference == "2"
+    assert tasks.load("gsm8k", "test")[0].reference == "2"
 
 
 def test_the_hub_is_asked_once(fake_hub: Hub) -> None:
     fake_hub.rows = [ROWS["gsm8k"]]
-    assert data.load("gsm8k", "test") is data.load("gsm8k", "test")
+    assert tasks.load("gsm8k", "test") is tasks.load("gsm8k", "test")
     assert len(fake_hub.calls) == 1
 
 
 def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) -> None:
     fake_hub.failure = ConnectionError("no route to host")
     with pytest.raises(MissingDataError) as caught:
-        data.load("gsm8k", "train")
+        tasks.load("gsm8k", "train")
     assert str(caught.value) == (
         "openai/gsm8k (config main), split 'train', could not be had from the hub: ConnectionError: no route to host. "
         "Where the hub can be reached, pip install 'rlvr-envs[hub]' is all it needs. Without the hub, put the rows at "
@@ -123,13 +123,13 @@ def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) 
     )
     assert caught.value.__cause__ is fake_hub.failure
     fake_hub.failure, fake_hub.rows = None, [ROWS["gsm8k"]]
-    assert len(data.load("gsm8k", "train")) == 1
+    assert len(tasks.load("gsm8k", "train")) == 1
 
 
 def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingDataError) as caught:
-        data.load("humaneval", "test")
+        tasks.load("humaneval", "test")
     assert str(caught.value) == (
         "openai/openai_humaneval, split 'test', has to come from the hub, which needs the package 'datasets': "
         "pip install 'rlvr-envs[hub]'. Without the hub, put the rows at $RLVR_DATA_DIR/humaneval/test.jsonl "
@@ -140,12 +140,12 @@ def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bad_row_names_the_data_set_and_the_row(fake_hub: Hub) -> None:
     fake_hub.rows = [ROWS["gsm8k"], {"question": "1 + 2?", "answer": "3"}]
     with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test', row 2: column 'answer' should"):
-        data.load("gsm8k", "test")
+        tasks.load("gsm8k", "test")
 
 
 def test_an_empty_split(fake_hub: Hub) -> None:
     with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test': the split holds no rows$"):
-        data.load("gsm8k", "test")
+        tasks.load("gsm8k", "test")
 
 
 def test_any_name_of_the_hub_loads_as_text(fake_hub: Hub) -> None:

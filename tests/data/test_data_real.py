@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_envs import data
+from rlvr_envs import data, tasks
 from verifiers import Problem
 from verifiers.answers import boxes
 from verifiers.unit_tests import AssertTests, CheckTests
@@ -23,7 +23,7 @@ def problems(name: str, split: str = "test") -> data.ProblemDataset:
     assert FOLDER is not None
     if not (Path(FOLDER) / name).is_dir():
         pytest.skip(f"{FOLDER} has no folder {name}")
-    return data.load(name, split, data_dir=FOLDER)
+    return tasks.load(name, split, data_dir=FOLDER)
 
 
 def lines(name: str, split: str = "test") -> list[dict[str, str]]:
@@ -49,7 +49,7 @@ def lines(name: str, split: str = "test") -> list[dict[str, str]]:
 )
 def test_every_row_loads(name: str, split: str, count: int) -> None:
     loaded = problems(name, split)
-    assert len(loaded) == count == data.SOURCES[name].sizes[split]
+    assert len(loaded) == count == tasks.SOURCES[name].sizes[split]
     assert all(isinstance(problem.prompt, str) and problem.prompt.strip() for problem in loaded)
     assert all(isinstance(problem.metadata["gold_completion"], str) for problem in loaded)
     assert len(loaded.fingerprint) == 64
@@ -106,7 +106,7 @@ def fenced_program(problem: Problem) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")  # some published programs have them
-@pytest.mark.parametrize("split", data.mbpp.SPLITS)
+@pytest.mark.parametrize("split", tasks.mbpp.SOURCE.splits)
 def test_mbpp_golds_are_programs_and_prompts_show_the_tests(split: str) -> None:
     for problem in problems("mbpp", split):
         tests = problem.reference
@@ -117,7 +117,7 @@ def test_mbpp_golds_are_programs_and_prompts_show_the_tests(split: str) -> None:
 
 
 def test_mbpp_counts_of_special_rows() -> None:
-    everything = [problem for split in data.mbpp.SPLITS for problem in problems("mbpp", split)]
+    everything = [problem for split in tasks.mbpp.SOURCE.splits for problem in problems("mbpp", split)]
     with_setup = [problem.id for problem in everything if getattr(problem.reference, "setup", "")]
     assert len({problem.id for problem in everything}) == 974
     assert sorted(with_setup) == ["mbpp/367", "mbpp/927"]

@@ -63,6 +63,7 @@ def test_the_spec_survives_json(every_id: str) -> None:
     spec = gymnasium.spec(every_id)
     again = gymnasium.envs.registration.EnvSpec.from_json(spec.to_json())
     assert isinstance(gymnasium.make(again), TokenEnv)
+    assert isinstance(gymnasium.make_vec(again, num_envs=2), TokenVectorEnv)
 
 
 def test_make_vec_is_native_and_agrees_with_single_environments(every_id: str) -> None:

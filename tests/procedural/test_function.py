@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from rlvr_envs.procedural import Function
+from rlvr_envs.tasks import Function
 from rlvr_envs.tasks.function import (
     _CHARACTER_CONDITIONS,
     _CHARACTER_VALUES,

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import verifiers
-from rlvr_envs.procedural import (
+from rlvr_envs.procedural.base import _split_of
+from rlvr_envs.tasks import (
     FAMILIES,
     Addition,
     Arithmetic,
@@ -23,7 +24,6 @@ from rlvr_envs.procedural import (
     Reverse,
     Sort,
 )
-from rlvr_envs.procedural.base import _split_of
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
 from verifiers.countdown import Countdown as CountdownReference
 
@@ -119,7 +119,7 @@ def test_seeds_and_indices_give_different_streams(case):
 
 PROGRAM = """
 import json, sys
-from rlvr_envs.procedural import FAMILIES
+from rlvr_envs.tasks import FAMILIES
 rows = []
 for name in sys.argv[1].split(","):
     for split in ("train", "test"):

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from rlvr_envs import data
+from rlvr_envs import tasks
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Prompt, TextPrompt
 from verifiers import Problem
 
@@ -202,7 +202,7 @@ def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
 def test_mbpp_examples_have_the_form_of_the_data_set() -> None:
     for exemplar in PRESETS["mbpp_3shot"].exemplars:
         text, _, asserts = exemplar.problem.partition("\nYour code should pass these tests:\n\n")
-        assert exemplar.problem == data.mbpp.prompt_text(text, asserts.splitlines())
+        assert exemplar.problem == tasks.mbpp.prompt_text(text, asserts.splitlines())
 
 
 # On the published rows
@@ -225,7 +225,7 @@ FOLDER = os.environ.get("RLVR_DATA_DIR")
 def test_stop_strings_cut_no_gold_completion_and_examples_are_our_own(preset: str, name: str) -> None:
     prompt = PRESETS[preset]
     own = {exemplar.problem for exemplar in prompt.exemplars}
-    for problem in data.load(name, "test", data_dir=FOLDER):
+    for problem in tasks.load(name, "test", data_dir=FOLDER):
         gold = str(problem.metadata["gold_completion"])
         assert not any(stop in gold for stop in prompt.stop), problem.id
         assert problem.prompt not in own

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rlvr_envs import TokenEnv, exact
-from rlvr_envs.worlds import MOVES, GridWorld, Maze, Walk, World, every_episode, prefix_values, world_of
+from rlvr_envs.tasks import GridWorld, Maze
+from rlvr_envs.worlds import MOVES, Walk, World, every_episode, prefix_values, world_of
 from verifiers import InvalidArgumentError
 
 LEFT, DOWN, RIGHT, UP = range(4)

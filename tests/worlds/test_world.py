@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from rlvr_envs.worlds import MOVES, Maze, World, draw, read_drawing
+from rlvr_envs.tasks import Maze
+from rlvr_envs.worlds import MOVES, World, draw, read_drawing
 from rlvr_envs.worlds.world import moves_of
 from verifiers import InvalidArgumentError
 

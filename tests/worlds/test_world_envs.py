@@ -14,7 +14,8 @@ from rich.console import Console
 
 from agents.commands.check_dataset import CheckDataset
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv
-from rlvr_envs.worlds import MOVES, GridWorld, Maze, Walk, WalkVerifier, move_tokens, world_of
+from rlvr_envs.tasks import GridWorld, Maze
+from rlvr_envs.worlds import MOVES, Walk, WalkVerifier, move_tokens, world_of
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, UnknownNameError
 
 IDS = ("rlvr/GridWorld-v0", "rlvr/Maze-v0")
