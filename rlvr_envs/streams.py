@@ -8,7 +8,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -146,6 +146,23 @@ class _Awaited:
     """The episodes, and the seconds their verdicts took."""
     rows: list[int]
     terminated: list[bool]
+
+
+@dataclass(slots=True)
+class _Step:
+    """A transition on its way: what was asked for, and what has become of it so far."""
+
+    tokens: NDArray[np.int64]
+    """i64[b n]."""
+    counts: NDArray[np.int64] | None
+    """i64[b], the number of valid tokens in each row; None where all are."""
+    active: NDArray[np.bool_]
+    """bool[b], which rows take further tokens."""
+    transition: Transition
+    column: int = 0
+    """Which of the n tokens it is at."""
+    ending: dict[int, bool] = field(default_factory=dict)
+    """The rows whose episode has ended, and for each whether it stopped by itself."""
 
 
 def _is_count(value: object) -> bool:
@@ -334,73 +351,52 @@ class TokenStreams:
         if not self.started:
             raise ResetNeeded("call reset() before stepping: no stream has a problem yet")
         active = self.live.copy() if counts is None else self.live & (counts > 0)
+        step = _Step(tokens, counts, active, Transition.nothing(*tokens.shape))
         # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
         wrong = tokens.view(np.uint64) >= self.vocab_size
         if np.count_nonzero(wrong):
-            self._check_vocabulary(wrong, tokens, counts, active)
-        transition = Transition.nothing(*tokens.shape)
+            self._check_vocabulary(wrong, step)
         if self._may_raise:
             before = [array.copy() for array in self._arrays]
             try:
-                ending = self._append_columns(tokens, counts, active, transition)
+                self._append_columns(step)
             except BaseException:
                 for array, saved in zip(self._arrays, before, strict=True):
                     array[...] = saved
                 raise
         else:
-            ending = self._append_columns(tokens, counts, active, transition)
+            self._append_columns(step)
         if self._awaited:
-            self._deliver(transition)
-        if ending:
-            self._finish(ending, transition)
-        return transition
+            self._deliver(step.transition)
+        if step.ending:
+            self._finish(step)
+        return step.transition
 
-    def _append_columns(
-        self,
-        tokens: NDArray[np.int64],
-        counts: NDArray[np.int64] | None,
-        active: NDArray[np.bool_],
-        transition: Transition,
-    ) -> dict[int, bool]:
-        """Append one column after the other; give the rows that ended, and for each whether it stopped by itself."""
-        ending: dict[int, bool] = {}
-        for column in range(tokens.shape[1]):
-            if column and counts is not None:
-                active &= counts > column
-            count = np.count_nonzero(active)
+    def _append_columns(self, step: _Step) -> None:
+        """Append one column after the other, as long as a row takes tokens."""
+        for column in range(step.tokens.shape[1]):
+            step.column = column
+            if column and step.counts is not None:
+                step.active &= step.counts > column
+            count = np.count_nonzero(step.active)
             if count == 0:
                 break
-            if count == self.num_streams:
-                self._append(self._all_rows, slice(None), tokens[:, column], column, transition, active, ending)
-            else:
-                rows = np.flatnonzero(active)
-                self._append(rows, rows, tokens[rows, column], column, transition, active, ending)
-        return ending
+            self._append(self._all_rows if count == self.num_streams else np.flatnonzero(step.active), step)
 
-    def _append(
-        self,
-        rows: NDArray[np.int64],
-        at: NDArray[np.int64] | slice,
-        tokens: NDArray[np.int64],
-        column: int,
-        transition: Transition,
-        active: NDArray[np.bool_],
-        ending: dict[int, bool],
-    ) -> None:
-        """Append one token to each of some rows.
-
-        Rows that stop taking tokens leave `active`, those that end join `ending`. `at` indexes the same rows as `rows`, and
-        is a slice when they are all of them, which is much the faster way.
-        """
+    def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
+        """Append the token of the step's column to each of some rows."""
+        # A slice is much the faster index where it is all of them.
+        at = slice(None) if rows is self._all_rows else rows
+        tokens = step.tokens[at, step.column]
         if self._legal is not None:
             self._check_legal(self._legal, rows, tokens)
         length = self.length[at]
         self.tokens[rows, length] = tokens
         length += 1
         self.length[at] = length
-        transition.consumed[at] += 1
+        step.transition.consumed[at] = step.column + 1  # these rows took every token before this one
         if self.rules.process_scorer is not None:
-            self._score_tokens(self.rules.process_scorer, rows, column, transition)
+            self._score_tokens(self.rules.process_scorer, rows, step)
         stopped = self._stop_tokens[tokens]
         if self._stop_strings is not None:
             states = self._stop_strings.advance(self._stop_state[at], tokens)
@@ -413,32 +409,26 @@ class TokenStreams:
             final |= over
         done = stopped | final
         if np.count_nonzero(done):
-            self._stop_rows(rows[done], stopped[done], final[done], transition, active, ending)
+            self._stop_rows(rows[done], stopped[done], final[done], step)
         if self._legal is not None:
             for row in rows:
                 self._update_legal(row)
 
     def _stop_rows(
-        self,
-        rows: NDArray[np.int64],
-        stopped: NDArray[np.bool_],
-        final: NDArray[np.bool_],
-        transition: Transition,
-        active: NDArray[np.bool_],
-        ending: dict[int, bool],
+        self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], final: NDArray[np.bool_], step: _Step
     ) -> None:
         """End rows, or go on with another turn those that are not `final` and whose interaction has an answer."""
-        active[rows] = False
+        step.active[rows] = False
         for row, by_stop, last in zip(rows.tolist(), stopped.tolist(), final.tolist(), strict=True):
             answer = None if last or self.rules.interaction is None else self._answer(row, self.rules.interaction)
             if answer is None:
-                ending[row] = by_stop
+                step.ending[row] = by_stop
             elif self._inserted[row] + len(answer) > self.rules.max_inserted_tokens:
-                ending[row] = False
+                step.ending[row] = False
             else:
                 self._insert(row, answer)
-                transition.inserted[row] = len(answer)
-        self.live[list(ending)] = False
+                step.transition.inserted[row] = len(answer)
+        self.live[list(step.ending)] = False
 
     def _answer(self, row: int, interaction: Interaction) -> NDArray[np.int32] | None:
         problem = self.dataset[int(self.problem_index[row])]
@@ -454,13 +444,11 @@ class TokenStreams:
         self._turn[row] += 1
         self._stop_state[row] = 0
 
-    def _score_tokens(
-        self, scorer: ProcessScorer, rows: NDArray[np.int64], column: int, transition: Transition
-    ) -> None:
+    def _score_tokens(self, scorer: ProcessScorer, rows: NDArray[np.int64], step: _Step) -> None:
         for row in rows.tolist():
             problem = self.dataset[int(self.problem_index[row])]
             seen = self.tokens[row, : self.length[row]]
-            transition.rewards[row, column] = scorer(seen, int(self.prompt_length[row]), problem)
+            step.transition.rewards[row, step.column] = scorer(seen, int(self.prompt_length[row]), problem)
 
     # The end of an episode
 
@@ -483,15 +471,15 @@ class TokenStreams:
         data = b"".join(map(self.rules.tokenizer.token_bytes, tokens.tolist()))
         return self._stop_strings.cut(data).decode("utf-8", errors="replace")
 
-    def _finish(self, ending: dict[int, bool], transition: Transition) -> None:
-        rows = sorted(ending)
+    def _finish(self, step: _Step) -> None:
+        rows = sorted(step.ending)
         problems = [self.dataset[int(self.problem_index[row])] for row in rows]
         completions = [self.completion(row) for row in rows]
-        terminated = [ending[row] for row in rows]
+        terminated = [step.ending[row] for row in rows]
         if self.rules.verification == "sync" or self.rules.verifier is None:
             ended, seconds = _judge(self.rules.verifier, completions, problems)
             self.verification_seconds += seconds
-            self._settle(rows, terminated, ended, transition)
+            self._settle(rows, terminated, ended, step.transition)
             return
         if self._executor is None:
             workers = self.rules.verification_workers
@@ -592,20 +580,14 @@ class TokenStreams:
                 f"{np.flatnonzero(masks[row])[:20].tolist()}; see info['action_mask']"
             )
 
-    def _check_vocabulary(
-        self,
-        wrong: NDArray[np.bool_],
-        tokens: NDArray[np.int64],
-        counts: NDArray[np.int64] | None,
-        active: NDArray[np.bool_],
-    ) -> None:
-        wrong &= active[:, None]
-        if counts is not None:
-            wrong &= np.arange(tokens.shape[1]) < counts[:, None]
+    def _check_vocabulary(self, wrong: NDArray[np.bool_], step: _Step) -> None:
+        wrong &= step.active[:, None]
+        if step.counts is not None:
+            wrong &= np.arange(step.tokens.shape[1]) < step.counts[:, None]
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             raise IllegalTokenError(
-                f"token {tokens[row, column]} of row {row} is outside the vocabulary: expected [0, {self.vocab_size})"
+                f"token {step.tokens[row, column]} of row {row} is outside the vocabulary: expected [0, {self.vocab_size})"
             )
 
     # State
