@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_envs.data import Source
-from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, ProceduralDataset
+from rlvr_envs.procedural.base import DEFAULT_SIZES, ProceduralDataset
 from rlvr_envs.prompts import Prompt
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Dataset
@@ -75,11 +75,11 @@ def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: in
     )
 
 
-def world_task(dataset: type[Any]) -> TaskSpec:
+def world_task(dataset: type[Any], *, sizes: Mapping[str, int]) -> TaskSpec:
     """Describe the task of a data set of worlds."""
     return TaskSpec(
         load=dataset,
-        sizes={split: len(dataset(split)) for split in SPLITS},
+        sizes=sizes,
         source="generated",
         data_options=tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split"),
         verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),

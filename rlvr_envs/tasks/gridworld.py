@@ -132,4 +132,4 @@ class GridWorldEnv(TaskEnv):
     `tokenizer="char"`, `max_new_tokens` n**2.
     """
 
-    task: ClassVar[TaskSpec] = world_task(GridWorld)
+    task: ClassVar[TaskSpec] = world_task(GridWorld, sizes={"train": 192, "test": 48})

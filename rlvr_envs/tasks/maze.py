@@ -129,4 +129,4 @@ class MazeEnv(TaskEnv):
     `step_reward` (0). Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens` twice the number of cells.
     """
 
-    task: ClassVar[TaskSpec] = world_task(Maze)
+    task: ClassVar[TaskSpec] = world_task(Maze, sizes={"train": 1, "test": 1})

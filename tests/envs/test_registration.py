@@ -59,6 +59,12 @@ def test_every_id_documents_itself_in_gymnasiums_sections_and_refers_to_those_in
     assert "are those of `rlvr_envs.TaskEnv`" in documentation.splitlines()[2]
 
 
+def test_the_sizes_that_are_stated_are_those_of_the_data(every_id: str) -> None:
+    task = environment_class(every_id).task
+    if task.source == "generated":
+        assert task.sizes == {split: len(task.load(split=split)) for split in ("train", "test")}
+
+
 def test_the_spec_survives_json(every_id: str) -> None:
     spec = gymnasium.spec(every_id)
     again = gymnasium.envs.registration.EnvSpec.from_json(spec.to_json())
