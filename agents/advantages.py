@@ -381,9 +381,9 @@ def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: i
 
 
 def _check_finite(scores: Tensor, valid: Tensor) -> None:
-    broken = (valid & ~scores.isfinite()).nonzero()[:, 0]
-    if len(broken):
-        row = int(broken[0])
+    nonfinite = (valid & ~scores.isfinite()).nonzero()[:, 0]
+    if len(nonfinite):
+        row = int(nonfinite[0])
         raise InvalidArgumentError(
             f"the score of completion {row} is {float(scores[row])} although its verdict is valid; a verifier gives finite "
             "scores, or reports VERIFIER_ERROR and its completion is marked as not valid"

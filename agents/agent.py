@@ -29,7 +29,7 @@ from agents.policies.transformers.lora import has_adapter
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.seeding import mix
-from agents.training.agent_state import agent_state, parts_of, restore
+from agents.training.agent_state import agent_state, components_of, restore
 from agents.training.batch_passes import state_values, token_logprobs
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
 from agents.training.critic import make_critic
@@ -332,8 +332,8 @@ class Agent(abc.ABC):
             batch = dataclasses.replace(batch, importance=weights)
         if self.reference is not None:
             with self.reference.switched_on():
-                found = token_logprobs(self.reference.policy, batch, size)
-            batch = dataclasses.replace(batch, reference_logprobs=found)
+                reference_logprobs = token_logprobs(self.reference.policy, batch, size)
+            batch = dataclasses.replace(batch, reference_logprobs=reference_logprobs)
             if config.kl_placement == "reward":
                 batch = batch.with_rewards(batch.rewards - self.kl_coefficient() * self._kl(batch, batch.old))
         if self.critic is not None:
@@ -364,8 +364,8 @@ class Agent(abc.ABC):
         """Make the optimiser steps of one batch: `epochs` passes over it, each in `minibatches` parts."""
         steps = []
         for rows in self._minibatches(len(batch)):
-            part = batch.rows(rows)
-            steps.append(self.learner.step(part, advantages[rows, : part.tokens.shape[1]], self.batch_loss()))
+            minibatch = batch.rows(rows)
+            steps.append(self.learner.step(minibatch, advantages[rows, : minibatch.tokens.shape[1]], self.batch_loss()))
         return merge(steps)
 
     def batch_loss(self) -> Loss:
@@ -389,16 +389,16 @@ class Agent(abc.ABC):
         origin = mix(mix(np.array([config.seed % 2**64], dtype=np.uint64)) ^ np.uint64(self.steps))
         generator = np.random.Generator(np.random.PCG64(int(origin[0])))
         orders = [generator.permutation(rows) for _ in range(config.epochs)]
-        parts = [part for order in orders for part in np.split(order, config.minibatches)]
-        return [torch.from_numpy(np.sort(part)) for part in parts]
+        minibatches = [indices for order in orders for indices in np.split(order, config.minibatches)]
+        return [torch.from_numpy(np.sort(indices)) for indices in minibatches]
 
     def _check_divisible(self, rows: int) -> None:
         """Refuse a batch made by hand whose minibatches would differ in size: the same completion would weigh differently."""
-        parts = self.config.minibatches
-        if rows % parts:
+        minibatches = self.config.minibatches
+        if rows % minibatches:
             raise InvalidArgumentError(
-                f"{rows} completions can't be divided into minibatches={parts} of one size: give {parts - rows % parts} more "
-                f"or {rows % parts} fewer, or other minibatches"
+                f"{rows} completions can't be divided into minibatches={minibatches} of equal size: pass "
+                f"{minibatches - rows % minibatches} more or {rows % minibatches} fewer, or change minibatches"
             )
 
     def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
@@ -431,8 +431,8 @@ class Agent(abc.ABC):
     def _kl(self, batch: Batch, logprobs: Tensor) -> Tensor:
         """The estimate f[b t] of the divergence from the reference at each token, 0 off the loss mask."""
         assert batch.reference_logprobs is not None
-        found = kl_estimate(self.config.kl_estimator, logprobs, batch.reference_logprobs, batch.old)
-        return torch.where(batch.loss_mask, found, 0.0)
+        divergence = kl_estimate(self.config.kl_estimator, logprobs, batch.reference_logprobs, batch.old)
+        return torch.where(batch.loss_mask, divergence, 0.0)
 
     def kl_coefficient(self) -> float:
         """The weight of the KL term at this step."""
@@ -492,7 +492,7 @@ class Agent(abc.ABC):
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
                 then nothing has changed.
         """
-        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, parts=parts_of(self))
+        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, components=components_of(self))
         restore(self, state)
         self._health = Health()
 

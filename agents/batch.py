@@ -92,13 +92,13 @@ class Batch:
         return self._map(lambda value: value.to(device), lambda value: value.to(device))
 
     def _map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
-        parts: dict[str, Any] = {}
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, Tensor) and each.metadata.get("per") != "batch":
-                value = per_token(value) if each.metadata.get("per") == "token" else per_row(value)
-            parts[each.name] = value
-        return Batch(**parts)
+        values: dict[str, Any] = {}
+        for attribute in dataclasses.fields(self):
+            value = getattr(self, attribute.name)
+            if isinstance(value, Tensor) and attribute.metadata.get("per") != "batch":
+                value = per_token(value) if attribute.metadata.get("per") == "token" else per_row(value)
+            values[attribute.name] = value
+        return Batch(**values)
 
     @property
     def first(self) -> int:
@@ -116,8 +116,8 @@ class Batch:
     def without(self, rows: Tensor) -> Batch:
         """Take trajectories bool[b] out of learning, as if their verifiers had broken: they are in no mean and no sum."""
         kept = ~rows
-        parts = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
-        return parts.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
+        masked = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
+        return masked.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
 
     def with_rewards(self, rewards: Tensor) -> Batch:
         """Pay other rewards f64[b l]; the scores become their sums."""
@@ -133,10 +133,11 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
     """
     if not trajectories:
         raise InvalidArgumentError("a batch needs at least one trajectory")
-    valid = [not trajectory.broken for trajectory in trajectories]
-    masks = [each.policy_mask & kept for each, kept in zip(trajectories, valid, strict=True)]
+    valid = [not trajectory.errored for trajectory in trajectories]
+    masks = [trajectory.policy_mask & kept for trajectory, kept in zip(trajectories, valid, strict=True)]
     rewards = [
-        each.rewards if kept else np.zeros_like(each.rewards) for each, kept in zip(trajectories, valid, strict=True)
+        trajectory.rewards if kept else np.zeros_like(trajectory.rewards)
+        for trajectory, kept in zip(trajectories, valid, strict=True)
     ]
     return Batch(
         tokens=torch.from_numpy(_pad([trajectory.tokens for trajectory in trajectories]).astype(np.int64)),
@@ -163,12 +164,12 @@ def _baselines(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """The parts of composed scores, where all valid trajectories have the same."""
-    valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.broken]
+    valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.errored]
     names = tuple(valid[0]) if valid else ()
     if not names or any(tuple(parts) != names for parts in valid):
         return {}
     missing = dict.fromkeys(names, (math.nan, 0.0))
-    parts = [missing if trajectory.broken else trajectory.reward_parts for trajectory in trajectories]
+    parts = [missing if trajectory.errored else trajectory.reward_parts for trajectory in trajectories]
     return {
         "components": torch.tensor([[part[name][0] for name in names] for part in parts], dtype=torch.float64),
         "component_names": names,
@@ -178,20 +179,24 @@ def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
 
 def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:
     """Pad the packed masks; where only some trajectories have them, every token of the others was legal."""
-    width = max((each.action_masks.shape[1] for each in trajectories if each.action_masks is not None), default=None)
+    width = max(
+        (trajectory.action_masks.shape[1] for trajectory in trajectories if trajectory.action_masks is not None),
+        default=None,
+    )
     if width is None:
         return None
-    free = [np.full((len(each.tokens), width), 255, dtype=np.uint8) for each in trajectories]
+    defaults = [np.full((len(trajectory.tokens), width), 255, dtype=np.uint8) for trajectory in trajectories]
     masks = [
-        part if each.action_masks is None else each.action_masks for each, part in zip(trajectories, free, strict=True)
+        default if trajectory.action_masks is None else trajectory.action_masks
+        for trajectory, default in zip(trajectories, defaults, strict=True)
     ]
     return torch.from_numpy(_pad(masks))
 
 
-def _pad(parts: Sequence[np.ndarray]) -> np.ndarray:
-    padded = np.zeros((len(parts), max(map(len, parts)), *parts[0].shape[1:]), dtype=parts[0].dtype)
-    for row, part in enumerate(parts):
-        padded[row, : len(part)] = part
+def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    padded = np.zeros((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), dtype=arrays[0].dtype)
+    for row, array in enumerate(arrays):
+        padded[row, : len(array)] = array
     return padded
 
 

@@ -17,5 +17,5 @@ def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:
         UnknownNameError: If there is no such choice; the message offers the nearest.
     """
     if value not in list(choices):
-        raise unknown_name(name, str(value), [str(each) for each in choices])
+        raise unknown_name(name, str(value), [str(member) for member in choices])
     return choices(value)

@@ -59,16 +59,16 @@ class Evaluation:
 
     def __str__(self) -> str:
         low, high = self.interval
-        broken = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
+        notes = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
         if self.verifier_errors:
-            broken += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
+            notes += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
         if self.error_causes:
             cause, count = next(iter(self.error_causes.items()))
-            broken += f", {count} of them: {shown(cause)}"
+            notes += f", {count} of them: {shown(cause)}"
         if self.unsupported:
-            broken += f", {self.unsupported} unsupported by the verifier"
+            notes += f", {self.unsupported} unsupported by the verifier"
         about = ", approximately" if self.approximate else ""
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{broken})"
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{notes})"
 
     def summary(self) -> dict[str, Any]:
         """Plain data without the samples; a score or the end of an interval that is not finite is None."""

@@ -123,10 +123,14 @@ class Sample:
             DataError: If the line is of another form.
         """
         named: dict[str, Any] = {"unsupported": False} | line if isinstance(line, dict) else {}
-        wrong = [name for name, kind in _KINDS.items() if name not in named or not isinstance(named[name], kind)]
+        wrong = [
+            name
+            for name, expected in _FIELD_TYPES.items()
+            if name not in named or not isinstance(named[name], expected)
+        ]
         if wrong:
-            raise DataError(f"it is no sample with {wrong[0]} as {_KINDS[wrong[0]]}")
-        return cls(**{name: named[name] for name in _KINDS})
+            raise DataError(f"it is no sample with {wrong[0]} as {_FIELD_TYPES[wrong[0]]}")
+        return cls(**{name: named[name] for name in _FIELD_TYPES})
 
     @property
     def key(self) -> tuple[int, int]:
@@ -145,7 +149,7 @@ def _text(value: object) -> str:
     return written if isinstance(written, str) else to_json(written)
 
 
-_KINDS: dict[str, Any] = typing.get_type_hints(Sample)
+_FIELD_TYPES: dict[str, Any] = typing.get_type_hints(Sample)
 
 
 def sample_line(sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None) -> dict[str, Any]:
@@ -221,7 +225,7 @@ class EvaluationRecord:
             return
         # What is left of an evaluation that ended before its first sample.
         early = [LOCK, f".{MANIFEST}.partial", *([SAMPLES, MANIFEST] if _is_empty(self.folder / SAMPLES) else [])]
-        others = [each.name for each in self.folder.iterdir() if each.name not in early]
+        others = [path.name for path in self.folder.iterdir() if path.name not in early]
         if others:
             raise InvalidArgumentError(f"{self.folder} holds {min(others)} and no evaluation: choose another folder")
 
@@ -285,7 +289,7 @@ class EvaluationRecord:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -309,8 +313,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     form = manifest.get("format")
     if form != FORMAT:
         raise DataError(f"{path} is of format {form!r}, and this version writes {FORMAT}: evaluate into another folder")
-    for name, kind in {"settings": dict, "versions": dict, "started": str}.items():
-        if not isinstance(manifest.get(name), kind):
+    for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
+        if not isinstance(manifest.get(name), cls):
             raise DataError(f"{path} has no {name}: it is no manifest of an evaluation, or is damaged")
     return manifest
 

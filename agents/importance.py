@@ -73,16 +73,16 @@ def importance_weights(
         raise InvalidArgumentError(
             f"the bounds of a weight hold 1: 0 <= floor <= 1 <= cap; got floor = {floor}, cap = {cap}"
         )
-    kind = choice("correction", correction, Correction)
-    known = mask & ~behaviour_logprobs.isnan() & (kind != Correction.NONE)
+    correction = choice("correction", correction, Correction)
+    known = mask & ~behaviour_logprobs.isnan() & (correction != Correction.NONE)
     differences = torch.where(known, (old_logprobs - behaviour_logprobs).detach(), 0.0)
-    if kind in _SEQUENCE_RATIOS:
+    if correction in _SEQUENCE_RATIOS:
         differences = differences.sum(1, keepdim=True).expand_as(mask)
     ratios = differences.clamp(-20, 20).exp()
     judged = ratios
-    if kind is Correction.GEOMETRIC_MASK:
+    if correction is Correction.GEOMETRIC_MASK:
         judged = (differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)).clamp(-20, 20).exp()
-    if kind in _MASKS:
+    if correction in _MASKS:
         mask = mask & (floor <= judged) & (judged <= cap)
     return torch.where(mask, ratios.clamp(floor, cap), 0.0)
 

@@ -44,8 +44,8 @@ def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int)
     """
     if isinstance(env.unwrapped, TokenVectorEnv):
         return [None] * count
-    found: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
-    return found
+    seeds: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
+    return seeds
 
 
 def sample_seeds(seed: int, stream: int, problems: int, samples: int) -> NDArray[np.uint64]:

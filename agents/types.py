@@ -109,7 +109,7 @@ class Trajectory:
     broke, None if none was asked for."""
 
     def __post_init__(self) -> None:
-        if not self.broken and not np.isfinite(self.rewards).all():
+        if not self.errored and not np.isfinite(self.rewards).all():
             token = int(np.flatnonzero(~np.isfinite(self.rewards))[0])
             said = "no verdict" if self.verdict is None else f"the verdict {self.verdict.outcome}"
             raise InvalidArgumentError(
@@ -123,7 +123,7 @@ class Trajectory:
         return float(np.sum(self.rewards))
 
     @property
-    def broken(self) -> bool:
+    def errored(self) -> bool:
         """Whether the verifier broke, so that the episode is no evidence about the policy."""
         return self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
 

@@ -67,7 +67,7 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
     Raises:
         InvalidArgumentError: If one was set; the message names it.
     """
-    defaults = {each.name: each.default for each in dataclasses.fields(settings)}
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name in names:
         if getattr(settings, name) != defaults[name]:
             raise InvalidArgumentError(

@@ -67,7 +67,7 @@ def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
 
 
 def _spreads(group: Sequence[Trajectory]) -> bool:
-    scores = [trajectory.score for trajectory in group if not trajectory.broken]
+    scores = [trajectory.score for trajectory in group if not trajectory.errored]
     return bool(scores) and max(scores) > min(scores)
 
 

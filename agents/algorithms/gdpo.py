@@ -47,7 +47,7 @@ class GDPO(ClippedGroupAgent):
 
     def check_episode(self, trajectory: Trajectory) -> None:
         """Refuse a score without parts, or with other parts or weights than those before it."""
-        if trajectory.broken:
+        if trajectory.errored:
             return
         if not trajectory.reward_parts:
             raise InvalidArgumentError(_WITHOUT_PARTS)

@@ -97,8 +97,8 @@ class NPG(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
-        return whiten(found, batch.loss_mask)
+        advantages = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
+        return whiten(advantages, batch.loss_mask)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""

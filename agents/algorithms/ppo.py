@@ -90,8 +90,8 @@ class PPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
-        return whiten(found, batch.loss_mask) if self.config.whiten else found
+        advantages = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
+        return whiten(advantages, batch.loss_mask) if self.config.whiten else advantages
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""

@@ -65,11 +65,11 @@ class ReinforceConfig(AgentConfig):
         super().__post_init__()
         require_one_step(self, NO_RATIO)
         require_share(gamma=self.gamma, decay=self.decay)
-        told = f"baseline {self.baseline!r} does not depend on it"
+        reason = f"baseline {self.baseline!r} does not depend on it"
         if self.baseline not in ("constant", "moving-average"):
-            require_defaults(self, ("constant",), told)
+            require_defaults(self, ("constant",), reason)
         if self.baseline != "moving-average":
-            require_defaults(self, ("decay",), told)
+            require_defaults(self, ("decay",), reason)
 
 
 class Reinforce(Agent):

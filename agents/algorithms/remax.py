@@ -64,7 +64,7 @@ class ReMax(Agent):
         greedy = self.play(env, once, self.sampler.at_temperature(0.0))
         scores = self.truncated(make_batch(greedy)).scores.tolist()
         by_group = {trajectory.group: score for trajectory, score in zip(greedy, scores, strict=True)}
-        return [dataclasses.replace(each, baseline=by_group[each.group]) for each in sampled], 1
+        return [dataclasses.replace(trajectory, baseline=by_group[trajectory.group]) for trajectory in sampled], 1
 
     def prepare(self, batch: Batch) -> Batch:
         """Leave completions out whose greedy completion has no score, and go on as for any agent."""

@@ -115,10 +115,12 @@ def make_any_vec(
         arguments: Of the environment.
         task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
     """
-    found: Any = find_environment(name)
-    if isinstance(found, type) and issubclass(found, TaskEnv):
+    environment: Any = find_environment(name)
+    if isinstance(environment, type) and issubclass(environment, TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))
-    return SyncVectorEnv([functools.partial(_make_one, name, found, arguments)] * num_envs, autoreset_mode=DISABLED)
+    return SyncVectorEnv(
+        [functools.partial(_make_one, name, environment, arguments)] * num_envs, autoreset_mode=DISABLED
+    )
 
 
 DISABLED = AutoresetMode.DISABLED

@@ -28,10 +28,10 @@ class Envs:
         table.add_column("id", no_wrap=True)
         for column in ("splits", "verifier", "data"):
             table.add_column(column, overflow="fold")
-        for each in ENVIRONMENTS:
-            task = environment_class(each).task
+        for env_id in ENVIRONMENTS:
+            task = environment_class(env_id).task
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
-            table.add_row(each, splits, task.verifier[0].rpartition(":")[2], task.source)
+            table.add_row(env_id, splits, task.verifier[0].rpartition(":")[2], task.source)
         console.print(table)
         console.print("Hub data can also lie in a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one.")
         return 0

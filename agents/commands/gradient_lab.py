@@ -132,7 +132,7 @@ def build(
     aggregation: Aggregation | None = None,
 ) -> Agent:
     """The agent of an estimator, without entropy bonus; None is its own aggregation."""
-    kind, config_kind = _classes(estimator.agent)
+    cls, config_cls = _classes(estimator.agent)
     settings: dict[str, Any] = {
         "problems_per_step": groups,
         "group_size": group_size,
@@ -141,7 +141,7 @@ def build(
         **({} if aggregation is None else {"aggregation": aggregation}),
         **estimator.settings,
     }
-    return kind(policy, config_kind(**settings))
+    return cls(policy, config_cls(**settings))
 
 
 def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
@@ -155,9 +155,9 @@ def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
             return lab.gradient_of(lab.log_likelihood(group_size - 1))
 
 
-def critic_values(lab: GradientLab, kind: CriticValues) -> Tensor:
+def critic_values(lab: GradientLab, values: CriticValues) -> Tensor:
     """Values f64[c l] of the states of a lab's completions."""
-    match kind:
+    match values:
         case "exact":
             return lab.values
         case "wrong":
@@ -171,9 +171,9 @@ def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     errors: dict[bytes, float] = {}
     values = lab.values.clone()
-    for row, each in enumerate(lab.completions):
-        for position in range(each.prompt_length, len(each.tokens)):
-            prefix = each.tokens[:position].tobytes()
+    for row, completion in enumerate(lab.completions):
+        for position in range(completion.prompt_length, len(completion.tokens)):
+            prefix = completion.tokens[:position].tobytes()
             if prefix not in errors:
                 errors[prefix] = size * float(torch.randn((), generator=generator))
             values[row, position] += errors[prefix]
@@ -297,9 +297,9 @@ def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:
 
 def _named(name: str) -> Estimator:
     """An agent with its defaults, but for several steps on one batch, which are no estimate of one gradient."""
-    kind, config_kind = _classes(name)
-    one_step = {"epochs": 1, "minibatches": 1} if config_kind.epochs * config_kind.minibatches > 1 else {}
-    return Estimator(kind.__name__, name, one_step)
+    cls, config_cls = _classes(name)
+    one_step = {"epochs": 1, "minibatches": 1} if config_cls.epochs * config_cls.minibatches > 1 else {}
+    return Estimator(cls.__name__, name, one_step)
 
 
 def _classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:

@@ -244,13 +244,13 @@ def _plain_value(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
     """How text, numbers and optional ones are read: as by `tyro`, with messages that say what was expected."""
-    kinds = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
-    optional = types.NoneType in kinds
-    given = [kind for kind in kinds if kind is not types.NoneType]
-    if len(given) != 1 or given[0] not in _READERS:
+    allowed = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
+    optional = types.NoneType in allowed
+    required = [cls for cls in allowed if cls is not types.NoneType]
+    if len(required) != 1 or required[0] not in _READERS:
         return None
-    (kind,) = given
-    metavar, read = _READERS[kind]
+    (cls,) = required
+    metavar, read = _READERS[cls]
 
     def read_optional(values: list[str]) -> Any:
         if values == ["None"]:
@@ -264,7 +264,7 @@ def _plain_value(
         nargs=1,
         metavar=f"{metavar}|None" if optional else metavar,
         instance_from_str=read_optional if optional else read,
-        is_instance=lambda value: isinstance(value, kinds) or (kind is float and isinstance(value, int)),
+        is_instance=lambda value: isinstance(value, allowed) or (cls is float and isinstance(value, int)),
         str_from_instance=lambda value: [str(value)],
     )
 
@@ -288,7 +288,7 @@ def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Com
         if not stop.code:
             raise
         # Where a config refused a value, tyro says so by the config's place within the command, which nobody knows.
-        cause = next((each for each in _context(stop) if isinstance(each, RLVRError)), stop)
+        cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
         message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
         raise _RefusedError(message) from cause
 
@@ -329,8 +329,8 @@ def _without_box(text: str) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
     _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
     sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
-    first, *others = (part.strip() for part in re.split(r"[-─]{10,}", sections) if part.strip())
-    kept = [part for part in others if part.startswith("Perhaps you meant")]
+    first, *others = (section.strip() for section in re.split(r"[-─]{10,}", sections) if section.strip())
+    kept = [section for section in others if section.startswith("Perhaps you meant")]
     return ". ".join([first, *kept])
 
 
@@ -366,9 +366,9 @@ def _unforeseen(error: Exception) -> int:
     what = f"{type(error).__name__}: {error}"
     again = f"run again with {TRACEBACK_VARIABLE}=1 to see the whole traceback"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        place = f"{frame.filename}:{frame.lineno}"
+        location = f"{frame.filename}:{frame.lineno}"
         if any(frame.filename.startswith(folder) for folder in ours):
-            return _report(error, f"this is a bug in rlvr-envs {__version__}, at {place}: {what}; {again}", BUG)
+            return _report(error, f"this is a bug in rlvr-envs {__version__}, at {location}: {what}; {again}", BUG)
         if os.path.isfile(frame.filename) and not any(frame.filename.startswith(folder) for folder in others):
-            return _report(error, f"the code at {place} raised {what}; {again}", CANNOT)
+            return _report(error, f"the code at {location} raised {what}; {again}", CANNOT)
     return _report(error, f"this is a bug in rlvr-envs {__version__}: {what}; {again}", BUG)

@@ -23,15 +23,15 @@ def own_agent(name: str) -> tuple[type[Agent], type[AgentConfig]]:
         UnknownNameError: If there is no such module or attribute.
         InvalidArgumentError: If the module can't be imported, or the attribute is no agent.
     """
-    kind = import_attribute(name, "agent")
-    if not (isinstance(kind, type) and issubclass(kind, Agent)):
+    cls = import_attribute(name, "agent")
+    if not (isinstance(cls, type) and issubclass(cls, Agent)):
         raise InvalidArgumentError(f"{name!r} is no subclass of agents.Agent")
-    if inspect.isabstract(kind):
-        raise InvalidArgumentError(f"{name!r} does not define {', '.join(sorted(kind.__abstractmethods__))}")
-    if not isinstance(getattr(kind, "name", None), str):
+    if inspect.isabstract(cls):
+        raise InvalidArgumentError(f"{name!r} does not define {', '.join(sorted(cls.__abstractmethods__))}")
+    if not isinstance(getattr(cls, "name", None), str):
         raise InvalidArgumentError(
             f"{name!r} has no name, by which its runs and checkpoints go: give the class name = '...'"
         )
-    module_name, _, kind_name = name.partition(":")
-    config = getattr(sys.modules[module_name], f"{kind_name}Config", AgentConfig)
-    return kind, cast("type[AgentConfig]", config)
+    module_name, _, class_name = name.partition(":")
+    config = getattr(sys.modules[module_name], f"{class_name}Config", AgentConfig)
+    return cls, cast("type[AgentConfig]", config)

@@ -78,7 +78,7 @@ def sampler_for(
             "to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
         )
     arguments = named_arguments(pairs, "an engine")
-    names = {each.name for each in dataclasses.fields(VLLMConfig)}
+    names = {setting.name for setting in dataclasses.fields(VLLMConfig)}
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}
     return VLLMPolicy.for_env(policy, env, VLLMConfig(**own, engine_args=others))

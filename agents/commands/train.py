@@ -126,18 +126,18 @@ class AgentCommands(Mapping[str, str]):
             UnknownNameError: If there is no such agent; the message offers the nearest.
             InvalidArgumentError: If the user's own can't be imported.
         """
-        kind, config_kind = own_agent(name) if ":" in name else agent_classes(name)
+        cls, config_cls = own_agent(name) if ":" in name else agent_classes(name)
         summary = f"an agent of your own, {name}" if ":" in name else AGENTS[name].summary
 
         def run(self: Any, console: Console) -> int:
             """Train, and print where the results are."""
-            return _train(kind, self, self.config, console)
+            return _train(cls, self, self.config, console)
 
         return dataclasses.make_dataclass(
-            f"Train{kind.__name__}",
-            [("config", config_kind, field(default_factory=config_kind))],
+            f"Train{cls.__name__}",
+            [("config", config_cls, field(default_factory=config_cls))],
             bases=(TrainOptions,),
-            namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {summary}."},
+            namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {summary}."},
             frozen=True,
         )
 
@@ -145,9 +145,9 @@ class AgentCommands(Mapping[str, str]):
 AGENT_COMMANDS = AgentCommands()
 
 
-def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     name = environment_id(options.env)
-    folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
+    folder = options.run_folder or Path("runs") / f"{cls.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
     resolved = config.for_model(policy.model)
@@ -155,7 +155,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
     manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
     record = {
-        "agent": kind.name,
+        "agent": cls.name,
         **_plain(options),
         "config": plain(dataclasses.asdict(resolved)),
         "environment": manifest,
@@ -163,7 +163,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     if options.resume:
         _check_same(folder, record)
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
-        agent = kind(policy, resolved, sampler=sampler)
+        agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return _train_in(folder, agent, env, options, record, console)

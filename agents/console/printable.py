@@ -7,7 +7,9 @@ import re
 
 def printable(text: str) -> str:
     r"""Write what is no printable character as Python does in a literal, such as `\x1b` or `\ud800`; line breaks stay."""
-    return "".join(each if each.isprintable() or each == "\n" else _escaped(each) for each in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else _escaped(character) for character in text
+    )
 
 
 def in_one_line(text: str) -> str:

@@ -130,8 +130,8 @@ class GradientLab:
         self._batch = make_batch(played)
         self.logprob_jacobian, self.entropy_jacobian, logprobs = _jacobians(policy, self._batch)
         self.completions = [
-            dataclasses.replace(each, logprobs=row[: len(each.tokens)].astype(np.float32))
-            for each, row in zip(played, logprobs.numpy(), strict=True)
+            dataclasses.replace(trajectory, logprobs=row[: len(trajectory.tokens)].astype(np.float32))
+            for trajectory, row in zip(played, logprobs.numpy(), strict=True)
         ]
         self.returns = self._batch.scores
         self.probabilities = torch.where(self._batch.loss_mask, logprobs, 0.0).sum(dim=1).exp()
@@ -151,17 +151,17 @@ class GradientLab:
         """V of each prefix: the mean, over the completions that begin with it, of what is paid from there on."""
         togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
         paid = self.probabilities[:, None] * togo
-        places = [
+        prefixes = [
             (row, position, self.completions[row].tokens[:position].tobytes())
             for row, position in self._batch.loss_mask.nonzero().tolist()
         ]
         mass: defaultdict[bytes, float] = defaultdict(float)
         total: defaultdict[bytes, float] = defaultdict(float)
-        for row, position, prefix in places:
+        for row, position, prefix in prefixes:
             mass[prefix] += float(self.probabilities[row])
             total[prefix] += float(paid[row, position])
         values = torch.zeros_like(togo)
-        for row, position, prefix in places:
+        for row, position, prefix in prefixes:
             values[row, position] = total[prefix] / mass[prefix]
         return values
 
@@ -248,9 +248,9 @@ class GradientLab:
         coefficients = _coefficients(agent, batch)
         agent.after_update(batch)
         total = torch.zeros_like(self.gradient)
-        for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
-            if part is not None:
-                total -= torch.einsum("bl,blp->p", part, jacobian[rows, : part.shape[1]])
+        for jacobian, coefficient in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
+            if coefficient is not None:
+                total -= torch.einsum("bl,blp->p", coefficient, jacobian[rows, : coefficient.shape[1]])
         return total
 
 
@@ -268,19 +268,19 @@ def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Te
             f"{2 * 8 * math.prod(shape) / 2**30:.1f} GiB; the lab takes at most {MAX_BYTES / 2**30:.0f}: choose a smaller "
             "vocabulary, budget or model"
         )
-    found = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
+    jacobians = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
     logprobs = torch.zeros(shape[:2], dtype=torch.float64)
     # A derivative costs a pass over all that was read with its token, so few completions are read at once.
     for rows in torch.arange(shape[0]).split(_ROWS_AT_ONCE):
-        part = batch.rows(rows).to(policy.model.device)
-        first, width = part.first, part.tokens.shape[1]
-        outputs = policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size))
-        for row, position in part.loss_mask.nonzero().tolist():
-            for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
+        micro_batch = batch.rows(rows).to(policy.model.device)
+        first, width = micro_batch.first, micro_batch.tokens.shape[1]
+        outputs = policy.forward(micro_batch.tokens, first, micro_batch.legal_tokens(first, policy.vocab_size))
+        for row, position in micro_batch.loss_mask.nonzero().tolist():
+            for jacobian, output in zip(jacobians, (outputs.logprobs, outputs.entropy), strict=True):
                 grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
                 jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
         logprobs[rows, first:width] = outputs.logprobs.detach().double().cpu()
-    return *found, torch.where(batch.loss_mask, logprobs, 0.0)
+    return *jacobians, torch.where(batch.loss_mask, logprobs, 0.0)
 
 
 def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
@@ -397,10 +397,10 @@ def examine(
     directions = _directions(gradient)
     along = torch.zeros(batches, len(directions), dtype=torch.float64)
     for number in range(batches):
-        found = lab.estimate(agent, lab.draw(config.problems_per_step, config.group_size, generator), values)
-        mean += found / batches
-        square += float(found @ found) / batches
-        along[number] = directions @ found
+        estimate = lab.estimate(agent, lab.draw(config.problems_per_step, config.group_size, generator), values)
+        mean += estimate / batches
+        square += float(estimate @ estimate) / batches
+        along[number] = directions @ estimate
         if progress is not None:
             progress(number + 1)
     variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)

@@ -110,8 +110,8 @@ def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length
     if legal is None:
         return None
     masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
-    for place in range(prompt_length, len(tokens)):
-        masks[place] = legal(tokens[:place], prompt_length).astype(bool)
+    for position in range(prompt_length, len(tokens)):
+        masks[position] = legal(tokens[:position], prompt_length).astype(bool)
     return np.packbits(masks, axis=1)
 
 

@@ -39,14 +39,14 @@ def check_folder(folder: Path) -> None:
 
 def missing_folders(folder: Path) -> list[Path]:
     """A folder and those above it that are not there, the innermost first."""
-    return [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+    return [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
     """Remove folders, the innermost first, except where one was not made or somebody else has put something there."""
-    for each in folders:
+    for folder in folders:
         with contextlib.suppress(OSError):
-            each.rmdir()
+            folder.rmdir()
 
 
 def check_new_folder(folder: Path) -> None:

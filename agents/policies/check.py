@@ -66,16 +66,19 @@ def _check_members(policy: Any) -> None:
         "It is saved in checkpoints and copied for a reference policy",
     )
     _require(policy.temperature > 0, "a temperature above 0", policy.temperature, "Greedy policies don't learn")
-    own = {id(each) for each in policy.model.parameters()}
+    own = {id(weight) for weight in policy.model.parameters()}
     learning = list(policy.parameters())
     _require(
-        bool(learning) and all(each.requires_grad and id(each) in own for each in learning),
+        bool(learning) and all(weight.requires_grad and id(weight) in own for weight in learning),
         "`parameters()` gives weights of `model` that require a gradient",
-        f"{len(learning)} of which {sum(id(each) in own for each in learning)} are of the model",
+        f"{len(learning)} of which {sum(id(weight) in own for weight in learning)} are of the model",
         "A weight that is not in `model` is neither saved nor copied",
     )
     _require(
-        not any(isinstance(each, torch.nn.Dropout) and each.p > 0 and each.training for each in policy.model.modules()),
+        not any(
+            isinstance(module, torch.nn.Dropout) and module.p > 0 and module.training
+            for module in policy.model.modules()
+        ),
         "a model without active dropout",
         "dropout in training mode",
         "With dropout the stored log-probabilities are not those that are trained: call model.eval()",
@@ -182,8 +185,8 @@ class _Checker:
 
     def greedy(self) -> None:
         """At temperature 0 the likeliest token is chosen."""
-        found = self.policy.at_temperature(0.0)
-        first, second = (found.act(self._observation()).tokens for _ in range(2))
+        greedy = self.policy.at_temperature(0.0)
+        first, second = (greedy.act(self._observation()).tokens for _ in range(2))
         _require(
             bool((first == second).all()),
             "at_temperature(0) chooses the same tokens each time",
@@ -194,22 +197,22 @@ class _Checker:
     def reading(self) -> None:
         """What is read is what was sampled."""
         with torch.no_grad():
-            found = self.policy.read(self.batch)
+            outputs = self.policy.read(self.batch)
         first, mask = self.batch.first, self.batch.loss_mask[:, self.batch.first :]
         shape = tuple(mask.shape)
         _require(
-            tuple(found.logprobs.shape) == shape and tuple(found.entropy.shape) == shape,
+            tuple(outputs.logprobs.shape) == shape and tuple(outputs.entropy.shape) == shape,
             f"read() gives log-probabilities and entropies of shape {shape}, from token part.first={first} on",
-            f"{tuple(found.logprobs.shape)} and {tuple(found.entropy.shape)}",
+            f"{tuple(outputs.logprobs.shape)} and {tuple(outputs.entropy.shape)}",
             "The logits before token t say how likely token t is",
         )
         self._same(
             self.batch.logprobs[:, first:][mask].cpu().numpy(),
-            found.logprobs[mask].cpu().numpy(),
+            outputs.logprobs[mask].cpu().numpy(),
             "read() gives the log-probabilities with which act() sampled",
             "Both divide by the temperature, and the logits at position t - 1 belong to token t",
         )
-        entropy = found.entropy[mask]
+        entropy = outputs.entropy[mask]
         most = float(np.log(self.policy.vocab_size)) + self.tolerance
         _require(
             bool(((entropy > -self.tolerance) & (entropy < most)).all()),
@@ -226,7 +229,7 @@ class _Checker:
         tokens[rows, ends] = (tokens[rows, ends] + 1) % self.policy.vocab_size
         other = dataclasses.replace(self.batch, tokens=tokens)
         with torch.no_grad():
-            before, after = (self.policy.read(each).logprobs for each in (self.batch, other))
+            before, after = (self.policy.read(batch).logprobs for batch in (self.batch, other))
         mask = self.batch.loss_mask.clone()
         mask[rows, ends] = False
         kept = mask[:, self.batch.first :]
@@ -236,11 +239,11 @@ class _Checker:
             "log-probabilities that depend on earlier tokens alone",
             "Another last token changed those before it: the model looks ahead",
         )
-        part = self.batch.rows(torch.tensor([1], device=tokens.device))
+        single = self.batch.rows(torch.tensor([1], device=tokens.device))
         with torch.no_grad():
-            alone = self.policy.read(part).logprobs
-        own = part.loss_mask[:, part.first :]
-        whole = before[1, part.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
+            alone = self.policy.read(single).logprobs
+        own = single.loss_mask[:, single.first :]
+        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
         self._same(
             whole.cpu().numpy(),
             alone[own].cpu().numpy(),
@@ -264,12 +267,12 @@ class _Checker:
         )
         packed = np.packbits(np.eye(v, dtype=bool)[self.batch.tokens.cpu().numpy()], axis=-1)
         with torch.no_grad():
-            part = dataclasses.replace(self.batch, legal=torch.from_numpy(packed).to(self.policy.device))
-            found = self.policy.read(part).logprobs[self.batch.loss_mask[:, self.batch.first :]]
+            batch = dataclasses.replace(self.batch, legal=torch.from_numpy(packed).to(self.policy.device))
+            logprobs = self.policy.read(batch).logprobs[self.batch.loss_mask[:, self.batch.first :]]
         _require(
-            bool((found.abs() < self.tolerance).all()),
+            bool((logprobs.abs() < self.tolerance).all()),
             "read() gives log-probability 0 to a token that was the only legal one",
-            found.tolist(),
+            logprobs.tolist(),
             "Mask the logits with part.legal_tokens(part.first, vocab_size)",
         )
 
@@ -277,12 +280,12 @@ class _Checker:
         """The whole distributions agree with what is read of tokens."""
         first = self.batch.first
         with torch.no_grad():
-            found = self.policy.distributions(self.batch.tokens, first)
+            logprobs = self.policy.distributions(self.batch.tokens, first)
             read = self.policy.read(self.batch).logprobs
         shape = (*self.batch.tokens[:, first:].shape, self.policy.vocab_size)
-        _require(tuple(found.shape) == shape, f"distributions() of shape {shape}", tuple(found.shape), "[b t v]")
+        _require(tuple(logprobs.shape) == shape, f"distributions() of shape {shape}", tuple(logprobs.shape), "[b t v]")
         mask = self.batch.loss_mask[:, first:]
-        chosen = found.gather(-1, self.batch.tokens[:, first:, None])[..., 0]
+        chosen = logprobs.gather(-1, self.batch.tokens[:, first:, None])[..., 0]
         self._same(
             read[mask].cpu().numpy(),
             chosen[mask].cpu().numpy(),
@@ -295,9 +298,9 @@ class _Checker:
         rows, t = self.batch.tokens[:, self.batch.first :].shape
         shape = (rows, t + 1, self.policy.state_size)
         with torch.no_grad():
-            found = self.policy.read_states(self.batch)
+            states = self.policy.read_states(self.batch)
             beside = self.policy.read(self.batch, with_states=True).states
-        _require(tuple(found.shape) == shape, f"read_states() of shape {shape}", tuple(found.shape), "[b t+1 d]")
+        _require(tuple(states.shape) == shape, f"read_states() of shape {shape}", tuple(states.shape), "[b t+1 d]")
         _require(
             beside is not None and tuple(beside.shape) == shape,
             f"read(with_states=True).states of shape {shape}",
@@ -311,7 +314,10 @@ class _Checker:
         total = self.policy.read(self.batch).logprobs[self.batch.loss_mask[:, self.batch.first :]].sum()
         if total.requires_grad:
             total.backward()
-        sizes = [0.0 if each.grad is None else float(each.grad.abs().sum()) for each in self.policy.parameters()]
+        sizes = [
+            0.0 if parameter.grad is None else float(parameter.grad.abs().sum())
+            for parameter in self.policy.parameters()
+        ]
         self.policy.model.zero_grad(set_to_none=True)
         _require(
             any(sizes) and bool(np.isfinite(sizes).all()),
@@ -325,7 +331,7 @@ class _Checker:
         other = self.policy.with_model(copy.deepcopy(self.policy.model))
         mask = self.batch.loss_mask[:, self.batch.first :]
         with torch.no_grad():
-            mine, theirs = (each.read(self.batch).logprobs[mask] for each in (self.policy, other))
+            mine, theirs = (policy.read(self.batch).logprobs[mask] for policy in (self.policy, other))
         self._same(
             mine.cpu().numpy(),
             theirs.cpu().numpy(),
@@ -336,7 +342,7 @@ class _Checker:
     def updates(self) -> None:
         """After an update the policy acts with the new weights."""
         version = self.policy.version
-        saved = [each.detach().clone() for each in self.policy.parameters()]
+        saved = [parameter.detach().clone() for parameter in self.policy.parameters()]
         before = self._act().logprobs
         with torch.no_grad():
             for parameter in self.policy.parameters():

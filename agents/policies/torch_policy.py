@@ -71,18 +71,18 @@ class TorchPolicy:
             )
         return states.shape[2], logits.shape[2]
 
-    def _tried(self, part: str, value: Tensor) -> Any:
+    def _tried(self, name: str, value: Tensor) -> Any:
         try:
-            return self.model[part](value)
+            return self.model[name](value)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise InvalidArgumentError(
-                f"the {part} fails on a tensor of shape {tuple(value.shape)}: {' '.join(str(error).split())}"
+                f"the {name} fails on a tensor of shape {tuple(value.shape)}: {' '.join(str(error).split())}"
             ) from error
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return next((each.device for each in self.model.parameters()), torch.device("cpu"))
+        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
         """The weights that learn."""
@@ -174,21 +174,21 @@ class TorchPolicy:
 
     # Learning
 
-    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+    def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """What the model says of a batch's tokens from `part.first` on; see `TrainablePolicy.read`."""
-        first = part.first
-        states, tokens = self.read_states(part), part.tokens[:, first:]
-        legal = part.legal_tokens(first, self.vocab_size)
+        first = micro_batch.first
+        states, tokens = self.read_states(micro_batch), micro_batch.tokens[:, first:]
+        legal = micro_batch.legal_tokens(first, self.vocab_size)
         logits = self.model["head"](states[:, :-1]).flatten(0, 1)
         allowed = None if legal is None else legal.flatten(0, 1)
-        found = token_logprobs_and_entropy(logits, tokens.reshape(-1), self.temperature, allowed)
-        logprobs, entropy = (each.view(tokens.shape) for each in found)
+        outputs = token_logprobs_and_entropy(logits, tokens.reshape(-1), self.temperature, allowed)
+        logprobs, entropy = (values.view(tokens.shape) for values in outputs)
         return TokenOutputs(logprobs, entropy, states if with_states else None)
 
-    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+    def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """What the head reads before a batch's tokens from `part.first` on, and after the last; with gradients."""
-        states: Tensor = self.model["body"](part.tokens)
-        return states[:, part.first - 1 :]
+        states: Tensor = self.model["body"](micro_batch.tokens)
+        return states[:, micro_batch.first - 1 :]
 
     def distributions(
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None

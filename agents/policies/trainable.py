@@ -76,7 +76,7 @@ class TrainablePolicy(Sampler, Protocol):
         """The weights that learn."""
         ...
 
-    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+    def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies f32[b t] of a batch's tokens from `part.first` on, with gradients.
 
         Only tokens on the loss mask count. Tokens that the batch says were not legal have probability 0 there
@@ -84,7 +84,7 @@ class TrainablePolicy(Sampler, Protocol):
         """
         ...
 
-    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+    def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """What the output layer reads before each of those tokens, and after the last of each row; with gradients."""
         ...
 
@@ -113,7 +113,7 @@ def check_members(policy: object) -> None:
     Raises:
         InvalidArgumentError: If it lacks some; the message names them.
     """
-    members = dict(inspect.getmembers(TrainablePolicy, lambda each: callable(each) or isinstance(each, property)))
+    members = dict(inspect.getmembers(TrainablePolicy, lambda member: callable(member) or isinstance(member, property)))
     named = [name for name in members if not name.startswith("_")]
     missing = [name for name in sorted({*named, *TrainablePolicy.__annotations__}) if not hasattr(policy, name)]
     if missing:

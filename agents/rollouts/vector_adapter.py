@@ -114,10 +114,10 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         self, info: dict[str, Any], consumed: NDArray[np.int64], reward: NDArray[np.float64]
     ) -> dict[str, Any]:
         unknown = {"problem_id": "", "completion": "", "verdict": None}
-        said = {name: self._each(info, name, default) for name, default in unknown.items()}
+        said = {name: self._row_values(info, name, default) for name, default in unknown.items()}
         masks = {} if self._masks is None else {"action_mask": self._masks.copy()}
         return {**info, **said, **masks, "consumed": consumed, "rewards": reward[:, None].astype(np.float64)}
 
-    def _each(self, info: dict[str, Any], name: str, default: object) -> list[Any]:
+    def _row_values(self, info: dict[str, Any], name: str, default: object) -> list[Any]:
         said = info.get(f"_{name}", np.zeros(self.num_envs, dtype=bool))
         return [info[name][row] if said[row] else default for row in range(self.num_envs)]

@@ -14,7 +14,7 @@ def agent_state(agent: Agent) -> dict[str, Any]:
     """Tensors and plain data from which `restore` makes an agent of the same kind go on."""
     return {
         "agent": agent.name,
-        "parts": parts_of(agent),
+        "parts": components_of(agent),
         "steps": agent.steps,
         "rounds": agent.rounds,
         "tokens": agent.tokens,
@@ -38,7 +38,7 @@ def restore(agent: Agent, state: dict[str, Any]) -> None:
     set_random_state(state["random"])
 
 
-def parts_of(agent: Agent) -> dict[str, list[str] | None]:
+def components_of(agent: Agent) -> dict[str, list[str] | None]:
     """What an agent has beside its policy, by the names of the weights; None for what it has not."""
     return {
         "critic": None if agent.critic is None else list(agent.critic.state_dict()),

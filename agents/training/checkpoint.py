@@ -62,7 +62,7 @@ def _previous(folder: Path) -> Path:
 
 
 def load_checkpoint(
-    folder: Path, model: Any, *, agent: str, parts: Mapping[str, Sequence[str] | None]
+    folder: Path, model: Any, *, agent: str, components: Mapping[str, Sequence[str] | None]
 ) -> dict[str, Any]:
     """Load the weights into the model and give the state.
 
@@ -70,7 +70,7 @@ def load_checkpoint(
         folder: Written by `save_checkpoint`.
         model: Gets the weights, once everything else has been found to fit.
         agent: The agent's name.
-        parts: What the agent has beside its policy, by the names of the weights; None for what it has not.
+        components: Names of the weights of each component of the agent besides its policy; None for one it does not have.
 
     Raises:
         CheckpointError: If there is no checkpoint, it is damaged, or it is of another kind of agent, part or model.
@@ -83,8 +83,8 @@ def load_checkpoint(
     if has_adapter(model) != (state["adapter"] is not None):
         here, there = ("an", "none") if has_adapter(model) else ("no", "one")
         raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
-    _check_kind(folder, model)
-    _check_parts(folder, state["parts"], parts)
+    _check_model_type(folder, model)
+    _check_components(folder, state["parts"], components)
     try:
         if state["adapter"] is not None:
             _check_weights(folder, state["adapter"], adapter_weights(model) or {})
@@ -111,14 +111,14 @@ def _read_state(folder: Path) -> dict[str, Any]:
     return state
 
 
-def _check_parts(
+def _check_components(
     folder: Path, saved: Mapping[str, Sequence[str] | None], wanted: Mapping[str, Sequence[str] | None]
 ) -> None:
     for name, weights in wanted.items():
         if saved[name] == weights:
             continue
-        kinds = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
-        there, here = kinds if None in (saved[name], weights) else (f"one kind of {name}", "another")
+        phrases = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
+        there, here = phrases if None in (saved[name], weights) else (f"one kind of {name}", "another")
         raise CheckpointError(
             f"the checkpoint at {folder} has {there}, and this agent has {here}: give it the config it was saved with"
         )
@@ -143,14 +143,14 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
             )
 
 
-def _check_kind(folder: Path, model: Any) -> None:
+def _check_model_type(folder: Path, model: Any) -> None:
     """A class of `transformers` reads the weights of another as far as names agree, and invents the others."""
     if not is_pretrained(model):
         return
-    kind = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
-    if kind != model.config.model_type:
+    model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
+    if model_type != model.config.model_type:
         raise CheckpointError(
-            f"the checkpoint at {folder} is of another model: a {kind}, and this is a {model.config.model_type}"
+            f"the checkpoint at {folder} is of another model: a {model_type}, and this is a {model.config.model_type}"
         )
 
 

@@ -78,12 +78,12 @@ class Health:
             if len(self._first[name]) < WINDOW:
                 self._first[name].append(value)
             self._last[name] = [*self._last[name], value][-WINDOW:]
-        found = []
+        warnings = []
         for warning in (*_nonfinite(step, metrics), *self._signs(step)):
             if step - self._seen.get(warning.kind, -WINDOW - 1) > WINDOW:
-                found.append(warning)
+                warnings.append(warning)
             self._seen[warning.kind] = step
-        return found
+        return warnings
 
     def _signs(self, step: int) -> Iterator[HealthWarning]:
         """Every sign that is there at a step."""

@@ -216,9 +216,11 @@ class Learner:
         sums: list[dict[str, float]] = []
         with self._no_gradient_after_errors():
             for rows in micro_batches(batch, self.config.micro_batch_size, self._rows_with_gradient(advantages, loss)):
-                part = batch.rows(rows)
-                width = part.tokens.shape[1]
-                sums.append(self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss))
+                micro_batch = batch.rows(rows)
+                width = micro_batch.tokens.shape[1]
+                sums.append(
+                    self._backward(micro_batch, advantages[rows, :width], weights[rows, :width], num_tokens, loss)
+                )
         return sums
 
     def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
@@ -227,13 +229,13 @@ class Learner:
         return (advantages != 0).any(dim=1) if skips else None
 
     def _backward(
-        self, part: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
+        self, micro_batch: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
     ) -> dict[str, float]:
-        part = part.to(self.policy.device)
-        first = part.first
+        micro_batch = micro_batch.to(self.policy.device)
+        first = micro_batch.first
         reads = self.critic is not None and self.critic.reads_policy
-        outputs = self.policy.read(part, with_states=reads)
-        tail = part.positions_from(first)
+        outputs = self.policy.read(micro_batch, with_states=reads)
+        tail = micro_batch.positions_from(first)
         mask = tail.loss_mask
         # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
         outputs = dataclasses.replace(
@@ -251,7 +253,7 @@ class Learner:
         fits = self.critic is not None and tail.value_targets is not None
         sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
-            values = self.critic.values(part.tokens, first, outputs.states)[:, :-1]
+            values = self.critic.values(micro_batch.tokens, first, outputs.states)[:, :-1]
             error = self._value_error(tail, values)
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
@@ -282,14 +284,14 @@ class Learner:
         total = 0.0
         with self._no_gradient_after_errors():
             for rows in micro_batches(batch, self.config.micro_batch_size):
-                part = batch.rows(rows).to(self.policy.device)
-                first = part.first
+                micro_batch = batch.rows(rows).to(self.policy.device)
+                first = micro_batch.first
                 states = None
                 if self.critic.reads_policy:
                     with torch.no_grad():
-                        states = self.policy.read_states(part)
-                values = self.critic.values(part.tokens, first, states)[:, :-1]
-                error = self._value_error(part.positions_from(first), values).sum() / num_tokens
+                        states = self.policy.read_states(micro_batch)
+                values = self.critic.values(micro_batch.tokens, first, states)[:, :-1]
+                error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())
             norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)

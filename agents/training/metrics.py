@@ -58,7 +58,7 @@ _SHARED = "shared_prefix"
 
 def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """What a batch of episodes looks like."""
-    valid = [trajectory for trajectory in trajectories if not trajectory.broken]
+    valid = [trajectory for trajectory in trajectories if not trajectory.errored]
     scores = np.array([trajectory.score for trajectory in valid])
     lengths = np.array([int(trajectory.policy_mask.sum()) for trajectory in trajectories])
     return {
@@ -71,7 +71,9 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
         **_outcomes(trajectories),
         "verifier_errors": float(len(trajectories) - len(valid)),
-        "unsupported": float(sum(each.verdict is not None and is_unsupported(each.verdict) for each in trajectories)),
+        "unsupported": float(
+            sum(trajectory.verdict is not None and is_unsupported(trajectory.verdict) for trajectory in trajectories)
+        ),
         **_baseline_errors(valid),
     }
 
@@ -103,8 +105,8 @@ def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    found = [each.verdict.outcome for each in trajectories if each.verdict is not None]
-    counts = {outcome: float(found.count(outcome)) for outcome in Outcome if found}
+    outcomes = [trajectory.verdict.outcome for trajectory in trajectories if trajectory.verdict is not None]
+    counts = {outcome: float(outcomes.count(outcome)) for outcome in Outcome if outcomes}
     return {f"outcomes/{outcome}": count / len(trajectories) for outcome, count in counts.items()} | {
         f"outcome_counts/{outcome}": count for outcome, count in counts.items()
     }
@@ -144,17 +146,17 @@ def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
     }
 
 
-def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens.
 
     How a micro-batch was read is averaged over micro-batches.
     """
-    if not parts:
+    if not sums:
         return {"loss": 0.0}
-    tokens = sum(part["_tokens"] for part in parts)
+    tokens = sum(micro_batch["_tokens"] for micro_batch in sums)
     metrics: dict[str, float] = {}
-    for name in parts[0].keys() - {"_tokens"}:
-        values = [part[name] for part in parts]
+    for name in sums[0].keys() - {"_tokens"}:
+        values = [micro_batch[name] for micro_batch in sums]
         count = len(values) if name == _SHARED else tokens
         metrics[name] = _combine(name, values, 1.0 if name.startswith(_LOSSES) else count)
     return metrics

@@ -36,8 +36,10 @@ def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
     """The gradient that a backward pass has left, 0 where it has reached no weight."""
-    found = [torch.zeros_like(each) if each.grad is None else each.grad for each in policy.parameters()]
-    return torch.cat([gradient.reshape(-1) for gradient in found])
+    gradients = [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in policy.parameters()
+    ]
+    return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
 
 def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) -> None:
@@ -63,13 +65,13 @@ def fisher_vector_product(
     total = torch.zeros_like(vector)
     # Fused attention has no forward-mode derivative either; the plain kernel has both.
     with sdpa_kernel(SDPBackend.MATH):
-        for part in _parts(policy, batch, micro_batch_size):
+        for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
             tangents = dict(zip(names, _unflatten(policy, vector), strict=True))
-            total += _part_product(policy, part, tangents) / num_tokens
+            total += _micro_batch_product(policy, micro_batch, tangents) / num_tokens
     return total
 
 
-def _parts(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
+def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
     """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
     width = batch.tokens.shape[1] - batch.first + 1
     fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
@@ -77,15 +79,15 @@ def _parts(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iter
         yield batch.rows(rows).to(policy.device)
 
 
-def _part_product(policy: TrainablePolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
-    first = part.first
-    legal = part.legal_tokens(first, policy.vocab_size)
+def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: dict[str, Tensor]) -> Tensor:
+    first = micro_batch.first
+    legal = micro_batch.legal_tokens(first, policy.vocab_size)
     weights = {name: parameter.detach().requires_grad_(True) for name, parameter in _trainable(policy).items()}
     with forward_ad.dual_level():
         duals = {name: _dual(weights[name], tangents[name]) for name in weights}
-        found = _distributions_at(policy, part, first, legal, duals)
-        logprobs, slopes = forward_ad.unpack_dual(found)
-        mask = part.loss_mask[:, first:, None]
+        distributions = _distributions_at(policy, micro_batch, first, legal, duals)
+        logprobs, slopes = forward_ad.unpack_dual(distributions)
+        mask = micro_batch.loss_mask[:, first:, None]
         # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times them.
         pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
     grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
@@ -101,12 +103,14 @@ def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
 
 
 def _distributions_at(
-    policy: TrainablePolicy, part: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
+    policy: TrainablePolicy, micro_batch: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
 ) -> Tensor:
     """The policy's distributions with other weights in its model's place."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
-    found: Tensor = functional_call(_Module(policy), named, (part.tokens, first, legal), tie_weights=True)
-    return found
+    distributions: Tensor = functional_call(
+        _Module(policy), named, (micro_batch.tokens, first, legal), tie_weights=True
+    )
+    return distributions
 
 
 class _Module(torch.nn.Module):
@@ -127,8 +131,8 @@ def _trainable(policy: TrainablePolicy) -> dict[str, Tensor]:
 
 def _unflatten(policy: TrainablePolicy, vector: Tensor) -> list[Tensor]:
     parameters = policy.parameters()
-    parts = vector.split([parameter.numel() for parameter in parameters])
-    return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
+    pieces = vector.split([parameter.numel() for parameter in parameters])
+    return [piece.view_as(parameter) for piece, parameter in zip(pieces, parameters, strict=True)]
 
 
 def conjugate_gradient(
@@ -172,14 +176,14 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
     """
     new = flat_parameters(policy)
     total = 0.0
-    for part in _parts(policy, batch, micro_batch_size):
-        legal = part.legal_tokens(part.first, policy.vocab_size)
-        found = policy.distributions(part.tokens, part.first, legal)
+    for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
+        legal = micro_batch.legal_tokens(micro_batch.first, policy.vocab_size)
+        after = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
         set_flat_parameters(policy, old)
-        before = policy.distributions(part.tokens, part.first, legal)
+        before = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
         set_flat_parameters(policy, new)
         # Both are -inf where a token is not legal; there the difference has no meaning and the probability is 0.
-        gap = torch.where(before > -torch.inf, before - found, 0.0)
+        gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
-        total += float(divergence.double()[part.loss_mask[:, part.first :]].sum())
+        total += float(divergence.double()[micro_batch.loss_mask[:, micro_batch.first :]].sum())
     return total / int(batch.loss_mask.sum())

@@ -34,5 +34,5 @@ def set_random_state(state: dict[str, Any]) -> None:
     np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), position, has_gauss, gauss))
     torch.set_rng_state(state["torch"])
     here = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    for device, each in enumerate(state["cuda"][:here]):
-        torch.cuda.set_rng_state(each, device)
+    for device, generator_state in enumerate(state["cuda"][:here]):
+        torch.cuda.set_rng_state(generator_state, device)

@@ -157,7 +157,7 @@ class Run:
 
         def measure(checkpoint: Path) -> tuple[float, int]:
             step = _step_of(checkpoint)
-            rewards = [self._rewards.get(each) for each in range(step - BEST_OVER + 1, step + 1)]
+            rewards = [self._rewards.get(number) for number in range(step - BEST_OVER + 1, step + 1)]
             known = [reward for reward in rewards if reward is not None]
             return sum(known) / len(known) if known else -math.inf, step
 
@@ -269,8 +269,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def step_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a run, by step; what has another name than step-N is none."""
-    found = (Path(folder) / "checkpoints").glob("step-*")
-    return sorted((path for path in found if _STEP.fullmatch(path.name)), key=_step_of)
+    folders = (Path(folder) / "checkpoints").glob("step-*")
+    return sorted((path for path in folders if _STEP.fullmatch(path.name)), key=_step_of)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:

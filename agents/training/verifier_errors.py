@@ -42,12 +42,12 @@ def is_unsupported(verdict: Verdict) -> bool:
         return False
     parts = verdict.detail.get("parts")
     details = (
-        [each.get("detail") for each in parts.values() if isinstance(each, Mapping)]
+        [part.get("detail") for part in parts.values() if isinstance(part, Mapping)]
         if isinstance(parts, Mapping)
         else []
     )
     return any(
-        isinstance(each, Mapping) and each.get("failure") == "unsupported" for each in (verdict.detail, *details)
+        isinstance(detail, Mapping) and detail.get("failure") == "unsupported" for detail in (verdict.detail, *details)
     )
 
 
@@ -67,16 +67,16 @@ class VerifierWatch:
     def __init__(self, max_share: float) -> None:
         self._max_share = max_share
         self._episodes = 0
-        self._broken: list[Trajectory] = []
+        self._errored: list[Trajectory] = []
         self._window: deque[tuple[int, Counter[str]]] = deque()
         self._warned = False
 
     def see(self, trajectory: Trajectory) -> None:
         """Take note of one episode; the first on which the verifier broke is a warning."""
         self._episodes += 1
-        if not trajectory.broken:
+        if not trajectory.errored:
             return
-        self._broken.append(trajectory)
+        self._errored.append(trajectory)
         if not self._warned:
             self._warned = True
             warnings.warn(
@@ -91,10 +91,10 @@ class VerifierWatch:
         Raises:
             VerifierFailureError: If the verifier broke on more than the share.
         """
-        causes = Counter(map(_cause, self._broken))
+        causes = Counter(map(_cause, self._errored))
         if run is not None:
             for cause, count in causes.most_common(_CAUSES):
-                first = next(each for each in self._broken if _cause(each) == cause)
+                first = next(trajectory for trajectory in self._errored if _cause(trajectory) == cause)
                 example = {"problem_id": first.problem_id, "completion": first.completion}
                 run.log_verifier_error({"step": step, "count": count, "cause": cause, **example})
             others = sum(causes.values()) - sum(count for _, count in causes.most_common(_CAUSES))
@@ -108,7 +108,7 @@ class VerifierWatch:
 
     def forget_step(self) -> None:
         """Begin the next step, also where this one could not be played to its end."""
-        self._episodes, self._broken = 0, []
+        self._episodes, self._errored = 0, []
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
         """Stop if the verifier broke on too many of the episodes of the last steps, and there were enough of these.
@@ -116,8 +116,8 @@ class VerifierWatch:
         Raises:
             VerifierFailureError: If so.
         """
-        episodes = sum(each for each, _ in self._window)
-        causes = sum((each for _, each in self._window), Counter[str]())
+        episodes = sum(count for count, _ in self._window)
+        causes = sum((counter for _, counter in self._window), Counter[str]())
         if episodes < at_least or not sum(causes.values()) > self._max_share * episodes:
             return
         self._window.clear()  # who mends the verifier and goes on with this agent is not judged by what was

@@ -752,7 +752,7 @@ def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_chan
     rows = some_batch(agent.policy)
     before = all_weights(agent)
     with pytest.raises(
-        InvalidArgumentError, match="12 completions can't be divided into minibatches=5 of one size: give 3"
+        InvalidArgumentError, match="12 completions can't be divided into minibatches=5 of equal size: pass 3"
     ):
         agent.update(rows)
     assert torch.equal(all_weights(agent), before)

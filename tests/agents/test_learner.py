@@ -295,7 +295,7 @@ def test_broken_rows_change_not_a_bit(
     good = some_trajectories(12)
     broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
     mixed = [broken[0], *good[:5], *broken[1:4], *good[5:], *broken[4:]]
-    kept = torch.tensor([not one.broken for one in mixed])
+    kept = torch.tensor([not one.errored for one in mixed])
     agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
 
     width = make_batch(good).tokens.shape[1]

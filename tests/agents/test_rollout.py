@@ -149,7 +149,7 @@ class SometimesBroken(CountLetters):
 
 def test_a_broken_verifier_is_counted_and_left_out_of_the_means() -> None:
     trajectories = rollout(vector_env(2, verifier=SometimesBroken()), Scripted([A, EOS]), EPISODES[:2])
-    assert [t.broken for t in trajectories] == [False, True]
+    assert [t.errored for t in trajectories] == [False, True]
     assert np.isnan(trajectories[1].score)
     assert trajectories[1].verdict is not None
     assert trajectories[1].verdict.outcome is Outcome.VERIFIER_ERROR

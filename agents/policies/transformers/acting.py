@@ -180,11 +180,11 @@ class Actor:
             self._cache, self._slots = self._new_cache(), rows
             return self._cache.prefill(unique, repeats), rows
         logits, chosen = [], []
-        for part in _parts(unique):
-            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in part]
-            groups = len(part) < len(members) and self._lm.groups_rows
+        for chunk in _chunks(unique):
+            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in chunk]
+            groups = len(chunk) < len(members) and self._lm.groups_rows
             added = self._new_cache(Grouping.IF_CHEAPER if groups else Grouping.NEVER)
-            logits.append(added.prefill([unique[prompt] for prompt in part], repeats[members] - part.start))
+            logits.append(added.prefill([unique[prompt] for prompt in chunk], repeats[members] - chunk.start))
             self._cache.extend(added)
             chosen += [rows[slot] for slot in members]
         self._slots = self._slots + chosen
@@ -204,7 +204,7 @@ class Actor:
             unique, repeats = _distinct(prefixes)
         else:
             unique, repeats = [torch.from_numpy(prefix) for prefix in prefixes], torch.arange(len(rows))
-        logits = [read_without_cache(self._lm.module, unique[part.start : part.stop]) for part in _parts(unique)]
+        logits = [read_without_cache(self._lm.module, unique[chunk.start : chunk.stop]) for chunk in _chunks(unique)]
         return torch.cat(logits)[repeats], rows
 
     # Choosing
@@ -273,7 +273,7 @@ def _distinct(prefixes: Sequence[NDArray[np.int64]]) -> tuple[list[Tensor], Tens
     return [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order], repeats
 
 
-def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
+def _chunks(prompts: Sequence[Tensor]) -> Iterator[range]:
     """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single one."""
     start, width = 0, 0
     for number, prompt in enumerate(prompts):

@@ -118,14 +118,14 @@ _SAMPLED = 256
 
 @torch.no_grad()
 def _base_checksum(model: Any) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
         if "lora_" in name:
             continue
         numbers = weight.detach().flatten()
-        found.update(f"{name} {tuple(weight.shape)}".encode())
-        found.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        digest.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:
