@@ -92,28 +92,28 @@ class AgentConfig:
         check_types(self)
         for name in ("problems_per_step", "group_size", "epochs", "minibatches"):
             if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name, choices in _CHOICES.items():
             if getattr(self, name) is not None or name not in _OPTIONAL:
                 object.__setattr__(self, name, choice(name, getattr(self, name), choices))
         for name in ("kl_coefficient", "entropy_coefficient", "kl_coefficient_end", "entropy_coefficient_end"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
-                raise InvalidArgumentError(f"{name} is a number from 0 on, got {value}")
+                raise InvalidArgumentError(f"{name} must be a number from 0 on, got {value}")
         if not self.importance_cap >= 1:
             raise InvalidArgumentError(
-                f"importance_cap is at least 1, the weight of the policy's own samples, got {self.importance_cap}"
+                f"importance_cap must be at least 1, the weight of the policy's own samples, got {self.importance_cap}"
             )
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
-                f"importance_floor is from 0 to 1, the weight of the policy's own samples, got {self.importance_floor}"
+                f"importance_floor must be from 0 to 1, the weight of the policy's own samples, got {self.importance_floor}"
             )
         if not 0 <= self.max_error_share <= 1:
-            raise InvalidArgumentError(f"max_error_share is from 0 to 1, got {self.max_error_share}")
+            raise InvalidArgumentError(f"max_error_share must be from 0 to 1, got {self.max_error_share}")
         if self.seed < 0:
-            raise InvalidArgumentError(f"seed is at least 0, got {self.seed}")
+            raise InvalidArgumentError(f"seed must be at least 0, got {self.seed}")
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
+            raise InvalidArgumentError(f"max_tokens must be at least 1, got {self.max_tokens}")
         if self.problems_per_step * self.group_size > MAX_COMPLETIONS:
             raise InvalidArgumentError(
                 f"a step has at most {MAX_COMPLETIONS} completions, which are in memory at once, got problems_per_step="
@@ -138,13 +138,13 @@ class AgentConfig:
                 "your own with `value_targets` and critic=CriticConfig()), or another rule, such as 'mask'"
             )
         if not math.isfinite(self.truncation_reward):
-            raise InvalidArgumentError(f"truncation_reward is a number, got {self.truncation_reward}")
+            raise InvalidArgumentError(f"truncation_reward must be a number, got {self.truncation_reward}")
         if self.truncation is Truncation.SOFT_OVERLONG:
             if self.max_tokens is None or self.overlong_margin is None:
                 raise InvalidArgumentError("truncation 'soft-overlong' needs max_tokens and overlong_margin")
             if not 1 <= self.overlong_margin <= self.max_tokens:
                 raise InvalidArgumentError(
-                    f"overlong_margin is from 1 to max_tokens={self.max_tokens}, got {self.overlong_margin}"
+                    f"overlong_margin must be from 1 to max_tokens={self.max_tokens}, got {self.overlong_margin}"
                 )
 
     def _check_kl(self) -> None:
@@ -152,7 +152,7 @@ class AgentConfig:
             raise unknown_name("kl_placement", self.kl_placement, ["loss", "reward"])
         if self.kl_target is not None and not (self.kl_target > 0 and self.kl_coefficient > 0):
             raise InvalidArgumentError(
-                f"kl_target is greater than 0 and steers a kl_coefficient that starts above 0; got "
+                f"kl_target must be greater than 0 and steers a kl_coefficient that starts above 0; got "
                 f"kl_target={self.kl_target}, kl_coefficient={self.kl_coefficient}"
             )
         if self.kl_target is not None and self.kl_coefficient_end is not None:
@@ -170,9 +170,9 @@ class AgentConfig:
                 "kl_estimator='k3-ratio' or 'k2', or kl_placement='reward'"
             )
         if self.reference_sync_every is not None and self.reference_sync_every < 1:
-            raise InvalidArgumentError(f"reference_sync_every is at least 1, or None, got {self.reference_sync_every}")
+            raise InvalidArgumentError(f"reference_sync_every must be at least 1, or None, got {self.reference_sync_every}")
         if not 0 < self.reference_sync_mix <= 1:
-            raise InvalidArgumentError(f"reference_sync_mix is in (0, 1], got {self.reference_sync_mix}")
+            raise InvalidArgumentError(f"reference_sync_mix must be in (0, 1], got {self.reference_sync_mix}")
         self.kl_schedule()  # raises on what does not fit
 
     @property

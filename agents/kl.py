@@ -118,9 +118,9 @@ class AdaptiveKLController:
 
     def __init__(self, coefficient: float, target: float = 0.1, horizon: int = 10_000) -> None:
         if not coefficient >= 0:
-            raise InvalidArgumentError(f"the coefficient of the KL penalty is at least 0; got {coefficient}")
+            raise InvalidArgumentError(f"the coefficient of the KL penalty must be at least 0; got {coefficient}")
         if not (target > 0 and horizon > 0):
-            raise InvalidArgumentError(f"target and horizon are positive; got target = {target}, horizon = {horizon}")
+            raise InvalidArgumentError(f"target and horizon must be positive; got target = {target}, horizon = {horizon}")
         self.coefficient = coefficient
         self.target = target
         self.horizon = horizon

@@ -118,7 +118,7 @@ def cispo(
         InvalidArgumentError: If `is_cap` is not positive.
     """
     if not is_cap > 0:
-        raise InvalidArgumentError(f"is_cap is the highest importance weight, so it is positive; got {is_cap}")
+        raise InvalidArgumentError(f"is_cap is the highest importance weight, so it must be positive; got {is_cap}")
     weights = (logprobs - old_logprobs).detach().exp().clamp(max=is_cap)
     return weights * policy_gradient(logprobs, advantages)
 
@@ -151,7 +151,7 @@ def squared_value_error(
             "clip bounds how far values move from old_values, which are missing; pass both or neither"
         )
     if not clip > 0:
-        raise InvalidArgumentError(f"clip is a distance on the scale of the returns, so it is positive; got {clip}")
+        raise InvalidArgumentError(f"clip is a distance on the scale of the returns, so it must be positive; got {clip}")
     clipped = values.clamp(old_values - clip, old_values + clip)
     return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 

@@ -50,7 +50,7 @@ class A2CConfig(AgentConfig):
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
         if self.steps_ahead is not None and self.steps_ahead < 1:
-            raise InvalidArgumentError(f"steps_ahead is at least 1, got {self.steps_ahead}")
+            raise InvalidArgumentError(f"steps_ahead must be at least 1, got {self.steps_ahead}")
         if self.steps_ahead is not None:
             require_defaults(self, ("gae_lambda",), "With steps_ahead the estimates are not mixed")
 

@@ -34,7 +34,7 @@ class CISPOConfig(GroupConfig):
         super().__post_init__()
         require_scale(self.scale)
         if not self.is_cap > 0:
-            raise InvalidArgumentError(f"is_cap is greater than 0, got {self.is_cap}")
+            raise InvalidArgumentError(f"is_cap must be greater than 0, got {self.is_cap}")
 
 
 class CISPO(GroupAgent):

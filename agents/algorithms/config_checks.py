@@ -19,7 +19,7 @@ def require_share(**values: float) -> None:
     """
     for name, value in values.items():
         if not 0 <= value <= 1:
-            raise InvalidArgumentError(f"{name} is in [0, 1], got {value}")
+            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
 
 
 def require_clip(clip_low: float, clip_high: float) -> None:
@@ -30,7 +30,7 @@ def require_clip(clip_low: float, clip_high: float) -> None:
     """
     if not (0 <= clip_low <= 1 and clip_high >= 0):
         raise InvalidArgumentError(
-            f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
+            f"clip_low must be in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
         )
 
 
@@ -41,7 +41,7 @@ def require_groups(group_size: int) -> None:
         InvalidArgumentError: If groups have one member.
     """
     if group_size < 2:
-        raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+        raise InvalidArgumentError(f"group_size must be at least 2, since scores are compared in groups; got {group_size}")
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:

@@ -34,7 +34,7 @@ class DAPOConfig(GRPOConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_rounds < 1:
-            raise InvalidArgumentError(f"max_rounds is at least 1, got {self.max_rounds}")
+            raise InvalidArgumentError(f"max_rounds must be at least 1, got {self.max_rounds}")
 
 
 class DAPO(GRPO):

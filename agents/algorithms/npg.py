@@ -73,9 +73,9 @@ class NPGConfig(AgentConfig):
             raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
         for name in ("max_kl", "cg_iterations"):
             if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if not self.damping >= 0:
-            raise InvalidArgumentError(f"damping is at least 0, got {self.damping}")
+            raise InvalidArgumentError(f"damping must be at least 0, got {self.damping}")
         require_one_step(self, "one step is taken on the whole batch")
         require_defaults(
             self.learner,

@@ -34,7 +34,7 @@ class PassAtKConfig(ClippedGroupConfig):
         super().__post_init__()
         if not 1 <= self.k < self.group_size:
             raise InvalidArgumentError(
-                f"k is at least 1 and less than group_size, got k={self.k} and group_size={self.group_size}"
+                f"k must be at least 1 and less than group_size, got k={self.k} and group_size={self.group_size}"
             )
 
 

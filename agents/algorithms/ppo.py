@@ -79,7 +79,7 @@ class PPOConfig(AgentConfig):
         if self.critic is None:
             raise InvalidArgumentError("PPO has a critic: set critic=CriticConfig(); without one, see GRPO")
         if self.dual_clip is not None and not self.dual_clip > 1:
-            raise InvalidArgumentError(f"dual_clip is greater than 1, or None, got {self.dual_clip}")
+            raise InvalidArgumentError(f"dual_clip must be greater than 1, or None, got {self.dual_clip}")
 
 
 class PPO(Agent):

@@ -27,7 +27,7 @@ def check_at_least(least: int, **values: float | None) -> None:
     """
     for name, value in values.items():
         if value is not None and not value >= least:
-            raise InvalidArgumentError(f"--{name.replace('_', '-')} is at least {least}, got {value}")
+            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
 
 
 VerifierSpec = tuple[str, dict[str, Any]]

@@ -57,7 +57,7 @@ class DemoConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "test_problems", "samples"):
             if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None:

@@ -424,9 +424,9 @@ def examine(
 
 def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
     if not 2 <= batches <= MAX_BATCHES:
-        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
+        raise InvalidArgumentError(f"batches must be from 2 to {MAX_BATCHES}, got {batches}")
     if seed < 0:
-        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
+        raise InvalidArgumentError(f"seed must be at least 0, got {seed}")
     if not gradient.any():
         raise InvalidArgumentError(
             "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "

@@ -66,9 +66,9 @@ class SupervisedConfig:
         for name, least in (("steps", 1), ("batch_size", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
         if self.batch_size > MAX_COMPLETIONS:
-            raise InvalidArgumentError(f"batch_size is at most {MAX_COMPLETIONS}, got {self.batch_size}")
+            raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:

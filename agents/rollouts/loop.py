@@ -43,7 +43,7 @@ class Episode:
     def __post_init__(self) -> None:
         if not _is_u64(self.seed):
             raise InvalidArgumentError(
-                f"an episode's seed is a whole number of 64 bits, 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
+                f"an episode's seed must be a whole number of 64 bits, 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
             )
 
 

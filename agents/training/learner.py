@@ -84,16 +84,16 @@ class LearnerConfig:
         check_types(self)
         for name in ("learning_rate", "weight_decay"):
             if getattr(self, name) in (math.inf, -math.inf):
-                raise InvalidArgumentError(f"{name} is a finite number, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be a finite number, got {getattr(self, name)}")
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
             value = getattr(self, name)
             if not (value is None and name == "learning_rate") and not value > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {value}")
+                raise InvalidArgumentError(f"{name} must be greater than 0, got {value}")
         if not self.weight_decay >= 0:
-            raise InvalidArgumentError(f"weight_decay is at least 0, got {self.weight_decay}")
+            raise InvalidArgumentError(f"weight_decay must be at least 0, got {self.weight_decay}")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         self._schedule(1.0, None)  # raises on what does not fit
 
     def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:

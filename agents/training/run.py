@@ -71,7 +71,7 @@ class Run:
         keep: int | None = 2,
     ) -> None:
         if keep is not None and keep < 1:
-            raise InvalidArgumentError(f"keep is at least 1, or None for all checkpoints, got {keep}")
+            raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")
         self.folder = Path(folder)
         self.keep = keep
         self._metrics = self.folder / "metrics.jsonl"

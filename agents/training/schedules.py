@@ -32,9 +32,9 @@ class Schedule:
         if self.shape not in get_args(Shape):
             raise unknown_name("schedule", self.shape, get_args(Shape))
         if self.shape != "constant" and self.steps is not None and self.steps < 1:
-            raise InvalidArgumentError(f"schedule_steps is at least 1, or None, got {self.steps}")
+            raise InvalidArgumentError(f"schedule_steps must be at least 1, or None, got {self.steps}")
         if self.warmup_steps < 0:
-            raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
+            raise InvalidArgumentError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
         if self.shape != "constant" and self.steps is not None and self.warmup_steps >= self.steps:
             raise InvalidArgumentError(
                 f"warmup_steps={self.warmup_steps} leave nothing of the {self.shape} schedule of {self.steps} optimiser steps"

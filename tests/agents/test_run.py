@@ -79,7 +79,7 @@ def test_the_best_is_known_after_a_resume(tmp_path: Path) -> None:
 
 
 def test_keep_is_at_least_1(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="keep is at least 1, or None for all checkpoints, got 0"):
+    with pytest.raises(InvalidArgumentError, match="keep must be at least 1, or None for all checkpoints, got 0"):
         Run(tmp_path / "run", {}, keep=0)
     assert not (tmp_path / "run").exists()
 

@@ -62,7 +62,7 @@ class PolicyConfig:
             _check_count(name, value, otherwise)
         require_temperature(self.temperature)
         if not (0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
-            raise InvalidArgumentError(f"top_p is in (0, 1] and min_p in [0, 1], got {self.top_p} and {self.min_p}")
+            raise InvalidArgumentError(f"top_p must be in (0, 1] and min_p in [0, 1], got {self.top_p} and {self.min_p}")
         check_types(self)
 
     @property
@@ -73,4 +73,4 @@ class PolicyConfig:
 
 def _check_count(name: str, value: object, otherwise: str) -> None:
     if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-        raise InvalidArgumentError(f"{name} is a whole number of at least 1 or None, got {value!r}; {otherwise}")
+        raise InvalidArgumentError(f"{name} must be a whole number of at least 1 or None, got {value!r}; {otherwise}")

@@ -35,10 +35,10 @@ def add_lora(
         MissingDependencyError: If `peft` is not installed.
     """
     if rank < 1:
-        raise InvalidArgumentError(f"rank is at least 1, got {rank}")
+        raise InvalidArgumentError(f"rank must be at least 1, got {rank}")
     widest = max((max(weight.shape, default=0) for weight in model.parameters()), default=0)
     if rank > widest:
-        raise InvalidArgumentError(f"rank is at most {widest}, the width of the model's widest layer, got {rank}")
+        raise InvalidArgumentError(f"rank must be at most {widest}, the width of the model's widest layer, got {rank}")
     if has_adapter(model):
         raise InvalidArgumentError("the model has an adapter already")
     try:
