@@ -230,7 +230,9 @@ def pass_at_k(
         InvalidArgumentError: If k is not positive, or a group has fewer than k + 1 completions, valid or not.
     """
     if k < 1:
-        raise InvalidArgumentError(f"k, the number of completions of which the best counts, must be at least 1; got {k}")
+        raise InvalidArgumentError(
+            f"k, the number of completions of which the best counts, must be at least 1; got {k}"
+        )
     labels, sizes = groups.unique(return_counts=True)
     if len(sizes) and int(sizes.min()) <= k:
         smallest = int(sizes.argmin())
@@ -370,9 +372,7 @@ def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: i
         InvalidArgumentError: If the margin is not between 1 and max_tokens.
     """
     if not 1 <= margin <= max_tokens:
-        raise InvalidArgumentError(
-            f"margin must be from 1 to max_tokens = {max_tokens} tokens; got {margin}"
-        )
+        raise InvalidArgumentError(f"margin must be from 1 to max_tokens = {max_tokens} tokens; got {margin}")
     return ((max_tokens - margin - lengths).double() / margin).clamp(-1, 0)
 
 

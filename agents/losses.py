@@ -151,7 +151,9 @@ def squared_value_error(
             "clip bounds how far values move from old_values, which are missing; pass both or neither"
         )
     if not clip > 0:
-        raise InvalidArgumentError(f"clip is a distance on the scale of the returns, so it must be positive; got {clip}")
+        raise InvalidArgumentError(
+            f"clip is a distance on the scale of the returns, so it must be positive; got {clip}"
+        )
     clipped = values.clamp(old_values - clip, old_values + clip)
     return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 
@@ -182,7 +184,7 @@ def token_weights(
 
     Raises:
         InvalidArgumentError: If the aggregation needs `max_tokens` and it is not given.
-        UnknownNameError: If there is no such aggregation; the message offers the nearest.
+        UnknownNameError: If there is no such aggregation; the message suggests the nearest.
     """
     ones = mask.double()
     match choice("aggregation", aggregation, Aggregation):

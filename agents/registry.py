@@ -64,7 +64,7 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
     """The class of an agent and that of its config.
 
     Raises:
-        UnknownNameError: If there is no such agent; the message offers the nearest.
+        UnknownNameError: If there is no such agent; the message suggests the nearest.
     """
     if name not in AGENTS:
         raise unknown_name("agent", name, AGENTS)

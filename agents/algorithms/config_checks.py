@@ -41,7 +41,9 @@ def require_groups(group_size: int) -> None:
         InvalidArgumentError: If groups have one member.
     """
     if group_size < 2:
-        raise InvalidArgumentError(f"group_size must be at least 2, since scores are compared in groups; got {group_size}")
+        raise InvalidArgumentError(
+            f"group_size must be at least 2, since scores are compared in groups; got {group_size}"
+        )
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:
@@ -97,7 +99,7 @@ def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """Check that a name is one of those there are.
 
     Raises:
-        UnknownNameError: If it is not; the message offers the nearest.
+        UnknownNameError: If it is not; the message suggests the nearest.
     """
     if value not in choices:
         raise unknown_name(name, value, choices)

@@ -77,7 +77,7 @@ def require_scale(scale: str) -> None:
     """Check a `Scale`.
 
     Raises:
-        UnknownNameError: If there is no such one; the message offers the nearest.
+        UnknownNameError: If there is no such one; the message suggests the nearest.
     """
     require_choice("scale", scale, get_args(Scale))
 

@@ -36,7 +36,8 @@ class TRPOConfig(NPGConfig):
         super().__post_init__()
         if not (self.backtracks > 0 and 0 < self.backtrack_ratio < 1):
             raise InvalidArgumentError(
-                f"backtracks must be greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and {self.backtrack_ratio}"
+                f"backtracks must be greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and "
+                f"{self.backtrack_ratio}"
             )
 
 

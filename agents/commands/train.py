@@ -123,7 +123,7 @@ class AgentCommands(Mapping[str, str]):
             name: One of `AGENTS`, or module:Class for an agent of the user's own.
 
         Raises:
-            UnknownNameError: If there is no such agent; the message offers the nearest.
+            UnknownNameError: If there is no such agent; the message suggests the nearest.
             InvalidArgumentError: If the user's own can't be imported.
         """
         cls, config_cls = own_agent(name) if ":" in name else agent_classes(name)

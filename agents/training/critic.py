@@ -49,7 +49,9 @@ class CriticConfig:
         if self.critic not in _LEARNING_RATES:
             raise unknown_name("critic", self.critic, _LEARNING_RATES)
         if not self.learning_rate > 0:
-            raise InvalidArgumentError(f"critic_learning_rate must be greater than 0, or None, got {self.learning_rate}")
+            raise InvalidArgumentError(
+                f"critic_learning_rate must be greater than 0, or None, got {self.learning_rate}"
+            )
         if not self.value_coefficient > 0:
             raise InvalidArgumentError(f"value_coefficient must be greater than 0, got {self.value_coefficient}")
         if self.value_clip is not None and not self.value_clip > 0:

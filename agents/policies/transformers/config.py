@@ -20,7 +20,7 @@ class PolicyConfig:
 
     Raises:
         InvalidArgumentError: If a setting is of another type, or out of its range.
-        UnknownNameError: If there is no such precision or checkpointing; the message offers the nearest.
+        UnknownNameError: If there is no such precision or checkpointing; the message suggests the nearest.
     """
 
     temperature: float = 1.0
@@ -62,7 +62,9 @@ class PolicyConfig:
             _check_count(name, value, otherwise)
         require_temperature(self.temperature)
         if not (0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
-            raise InvalidArgumentError(f"top_p must be in (0, 1] and min_p in [0, 1], got {self.top_p} and {self.min_p}")
+            raise InvalidArgumentError(
+                f"top_p must be in (0, 1] and min_p in [0, 1], got {self.top_p} and {self.min_p}"
+            )
         check_types(self)
 
     @property
