@@ -214,17 +214,17 @@ def test_more_problems_and_samples_add_to_what_is_there(tmp_path: Path) -> None:
     assert len(grown.trajectories) == 12
     whole = record_in(tmp_path / "b")
     assert grown.rows == whole.rows
-    with pytest.raises(InvalidArgumentError, match="started with problems=5, and is to go on with 4"):
+    with pytest.raises(InvalidArgumentError, match="started with problems=5 and can't be continued with 4"):
         record_in(tmp_path / "a", resume=True, problems=4)
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"seed": 2}, "started with seed=1, and is to go on with 2"),
+        ({"seed": 2}, "started with seed=1 and can't be continued with 2"),
         ({"policy": policy(seed=1)}, "started with weights='"),
-        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q', and is to go on with 'R'"),
-        ({"settings": {"model": "b"}}, "started with model='a', and is to go on with 'b'"),
+        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q' and can't be continued with 'R'"),
+        ({"settings": {"model": "b"}}, "started with model='a' and can't be continued with 'b'"),
     ],
 )
 def test_another_evaluation_is_not_resumed(how: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     before = rows_of(folder)
     with EvaluationRecord(folder, resume=True), pytest.raises(InvalidArgumentError, match="is in use by process"):
         EvaluationRecord(folder, resume=True)
-    with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: go on with it \(--resume, .*--overwrite"):
+    with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: continue it \(--resume, .*--overwrite"):
         record_in(folder)
-    with pytest.raises(InvalidArgumentError, match="resumed or overwritten: choose one"):
+    with pytest.raises(InvalidArgumentError, match="resumed or overwritten, not both: choose one"):
         EvaluationRecord(folder, resume=True, overwrite=True)
     EvaluationRecord(folder, overwrite=True).close()  # nothing has begun, nothing is lost
     assert rows_of(folder) == before
@@ -265,7 +265,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     other.mkdir()
     (other / "thesis.tex").touch()
     for how in ({}, {"resume": True}, {"overwrite": True}):
-        with pytest.raises(InvalidArgumentError, match=r"holds thesis\.tex and no evaluation"):
+        with pytest.raises(InvalidArgumentError, match=r"contains thesis\.tex but no evaluation"):
             EvaluationRecord(other, **how)
     assert [each.name for each in other.iterdir()] == ["thesis.tex"]
 
@@ -307,8 +307,8 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     (folder / SAMPLES).write_bytes(samples)
     for content, message in {
         b"": "holds no JSON",
-        b"[]": "is of format None",
-        manifest.replace(b'"format": 1', b'"format": 2'): "is of format 2, and this version writes 1",
+        b"[]": "has format None",
+        manifest.replace(b'"format": 1', b'"format": 2'): "has format 2, but this version writes 1",
         b'{"format": 1}': "has no settings",
     }.items():
         (folder / MANIFEST).write_bytes(content)
