@@ -151,9 +151,7 @@ def squared_value_error(
             "clip bounds the distance of values from old_values, which are missing; pass both or neither"
         )
     if not clip > 0:
-        raise InvalidArgumentError(
-            f"clip, a distance on the scale of the returns, must be positive; got {clip}"
-        )
+        raise InvalidArgumentError(f"clip, a distance on the scale of the returns, must be positive; got {clip}")
     clipped = values.clamp(old_values - clip, old_values + clip)
     return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 

@@ -1,4 +1,4 @@
-"""Checks that the configs of several agents share."""
+"""Checks shared by the configs of several agents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_clip(clip_low: float, clip_high: float) -> None:
 
 
 def require_groups(group_size: int) -> None:
-    """Check that there is something to compare with.
+    """Check that groups have at least two members to compare.
 
     Raises:
         InvalidArgumentError: If groups have one member.
@@ -47,24 +47,24 @@ def require_groups(group_size: int) -> None:
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:
-    """Check that each batch is learned from in one optimiser step.
+    """Check that each batch is used for one optimiser step.
 
     Raises:
-        InvalidArgumentError: If it is in several.
+        InvalidArgumentError: If there are several.
     """
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
-            f"{reason}: epochs and minibatches are 1, got epochs={config.epochs} and minibatches={config.minibatches}"
+            f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
         )
 
 
 def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
-    """Check that settings were left alone that would have no effect.
+    """Check that settings without effect have their default values.
 
     Args:
         settings: A dataclass.
-        names: Fields of it that nobody looks at.
-        instead: What decides in their place, for the message.
+        names: Its fields without effect.
+        instead: What applies in their place, for the message.
 
     Raises:
         InvalidArgumentError: If one was set; the message names it.
@@ -77,26 +77,24 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
             )
 
 
-NO_RATIO = (
-    "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch follows its gradient"
-)
-"""The reason of agents whose loss is `policy_gradient`."""
+NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch has the right gradient"
+"""Why agents whose loss is `policy_gradient` take one optimiser step per batch."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:
-    """Check that no setting adds to the scores that the verifier gave.
+    """Check that no setting changes the scores of the verifier.
 
     Raises:
         InvalidArgumentError: If one does.
     """
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
-        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r}, which changes it, is not for it")
+        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
     if config.needs_reference and config.kl_placement == "reward":
         raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
 
 
 def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Check that a name is one of those there are.
+    """Check that a name is one of the choices.
 
     Raises:
         UnknownNameError: If it is not; the message suggests the nearest.

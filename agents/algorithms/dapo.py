@@ -2,10 +2,10 @@
 
 Four changes to GRPO: the upper clip bound is wider than the lower, so that unlikely tokens can become likely (clip-higher);
 problems whose completions all score the same are replaced by others before the update (dynamic sampling); the loss is a mean
-over tokens; and completions close to the limit lose some of their reward (soft overlong shaping; set
-`truncation="soft-overlong"`, `max_tokens` and `overlong_margin`).
+over tokens; and completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
+`max_tokens` and `overlong_margin`).
 
-Departure from the paper: after `max_rounds` rounds of problems the step goes on with the groups it has found.
+Departure from the paper: after `max_rounds` rounds of problems the step continues with the groups it has.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DAPO(GRPO):
             for group in _groups(self.play(env, self.episodes(env, first_round + rounds))):
                 (spread if _spreads(group) else flat).append(group)
             rounds += 1
-        # Groups without spread fill the step up: they have no gradient, and its size stays what the config says.
+        # Groups without spread fill up the step: they have no gradient, and keep its size as configured.
         return _renumbered((spread + flat)[:wanted]), rounds
 
 
@@ -72,7 +72,7 @@ def _spreads(group: Sequence[Trajectory]) -> bool:
 
 
 def _renumbered(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
-    """Groups of different rounds have the same numbers: number them anew."""
+    """Renumber groups, since those of different rounds have the same numbers."""
     return [
         dataclasses.replace(trajectory, group=number) for number, group in enumerate(groups) for trajectory in group
     ]

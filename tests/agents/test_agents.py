@@ -365,7 +365,7 @@ def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_veri
     batch = make_batch([scored(1.0, baseline=math.nan), scored(1.0, baseline=0.25)])
     assert torch.where(batch.loss_mask, agent.advantages(batch), 0.0).tolist() == [[0, 0, 0], [0, 0.75, 0.75]]
     assert not agent.advantages(make_batch([scored(1.0, baseline=math.nan)])).any()
-    with pytest.raises(InvalidArgumentError, match=r"no trajectory carries the score .* use ReMax.collect"):
+    with pytest.raises(InvalidArgumentError, match=r"no trajectory has the score .* use ReMax.collect"):
         agent.update([scored(1.0)])
 
 
@@ -587,9 +587,9 @@ def test_gdpo_refuses_scores_of_other_parts_or_weights_than_before() -> None:
     agent.check_episode(parted({"a": part, "b": part}))
     agent.check_episode(parted({"a": {**part, "score": 0.0}, "b": part}))
     for parts in ({"a": part}, {"b": part, "a": part}, {"a": part, "b": {**part, "weight": 2.0}}):
-        with pytest.raises(InvalidArgumentError, match=r"the same in every verdict.* came with the weights"):
+        with pytest.raises(InvalidArgumentError, match=r"the same in every verdict.* has the weights"):
             agent.check_episode(parted(parts))
-        with pytest.raises(InvalidArgumentError, match="came with the weights"):
+        with pytest.raises(InvalidArgumentError, match="has the weights"):
             agent.update([parted({"a": part, "b": part}), parted(parts)])
     with pytest.raises(InvalidArgumentError, match="GDPO needs a score of several parts"):
         agent.check_episode(parted({"a": 1.0, "b": 0.5}))
@@ -679,21 +679,21 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (DAPOConfig, {"max_rounds": 0}, "max_rounds must be at least 1, got 0"),
         (PassAtKConfig, {"group_size": 4, "k": 4}, "less than group_size, got k=4 and group_size=4"),
         (PassAtKConfig, {"k": 0}, "k must be at least 1"),
-        (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "has to be positive: set kl_placement='loss'"),
+        (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "must be positive: set kl_placement='loss'"),
         (GDPOConfig, {"truncation": "fixed-reward"}, "compares the parts of a score"),
         (OPOConfig, {"epochs": 2}, "exactly on-policy"),
         (ReinforceConfig, {"epochs": 2}, "its loss has no ratio .* got epochs=2 and minibatches=1"),
         (RLOOConfig, {"minibatches": 2}, "its loss has no ratio"),
         (ReMaxConfig, {"epochs": 3}, "its loss has no ratio"),
         (A2CConfig, {"minibatches": 2}, "its loss has no ratio"),
-        (A2CConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
+        (A2CConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (A2CConfig, {"steps_ahead": 0}, "steps_ahead must be at least 1"),
         (A2CConfig, {"gae_lambda": 1.1}, r"gae_lambda must be in \[0, 1\]"),
         (PPOConfig, {"critic": None}, "without one, see GRPO"),
         (PPOConfig, {"dual_clip": 1.0}, "dual_clip must be greater than 1"),
         (TRPOConfig, {"critic": None}, "TRPOConfig needs a critic"),
         (TRPOConfig, {"max_kl": 0.0}, "max_kl must be greater than 0"),
-        (TRPOConfig, {"minibatches": 2}, "epochs and minibatches are 1"),
+        (TRPOConfig, {"minibatches": 2}, "epochs and minibatches must be 1"),
         (NPGConfig, {"damping": -1.0}, "damping must be at least 0"),
         (TRPOConfig, {"backtracks": 0}, "backtracks must be greater than 0"),
         (
@@ -714,10 +714,10 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
             "gamma=0.9 would have no",
         ),
         (A2CConfig, {"steps_ahead": 2, "gae_lambda": 0.5}, "gae_lambda=0.5 would have no effect"),
-        (ActorCriticConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
+        (ActorCriticConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
-        (ReinforceConfig, {"critic": CriticConfig()}, "uses no critic: leave it out, or set baseline='value'"),
+        (ReinforceConfig, {"critic": CriticConfig()}, "does not use a critic: leave critic out, or set baseline='value'"),
         (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size must be at least 2"),
         (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
         (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
