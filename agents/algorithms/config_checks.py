@@ -77,7 +77,7 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
             )
 
 
-NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch has the right gradient"
+NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
 """Why agents whose loss is `policy_gradient` take one optimiser step per batch."""
 
 

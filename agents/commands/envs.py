@@ -14,7 +14,7 @@ from rlvr_envs import ENVIRONMENTS, environment_class
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments, with the size of their splits and where their data comes from."""
+    """List the environments, with the sizes of their splits and the sources of their data."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Environment to describe in full."""
@@ -33,5 +33,8 @@ class Envs:
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
             table.add_row(env_id, splits, task.verifier[0].rpartition(":")[2], task.source)
         console.print(table)
-        console.print("Hub data can also lie in a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one.")
+        console.print(
+            "Data from the hub can also be read from a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one "
+            "environment."
+        )
         return 0

@@ -266,7 +266,7 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "users_agent:Lossless": "does not define loss",
         "users_agent:Flat": "Flat.advantages must return a number for each token, a tensor of shape (",
         "users_agent:Silent": "Silent.loss must return a number for each token, a tensor of shape (",
-        "users_agent:dataclass": "is no subclass of agents.Agent",
+        "users_agent:dataclass": "is not a subclass of agents.Agent",
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",
     }.items():
@@ -499,7 +499,7 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
             ("train", "grpo", "--env", "Addition", "--verifier", "own_things:NUMBER"),
             "cannot be called with (completion",
         ),
-        (("audit-verifier", "--dataset", "Addition"), "no verifier to look at"),
+        (("audit-verifier", "--dataset", "Addition"), "no verifier to audit"),
         (
             ("train", "grpo", "--env", "own_things:Louder"),
             "Louder overrides step, which its vector environment does not",

@@ -381,7 +381,7 @@ def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
         code, _, error = run(capsys, command(model, folder))
     assert code == 1
     assert "No space left on device" in error
-    assert f"the samples so far are in {folder}; go on with the same command and --out {folder} --resume" in error
+    assert f"the samples so far are in {folder}; continue with the same command and --out {folder} --resume" in error
     assert "Traceback" not in error
     assert len(rows_of(folder)) == 17
     assert run(capsys, command(model, folder, "--resume"))[0] == 0

@@ -291,7 +291,7 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     assert rlvr(*settings, "--steps", "2", "--max-error-share", "0", *mistaken) == 1
     assert rlvr(*settings, "--steps", "4") == 0
     output = capsys.readouterr().out.replace("\n", "")
-    assert "the best checkpoint, by the mean reward of the 20 steps before, is " in output
+    assert "the best checkpoint, by mean reward over the preceding 20 steps, is " in output
     assert rlvr(*settings, "--steps", "5") == 2
     assert "holds a run already" in capsys.readouterr().err
     assert 1 <= len(names(folder)) <= 2
@@ -300,7 +300,7 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     assert rlvr(*settings, "--steps", "7", "--resume") == 0
     said = capsys.readouterr()
     assert re.search(r"warning: .*step-000006 is damaged: state.pt .* going on from step-000005", said.err)
-    assert "going on after step 5" in said.out
+    assert "continuing after step 5" in said.out
     assert [row["step"] for row in metrics(folder)] == [1, 2, 3, 4, 5, 6, 7]
 
 
