@@ -920,7 +920,7 @@ def test_the_overlong_penalty_by_hand() -> None:
 
 @pytest.mark.parametrize("margin", [0, -1, 17])
 def test_a_margin_that_does_not_fit_is_named(margin: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"1 to max_tokens = 16 tokens; got margin = {margin}"):
+    with pytest.raises(InvalidArgumentError, match=f"1 to max_tokens = 16 tokens; got {margin}"):
         soft_overlong_penalty(torch.tensor([3]), 16, margin)
 
 

@@ -666,11 +666,11 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of equal size"),
         (GRPOConfig, {"scale": "group-sdt"}, "Did you mean 'group-std'"),
         (GRPOConfig, {"clip_high": -1.0}, "clip_high at least 0"),
-        (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent that learns values"),
+        (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent with a critic"),
         (
             ReinforceConfig,
             {"truncation": "bootstrap"},
-            "or one of your own with `value_targets` and critic=CriticConfig",
+            "or your own with `value_targets` and critic=CriticConfig",
         ),
         (GRPOConfig, {"truncation": "soft-overlong"}, "needs max_tokens and overlong_margin"),
         (GRPOConfig, {"truncation": "soft-overlong", "max_tokens": 5, "overlong_margin": 6}, "from 1 to max_tokens=5"),
@@ -689,7 +689,7 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (A2CConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (A2CConfig, {"steps_ahead": 0}, "steps_ahead must be at least 1"),
         (A2CConfig, {"gae_lambda": 1.1}, r"gae_lambda must be in \[0, 1\]"),
-        (PPOConfig, {"critic": None}, "without one, see GRPO"),
+        (PPOConfig, {"critic": None}, "or use GRPO, which has none"),
         (PPOConfig, {"dual_clip": 1.0}, "dual_clip must be greater than 1"),
         (TRPOConfig, {"critic": None}, "TRPOConfig needs a critic"),
         (TRPOConfig, {"max_kl": 0.0}, "max_kl must be greater than 0"),
@@ -704,7 +704,7 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (
             NPGConfig,
             {"learner": LearnerConfig(warmup_steps=3)},
-            "warmup_steps=3 would have no effect here.*max_kl decides",
+            "warmup_steps=3 would have no effect here.*max_kl determines",
         ),
         (ReinforceConfig, {"constant": 0.5}, "constant=0.5 would have no effect here.*baseline 'batch-mean' does not"),
         (ReinforceConfig, {"baseline": "constant", "decay": 0.5}, "decay=0.5 would have no effect"),
@@ -722,7 +722,7 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
         (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
         (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip must be greater than 0"),
-        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate is greater"),
+        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate must be greater"),
     ],
 )
 def test_settings_of_one_agent_that_cannot_be_meant_are_named(

@@ -306,7 +306,7 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
         assert (folder / SAMPLES).read_bytes() == content
     (folder / SAMPLES).write_bytes(samples)
     for content, message in {
-        b"": "holds no JSON",
+        b"": "is not valid JSON",
         b"[]": "has format None",
         manifest.replace(b'"format": 1', b'"format": 2'): "has format 2, but this version writes 1",
         b'{"format": 1}': "has no settings",

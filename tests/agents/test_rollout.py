@@ -178,7 +178,7 @@ def only_ab(tokens: Any, prompt_length: int) -> NDArray[np.int8]:
 def test_masks_of_later_tokens_are_told_by_the_policy_or_refused() -> None:
     """The environment tells those of the next token alone; a mask that no token was chosen from allows all."""
     acting = Wide([A, B, EOS], width=3)
-    with pytest.raises(InvalidArgumentError, match=r"gives 3 tokens at once, and the environment limits tokens"):
+    with pytest.raises(InvalidArgumentError, match=r"returns 3 tokens at once, but the environment"):
         rollout(vector_env(2, legal_actions=only_ab), acting, EPISODES[:3])
     acting.says = True
     played = [

@@ -106,8 +106,8 @@ def flip(path: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[str, Any, str]] = {
-    "weights-cut": ("model/model.safetensors", cut, r"model.safetensors has \d+ bytes, and \d+ were written"),
-    "weights-flipped": ("model/model.safetensors", flip, "model.safetensors is not what was written"),
+    "weights-cut": ("model/model.safetensors", cut, r"model.safetensors has \d+ bytes, but \d+ were written"),
+    "weights-flipped": ("model/model.safetensors", flip, "model.safetensors has changed"),
     "weights-missing": ("model/model.safetensors", Path.unlink, r"model.safetensors can't be read \(No such file"),
     "state-cut": ("state.pt", cut, r"state.pt has \d+ bytes"),
     "state-missing": ("state.pt", Path.unlink, "state.pt can't be read"),
