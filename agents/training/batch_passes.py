@@ -13,19 +13,19 @@ from agents.policies.trainable import TrainablePolicy
 from agents.training.critic import Critic
 
 TOKENS_AT_ONCE = 2**17
-"""Most tokens of one forward pass of the learner, padding included; a single row may have more."""
+"""Largest number of tokens in one forward pass of the learner, including padding; a single row may have more."""
 
 
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
-    """Row indices in parts of up to `size`: groups together, since they share their prompt, and those of similar length.
+    """Row indices of micro-batches of up to `size` rows; groups, which share a prompt, and similar lengths are kept together.
 
-    A part has fewer rows where they would have more than `TOKENS_AT_ONCE` tokens. Rows without a token to learn from, and
-    those not in `keep` (bool[b]), are left out.
+    A micro-batch has fewer rows if they would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss mask,
+    and those not in `keep` (bool[b]), are excluded.
     """
     wanted = batch.loss_mask.any(dim=1).cpu()
     wanted = wanted if keep is None else wanted & keep.cpu()
     _, group = batch.groups.cpu().unique(return_inverse=True)
-    lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # rows that are left out decide nothing
+    lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # excluded rows do not affect the order
     longest = torch.zeros(len(group), dtype=lengths.dtype).scatter_reduce(0, group, lengths, "amax")[group]
     # By the group's longest row, then by group, then by the row's own length.
     order = torch.from_numpy(np.lexsort((-lengths.numpy(), group.numpy(), -longest.numpy())))
@@ -39,7 +39,7 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
 
 @torch.no_grad()
 def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Tensor:
-    """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 off the loss mask."""
+    """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 outside the loss mask."""
 
     def read(micro_batch: Batch, first: int) -> Tensor:
         return policy.read(micro_batch).logprobs
@@ -50,7 +50,7 @@ def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int)
 
 @torch.no_grad()
 def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
-    """Values f64[b l] of the states before a batch's tokens, 0 off the loss mask, and f64[b] after the last of each row."""
+    """Values f64[b l] of the states before each token, 0 outside the loss mask, and f64[b] after the last of each row."""
 
     def read(micro_batch: Batch, first: int) -> Tensor:
         return critic_values(policy, critic, micro_batch, first)
@@ -61,7 +61,7 @@ def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_ba
 
 
 def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch, first: int) -> Tensor:
-    """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
+    """The critic's values f32[b t+1] of one micro-batch, with a pass of the policy if the critic reads its states."""
     if not critic.reads_policy:
         return critic.values(micro_batch.tokens, first, None)
     return critic.values(micro_batch.tokens, first, policy.read_states(micro_batch))

@@ -218,7 +218,7 @@ def test_a_separate_critic_is_refused_with_a_reason() -> None:
     kind, config_kind = agent_classes("ppo")
     from agents import CriticConfig
 
-    with pytest.raises(InvalidArgumentError, match=r"critic='separate' copies a transformers model.*TorchPolicy"):
+    with pytest.raises(InvalidArgumentError, match=r"critic='separate' needs a transformers model.*TorchPolicy"):
         kind(gru_policy(), config_kind(critic=CriticConfig("separate")))  # type: ignore[arg-type]
 
 

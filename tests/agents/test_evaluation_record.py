@@ -296,7 +296,7 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     record_in(folder, samples=1)
     samples, manifest = (folder / SAMPLES).read_bytes(), (folder / MANIFEST).read_bytes()
     for content, message in {
-        b"{}\n" + samples: "line 1 is damaged .*no sample with problem",
+        b"{}\n" + samples: "line 1 is damaged .*not a sample with problem",
         samples + b"\x00\x00\n": "line 6 is damaged",
         samples.replace(b'"tokens": ', b'"tokens": "x'): r"line 1 is damaged",
     }.items():
