@@ -5,8 +5,8 @@ Kakade 2001; Schulman et al. 2015, arXiv:1502.05477, appendix C.
 Parameters and gradients are flat vectors f32[p] of the policy's trainable weights.
 
 Both the product and the divergence need the whole distribution at each token, b t v numbers and a few copies of them. They are
-taken of so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so that what
-is needed is bounded by the larger of that and t v for the longest one. The gradient itself needs no such tensor.
+computed for so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so
+memory is bounded by the larger of that and t v of the longest one. The gradient itself needs no such tensor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agents.policies.trainable import TrainablePolicy
 from agents.training.batch_passes import micro_batches
 
 LOGITS_AT_ONCE = 2**24
-"""64 MiB in float32."""
+"""Largest number of logits in one pass with several completions; 64 MiB in float32."""
 
 
 def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
@@ -35,7 +35,7 @@ def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 
 def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
-    """The gradient that a backward pass has left, 0 where it has reached no weight."""
+    """The gradient of the last backward pass; 0 for weights that it did not reach."""
     gradients = [
         torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in policy.parameters()
     ]
@@ -43,7 +43,7 @@ def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 
 def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) -> None:
-    """Put a vector back into the trainable weights."""
+    """Copy a vector into the trainable weights."""
     start = 0
     with torch.no_grad():
         for parameter in policy.parameters():
@@ -72,7 +72,7 @@ def fisher_vector_product(
 
 
 def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
-    """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
+    """Micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if they have several completions."""
     width = batch.tokens.shape[1] - batch.first + 1
     fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
     for rows in micro_batches(batch, min(micro_batch_size, fitting)):
@@ -96,7 +96,7 @@ def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: 
 
 def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
     with warnings.catch_warnings():
-        # The first of all makes torch load derivatives that it still writes in a language of its own.
+        # The first call makes torch load derivatives that are still TorchScript, which is deprecated.
         warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
         dual: Tensor = forward_ad.make_dual(weight, tangent)
     return dual
@@ -105,7 +105,7 @@ def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
 def _distributions_at(
     policy: TrainablePolicy, micro_batch: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
 ) -> Tensor:
-    """The policy's distributions with other weights in its model's place."""
+    """The policy's distributions with other weights in its model."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
     distributions: Tensor = functional_call(
         _Module(policy), named, (micro_batch.tokens, first, legal), tie_weights=True
@@ -114,7 +114,7 @@ def _distributions_at(
 
 
 class _Module(torch.nn.Module):
-    """The policy as a module, as `functional_call` wants it."""
+    """The policy as a module, for `functional_call`."""
 
     def __init__(self, policy: TrainablePolicy) -> None:
         super().__init__()
@@ -143,8 +143,8 @@ def conjugate_gradient(
     Args:
         product: x -> A x.
         target: The right-hand side.
-        iterations: At most this many products; p of them solve it exactly, but for rounding.
-        tolerance: Stop when the squared residual is below it, relative to that of 0.
+        iterations: Largest number of products; p of them solve it exactly, up to rounding.
+        tolerance: Squared residual at which to stop, relative to that of x = 0.
     """
     solution = torch.zeros_like(target)
     residual = target.clone()
@@ -169,10 +169,10 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
     """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
 
     Args:
-        policy: pi, as it is now.
+        policy: The policy pi, with its current weights.
         batch: The tokens.
-        old: The weights of pi_old; its distributions are computed again, which is slower than keeping them, and needs no room.
-        micro_batch_size: Completions in one pass.
+        old: The weights of pi_old, whose distributions are recomputed, which is slower than storing them but needs no memory.
+        micro_batch_size: Number of completions in one pass.
     """
     new = flat_parameters(policy)
     total = 0.0
@@ -182,7 +182,7 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         set_flat_parameters(policy, old)
         before = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
         set_flat_parameters(policy, new)
-        # Both are -inf where a token is not legal; there the difference has no meaning and the probability is 0.
+        # Both are -inf for illegal tokens, where the difference is undefined and the probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
         total += float(divergence.double()[micro_batch.loss_mask[:, micro_batch.first :]].sum())
