@@ -74,7 +74,7 @@ class Sample:
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
-        """The sample that an episode is."""
+        """Make the sample of an episode."""
         return cls.judged(
             trajectory.verdict,
             problem=problem,
@@ -99,7 +99,7 @@ class Sample:
         tokens: int = 0,
         truncated: bool = False,
     ) -> Sample:
-        """The sample that a completion with a verdict is; what is not known of completions made elsewhere is 0."""
+        """Make the sample of a completion with a verdict; values unknown for completions made elsewhere are 0."""
         errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
         return cls(
             problem=problem,
@@ -153,7 +153,7 @@ _FIELD_TYPES: dict[str, Any] = typing.get_type_hints(Sample)
 
 
 def sample_line(sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None) -> dict[str, Any]:
-    """A sample's line; the problem is None where the environment keeps its problems to itself."""
+    """The line of a sample in a record; `problem` is None if the environment does not expose its problems."""
     return {
         "problem": sample.problem,
         "problem_id": sample.problem_id,
@@ -306,7 +306,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read a record's manifest.
 
     Raises:
-        DataError: If it is of another format, damaged, or no manifest.
+        DataError: If it has another format, is damaged, or is not a manifest.
     """
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}

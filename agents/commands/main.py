@@ -85,13 +85,13 @@ _COMMANDS = {
         "train an agent, such as rlvr train grpo --env Addition; module:Class names a custom one",
         subcommands="AGENT",
     ),
-    "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
-    "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
-    "grade": _Entry("agents.commands.grade:Grade", "judge completions that were made elsewhere"),
-    "rescore": _Entry("agents.commands.rescore:Rescore", "judge an evaluation's completions by another verifier"),
+    "sft": _Entry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
+    "eval": _Entry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
+    "grade": _Entry("agents.commands.grade:Grade", "verify completions that were made elsewhere"),
+    "rescore": _Entry("agents.commands.rescore:Rescore", "verify an evaluation's completions with another verifier"),
     "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "contamination": _Entry(
-        "agents.commands.contamination:Contamination", "find problems of one data set that stand in another"
+        "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),
     "gradient-lab": _Entry(
         "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"

@@ -39,8 +39,8 @@ def _damage(path: Path, written: dict[str, Any]) -> str | None:
     try:
         size = path.stat().st_size
         if size != written["bytes"]:
-            return f"{path.name} has {size} bytes, and {written['bytes']} were written"
-        return None if fingerprint(path) == written else f"{path.name} is not what was written: its checksum differs"
+            return f"{path.name} has {size} bytes, but {written['bytes']} were written"
+        return None if fingerprint(path) == written else f"{path.name} has changed: its checksum differs"
     except OSError as error:
         return f"{path.name} can't be read ({error.strerror})"
 

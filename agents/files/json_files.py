@@ -154,16 +154,16 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Give what `parse` makes of each line's value, without a line at the end that is not finished; the file stays as it is.
+    """Return the result of `parse` for each line's value, ignoring a partial last line; the file is not changed.
 
     Raises:
-        DataError: If a line is no JSON, or `parse` raises a ValueError.
+        DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
     return _read_lines(path, parse)[0]
 
 
 def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
-    """The values of all whole lines, and where the last of these ends."""
+    """The values of all complete lines, and the offset of the end of the last one."""
     values: list[T] = []
     end = 0
     with path.open("rb") as file:
@@ -174,7 +174,7 @@ def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
                 values.append(parse(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise DataError(
-                    f"{path}, line {number} is damaged ({error}): remove that line to have it made again"
+                    f"{path}, line {number} is damaged ({error}): remove that line to regenerate it"
                 ) from error
             end += len(line)
     return values, end
