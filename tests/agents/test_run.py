@@ -161,7 +161,7 @@ def test_without_a_sound_checkpoint_nothing_is_touched_and_it_is_said(three_step
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "no JSON"), ("{", "no JSON"), ("[]", "no settings"), ("null", "no settings")]
+    ("text", "message"), [("", "is not JSON"), ("{", "is not JSON"), ("[]", "not a JSON object"), ("null", "not a JSON object")]
 )
 def test_settings_that_cannot_be_read_are_one_error(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text)

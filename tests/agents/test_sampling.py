@@ -391,5 +391,5 @@ def test_bad_sampling_settings_are_named() -> None:
 
 @pytest.mark.parametrize("temperature", [-1.0, -1e-300, 1e-300, math.inf, math.nan])
 def test_a_temperature_that_nothing_can_be_divided_by_is_refused(temperature: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="a temperature is 0, for the likeliest token, or at least 1e-06"):
+    with pytest.raises(InvalidArgumentError, match="temperature must be 0, for the likeliest token, or at least 1e-06"):
         tiny_policy().at_temperature(temperature)
