@@ -96,7 +96,7 @@ _HOMES = {
     "truncation": ("Truncation",),
     "types": ("Action", "Policy", "Sampler", "Trajectory"),
 }
-"""What each module gives; the agents are in `agents.registry`."""
+"""The public names of each module; those of the agents are in `agents.registry`."""
 _MODULES = {name: module for module, names in _HOMES.items() for name in names} | {
     name: f"algorithms.{entry.module}" for entry in AGENTS.values() for name in (entry.class_name, entry.config_name)
 }

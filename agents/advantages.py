@@ -1,16 +1,16 @@
-"""Advantages: pure functions from rewards to the weight of each token or completion.
+"""Advantages: pure functions from rewards to the advantage of each token or completion.
 
 Axes: b completions, t tokens, k components of the reward. Everything is computed in float64.
 
-`mask` marks the policy's own tokens: False on the prompt, on tokens of the environment, on padding, and everywhere in a
-completion whose verifier broke. `valid` is False for such a completion: its score (NaN) takes part in no baseline, and its
-advantage is 0. `groups` labels the completions of one problem, with any integers. In a group whose valid scores are all
-equal, or that has one valid member, every advantage relative to the group is exactly 0: there is nothing to compare, and a
-rounding error divided by a standard deviation that is another one would be noise of the size of a signal.
+`mask` marks the policy's own tokens: it is False for the prompt, for tokens of the environment, for padding, and throughout
+a completion whose verifier broke. `valid` is False for such a completion: its score (NaN) enters no baseline, and its
+advantage is 0. `groups` labels the completions of one problem with any integers. In a group whose valid scores are all
+equal, or that has one valid member, every advantage relative to the group is exactly 0: there is nothing to compare, and
+dividing one rounding error by another would produce noise as large as a real signal.
 
-A function of scores gives one number for each completion, which holds for all of its tokens; `losses.token_weights` says
-what is averaged over what. A valid score that is NaN or infinite raises `InvalidArgumentError`. Results are constants: no
-gradient flows through them, also where values are given with one.
+A function of scores returns one number for each completion, which applies to all of its tokens; `losses.token_weights`
+defines how tokens are averaged. A valid score that is NaN or infinite raises `InvalidArgumentError`. Results are constants:
+no gradient flows through them, even if the given values require one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from verifiers import InvalidArgumentError
 
-# Baselines that need no group
+# Baselines without groups
 
 
 def returns_to_go(
@@ -33,21 +33,21 @@ def returns_to_go(
     gamma: float = 1.0,
     bootstrap: Float[Tensor, " b"] | None = None,
 ) -> Float[Tensor, "b t"]:
-    """The discounted sum of the rewards from each of the policy's tokens on: G_t = r_t + gamma * G_(t+1).
+    """The discounted sum of rewards from each of the policy's tokens onwards: G_t = r_t + gamma * G_(t+1).
 
     Williams 1992, with the causal form of the policy gradient theorem (Sutton et al. 2000). t + 1 is the policy's next own
-    token: tokens off the mask (prompt, environment, padding) are no decisions and take no time. A reward that was paid
-    there is part of the reward of the decision before it, undiscounted: it came between that decision and the next, as
-    R_(t+1) does in Sutton & Barto 2018, equation 3.8. Rewards before the first decision count for none.
+    token: tokens outside the mask (prompt, environment, padding) are not decisions and take no time. A reward received
+    there is added, undiscounted, to the reward of the preceding decision: it arrived between that decision and the next, as
+    R_(t+1) does in Sutton & Barto 2018, equation 3.8. Rewards before the first decision are ignored.
 
     Args:
         rewards: f[b t].
         mask: bool[b t], the policy's own tokens.
-        gamma: From one of them to the next.
+        gamma: Discount factor from one own token to the next.
         bootstrap: f[b], the value of the state after the last token; see `gae`.
 
     Returns:
-        f64; 0 off the mask.
+        f64; 0 outside the mask.
     """
     return gae(rewards, torch.zeros_like(rewards), mask, gamma=gamma, bootstrap=bootstrap)
 
@@ -60,17 +60,17 @@ def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) 
 
 
 def moving_average(baseline: float, scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"], decay: float) -> float:
-    """The next baseline: b' = decay * b + (1 - decay) * mean(R), an exponential moving average of the batches' means.
+    """The next baseline: b' = decay * b + (1 - decay) * mean(R), an exponential moving average of the batch means.
 
-    The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). Score a batch with the baseline from
-    before its update: that one does not depend on the batch, so the gradient stays unbiased. The mean is over the valid
-    completions; without any, the baseline stays.
+    The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). Use the baseline from before the
+    update for a batch: it does not depend on the batch, so the gradient stays unbiased. The mean is over the valid
+    completions; if there are none, the baseline is unchanged.
 
     Raises:
         InvalidArgumentError: If `decay` is outside [0, 1].
     """
     if not 0 <= decay <= 1:
-        raise InvalidArgumentError(f"decay is the weight of the old baseline, from 0 to 1; got {decay}")
+        raise InvalidArgumentError(f"decay, the weight of the old baseline, must be from 0 to 1; got {decay}")
     if not valid.any():
         return baseline
     return decay * baseline + (1 - decay) * float(batch_mean_baseline(scores, valid))
@@ -102,8 +102,8 @@ def group_z_score(
     """A_i = (R_i - mean) / (std + epsilon) within the group: GRPO (Shao et al. 2024, arXiv:2402.03300, section 4.1.2).
 
     The standard deviation is the unbiased one (n - 1). In a group whose scores are all equal, or that has one valid
-    completion, every advantage is exactly 0: rounding would otherwise leave a standard deviation that is small and not
-    zero, and divide noise by it.
+    completion, every advantage is exactly 0: rounding would otherwise leave a tiny non-zero standard deviation, and noise
+    would be divided by it.
     """
     centered = group_centered(scores, groups, valid)
     others = (_group_sum(valid.double(), groups) - 1).clamp(min=1)
@@ -116,8 +116,8 @@ def leave_one_out(
 ) -> Float[Tensor, " b"]:
     """A_i = R_i - mean(R of the others in the group): RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740).
 
-    Equal to n / (n - 1) * `group_centered` with n valid members. The baseline does not contain the completion's own score,
-    so the gradient is unbiased at every group size.
+    Equal to n / (n - 1) * `group_centered` with n valid members. The baseline excludes the completion's own score, so the
+    gradient is unbiased at every group size.
     """
     count = _group_sum(valid.double(), groups)
     return group_centered(scores, groups, valid) * (count / (count - 1).clamp(min=1))
@@ -128,8 +128,8 @@ def group_centered_batch_std(
 ) -> Float[Tensor, " b"]:
     """A_i = (R_i - mean of the group) / (std of the batch + epsilon): Lite PPO (Liu et al. 2025, arXiv:2508.08221).
 
-    The unbiased standard deviation is that of the raw scores of all valid completions, not of the centred ones, so it also
-    holds the spread between problems.
+    The unbiased standard deviation is taken over the raw scores of all valid completions, not over the centred ones, so it
+    includes the spread between problems.
     """
     centered = group_centered(scores, groups, valid)
     return torch.where(centered != 0, centered / (_std(scores.double()[valid]) + epsilon), 0.0)
@@ -144,8 +144,8 @@ def length_weighted(
     """A_i = R_i - sum_j T_j R_j / sum_j T_j over the group: OPO (Hao et al. 2025, arXiv:2505.23585).
 
     The constant baseline of least variance is E[|g|^2 R] / E[|g|^2] with g the completion's score function; where the
-    gradients of tokens are orthogonal and of one norm, |g|^2 is proportional to the length T. In a group whose valid
-    lengths are all 0 there are no tokens to learn from: 0.
+    gradients of tokens are orthogonal and of equal norm, |g|^2 is proportional to the length T. In a group whose valid
+    lengths are all 0 every advantage is 0.
 
     Args:
         scores: f[b].
@@ -157,9 +157,7 @@ def length_weighted(
         InvalidArgumentError: If a length is negative.
     """
     if (lengths < 0).any():
-        raise InvalidArgumentError(
-            f"a completion's length is a number of tokens, so not negative; got {int(lengths.min())}"
-        )
+        raise InvalidArgumentError(f"lengths are numbers of tokens and must not be negative; got {int(lengths.min())}")
     # Relative to the mean, which cancels: scores far from 0 lose no digits.
     centered = group_centered(scores, groups, valid)
     tokens = torch.where(valid, lengths.double(), 0.0)
@@ -178,8 +176,8 @@ def multi_reward(
     """A_i = (S_i - mean(S)) / (std(S) + epsilon) over the batch, S_i = sum_k w_k z_ik: GDPO (arXiv:2601.05242).
 
     z_ik is the `group_z_score` of component k alone, so a component with a wide range does not drown the others, and
-    completions with the same sum from different components stay apart. Both standard deviations are unbiased. Where the
-    sums of the valid completions have no spread, and in a group of which no component varies, A is exactly 0.
+    completions with the same sum from different components stay distinct. Both standard deviations are unbiased. A is
+    exactly 0 where the sums of the valid completions have no spread, and in a group in which no component varies.
     """
     columns = [group_z_score(component, groups, valid, epsilon) for component in components.unbind(1)]
     sums = torch.stack(columns, dim=1) @ weights.double()
@@ -197,11 +195,11 @@ def maximum_likelihood(
 
     For binary scores with success probability p: log p = -sum_j (1 - p)^j / j, so grad log p = sum_j (1 - p)^(j-1) grad p,
     of which the plain policy gradient is the first term. The mean of A_i grad log pi(y_i) over a group of n is unbiased for
-    the first n - 1 terms. (The paper's estimator without the baseline has n: a group without any success, which gets 0
-    here, is missed by the baseline.)
+    the first n - 1 terms. (The paper's estimator without the baseline reaches n terms; the difference is that a group
+    without any success gets 0 here.)
 
     Raises:
-        InvalidArgumentError: If a valid score is negative; dividing by a mean near or below 0 has no meaning.
+        InvalidArgumentError: If a valid score is negative; dividing by a mean near or below 0 is meaningless.
     """
     if (scores[valid] < 0).any():
         lowest = float(scores[valid].min())
@@ -213,7 +211,7 @@ def maximum_likelihood(
     return torch.where(mean > 0, group_centered(scores, groups, valid) / mean, 0.0)
 
 
-# Objectives of the best of several completions
+# Best-of-k objectives
 
 
 def pass_at_k(
@@ -221,18 +219,20 @@ def pass_at_k(
 ) -> Float[Tensor, " b"]:
     """A_i = k (f_i - b_i), for E[max of k scores]: pass@k for binary scores.
 
-    f_i is the mean of the maximum over all subsets of k valid members of the group that contain i, b_i the same over the
-    subsets that do not: its leave-one-out baseline (Walder & Karkhanis 2025, arXiv:2505.15201, which states the weights of
-    the sum, k / n times f_i - b_i). The mean of A_i grad log pi(y_i) over the group is an unbiased gradient; k = 1 gives
+    f_i is the mean of the maximum over all subsets of k valid members of the group that contain i, and b_i the same over the
+    subsets that do not, its leave-one-out baseline (Walder & Karkhanis 2025, arXiv:2505.15201; the paper gives the weights of
+    a sum, k / n times f_i - b_i). The mean of A_i grad log pi(y_i) over the group is an unbiased gradient; k = 1 gives
     `leave_one_out`. Exact, in O(n log n) for each group.
 
-    A group of which too few members are valid (fewer than k + 1, because verifiers broke) gets 0.
+    A group with fewer than k + 1 valid members, because verifiers broke, gets 0.
 
     Raises:
         InvalidArgumentError: If k is not positive, or a group has fewer than k + 1 completions, valid or not.
     """
     if k < 1:
-        raise InvalidArgumentError(f"k is the number of completions of which the best counts, at least 1; got {k}")
+        raise InvalidArgumentError(
+            f"k, the number of completions of which the best counts, must be at least 1; got {k}"
+        )
     labels, sizes = groups.unique(return_counts=True)
     if len(sizes) and int(sizes.min()) <= k:
         smallest = int(sizes.argmin())
@@ -251,11 +251,11 @@ def pass_at_k(
 def best_minus_second(
     scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
-    """A_i = max(R) - max(R of the others) in the group: the best gets its lead over the second best, all others 0.
+    """A_i = max(R) - max(R of the others) in the group: the best gets its lead over the second best, and all others get 0.
 
     The leave-one-out form of E[max of the whole group] (Tang et al. 2025, arXiv:2503.19595): the *sum* of
-    A_i grad log pi(y_i) over the group is its unbiased gradient, and the mean that of 1/n of it. Where two share the first
-    place, all get 0.
+    A_i grad log pi(y_i) over the group is its unbiased gradient, and the mean is 1/n of that. If two completions tie for the
+    best score, all get 0.
     """
     _check_finite(scores, valid)
     advantages = torch.zeros_like(scores, dtype=torch.float64)
@@ -267,7 +267,7 @@ def best_minus_second(
     return advantages
 
 
-# Advantages of tokens, from a value function
+# Per-token advantages from a value function
 
 
 def gae(
@@ -282,20 +282,20 @@ def gae(
     """Generalised advantage estimation: A_t = d_t + gamma * gae_lambda * A_(t+1), d_t = r_t + gamma * V_(t+1) - V_t.
 
     Schulman et al. 2016, arXiv:1506.02438, equation 16; `gae_lambda` is the paper's lambda. At 1 it is `returns_to_go` - V
-    (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: tokens off the mask carry the value and
-    the advantage on, and what was paid there is part of the reward of the decision before them, as in `returns_to_go`.
+    (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: values and advantages pass unchanged over
+    tokens outside the mask, and rewards there are added to the preceding decision, as in `returns_to_go`.
 
     Args:
         rewards: f[b t].
-        values: f[b t], V of the state before each token; not used off the mask.
+        values: f[b t], V of the state before each token; ignored outside the mask.
         mask: bool[b t], the policy's own tokens.
-        gamma: From one token to the next.
-        gae_lambda: How fast the weight of later TD errors falls.
+        gamma: Discount factor from one token to the next.
+        gae_lambda: Decay of the weights of later TD errors.
         bootstrap: f[b], V of the state after the last token: 0 where the episode terminated, a value where it was
-            truncated and is to count as going on. None is 0 for all.
+            truncated and is treated as continuing. None means 0 for all.
 
     Returns:
-        f64; 0 off the mask. The target of the value function is A + V, before `whiten`.
+        f64; 0 outside the mask. The target of the value function is A + V, before `whiten`.
     """
     paid, states, alive = _decisions(rewards, values, mask, bootstrap)
     errors = paid + gamma * states[:, 1:] - states[:, :-1]
@@ -319,15 +319,15 @@ def n_step(
     """A_t = sum over k < n of gamma^k r_(t+k) + gamma^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
 
     Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; where
-    fewer than n are left the sum ends with `bootstrap`. n = 1 is `gae` with trace decay 0; any n from the length on is `gae`
-    with trace decay 1. Arguments, rewards off the mask and result as in `gae`.
+    fewer than n are left the sum ends with `bootstrap`. n = 1 equals `gae` with `gae_lambda=0`; any n not less than the length
+    equals `gae` with `gae_lambda=1`. Arguments, rewards outside the mask and the result are as for `gae`.
 
     Raises:
         InvalidArgumentError: If n is not positive.
     """
     if n < 1:
         raise InvalidArgumentError(
-            f"n is the number of rewards before the value function takes over, at least 1; got {n}"
+            f"n, the number of rewards before the value function takes over, must be at least 1; got {n}"
         )
     paid, states, alive = _decisions(rewards, values, mask, bootstrap)
     targets = states
@@ -340,11 +340,12 @@ def n_step(
 def whiten(advantages: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], *, center: bool = True) -> Float[Tensor, "b t"]:
     """(A - mean) / sqrt(var + 1e-8) over all masked tokens of the batch: REINFORCE++ (Hu et al. 2025, arXiv:2501.03262), PPO.
 
-    The variance is unbiased. Each token weighs the same, so long completions dominate the mean. With `center=False` the mean
-    is not subtracted, only the scale changes. Without any spread the result is exactly 0 if centred, and unchanged if not.
+    The variance is unbiased. Every token has the same weight, so long completions dominate the mean. With `center=False` the
+    mean is not subtracted and only the scale changes. Without any spread the result is exactly 0 if centred, and unchanged
+    otherwise.
 
     Returns:
-        f64; 0 off the mask.
+        f64; 0 outside the mask.
     """
     exact = advantages.double()
     counted = exact[mask]
@@ -360,20 +361,18 @@ def whiten(advantages: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], *, cente
 def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: int) -> Float[Tensor, " b"]:
     """0 up to max_tokens - margin, then falling linearly to -1 at max_tokens and beyond: DAPO (arXiv:2503.14476, equation 13).
 
-    To be added to the score, so that length is discouraged before it is cut off.
+    Add it to the score to discourage completions that are close to being truncated.
 
     Args:
         lengths: i[b], the number of the policy's own tokens.
         max_tokens: The budget of a completion (the paper's L_max).
-        margin: Over how many tokens the penalty grows (the paper's L_cache).
+        margin: The number of tokens over which the penalty grows (the paper's L_cache).
 
     Raises:
         InvalidArgumentError: If the margin is not between 1 and max_tokens.
     """
     if not 1 <= margin <= max_tokens:
-        raise InvalidArgumentError(
-            f"the penalty grows over 1 to max_tokens = {max_tokens} tokens; got margin = {margin}"
-        )
+        raise InvalidArgumentError(f"margin must be from 1 to max_tokens = {max_tokens} tokens; got {margin}")
     return ((max_tokens - margin - lengths).double() / margin).clamp(-1, 0)
 
 
@@ -381,23 +380,23 @@ def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: i
 
 
 def _check_finite(scores: Tensor, valid: Tensor) -> None:
-    broken = (valid & ~scores.isfinite()).nonzero()[:, 0]
-    if len(broken):
-        row = int(broken[0])
+    nonfinite = (valid & ~scores.isfinite()).nonzero()[:, 0]
+    if len(nonfinite):
+        row = int(nonfinite[0])
         raise InvalidArgumentError(
-            f"the score of completion {row} is {float(scores[row])} although its verdict is valid; a verifier gives finite "
-            "scores, or reports VERIFIER_ERROR and its completion is marked as not valid"
+            f"the score of completion {row} is {float(scores[row])} although its verdict is valid; a verifier must return "
+            "finite scores, or report VERIFIER_ERROR so that its completion is marked as not valid"
         )
 
 
 def _group_sum(values: Tensor, groups: Tensor) -> Tensor:
-    """For each completion the sum of the values of its group."""
+    """For each completion, the sum of the values of its group."""
     _, index = groups.unique(return_inverse=True)
     return torch.zeros_like(values).index_add(0, index, values)[index]
 
 
 def _group_varies(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
-    """For each completion whether its group has two valid scores that differ."""
+    """For each completion, whether its group has two valid scores that differ."""
     _, index = groups.unique(return_inverse=True)
     highest = torch.full_like(scores, -torch.inf, dtype=torch.float64)
     lowest = -highest
@@ -409,7 +408,7 @@ def _group_varies(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
 
 
 def _members_by_size(groups: Tensor, valid: Tensor) -> Iterator[Tensor]:
-    """For each number n of valid members that occurs, the rows i64[m n] of the m groups with that many."""
+    """For each occurring number n of valid members, the rows i64[m n] of the m groups of that size."""
     rows = valid.nonzero()[:, 0]
     rows = rows[groups[rows].argsort(stable=True)]
     _, index, counts = groups[rows].unique(return_inverse=True, return_counts=True)
@@ -430,8 +429,9 @@ def _std(values: Tensor) -> Tensor:
 def _pass_at_k(scores: Tensor, k: int) -> Tensor:
     """`pass_at_k` of m groups of n > k valid scores each, f64[m n].
 
-    In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: those whose others lie
-    below it. Among the subsets that contain i < j one place below j is taken, among those without i one is missing.
+    In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: those whose other
+    members rank below it. In the subsets that contain some i < j, one of the ranks below j is fixed; in those without i, one
+    is unavailable.
     """
     size = scores.shape[1]
     ordered, order = scores.sort(dim=1)
@@ -463,7 +463,7 @@ def _sum_after(values: Tensor) -> Tensor:
     return _sum_before(values.flip(1)).flip(1)
 
 
-# Decisions: a completion's own tokens moved together, so that decision d + 1 follows d whatever lies between
+# Decisions: a completion's own tokens packed together, so that decision d + 1 follows d whatever lies between
 
 
 def _decision_index(mask: Tensor) -> Tensor:
@@ -474,9 +474,9 @@ def _decision_index(mask: Tensor) -> Tensor:
 def _decisions(
     rewards: Tensor, values: Tensor, mask: Tensor, bootstrap: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What comes with each decision: its reward f64[b t], V before it f64[b t+1], whether there is one bool[b t].
+    """For each decision its reward f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
 
-    The value after the last decision is the bootstrap. Rewards off the mask are added to that of the decision before them.
+    The value after the last decision is the bootstrap. Rewards outside the mask are added to that of the decision before.
     """
     index = _decision_index(mask)
     counts = mask.sum(1, keepdim=True)
@@ -490,5 +490,5 @@ def _decisions(
 
 
 def _at_tokens(decisions: Tensor, mask: Tensor) -> Tensor:
-    """Move f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
+    """Scatter f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
     return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)

@@ -1,4 +1,4 @@
-"""`Agent`: what all agents share. What differs is in their files: which advantage, which loss."""
+"""`Agent`: the base class of all agents. Each agent's own file defines its advantages and its loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agents.policies.transformers.lora import has_adapter
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.seeding import mix
-from agents.training.agent_state import agent_state, parts_of, restore
+from agents.training.agent_state import agent_state, components_of, restore
 from agents.training.batch_passes import state_values, token_logprobs
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
 from agents.training.critic import make_critic
@@ -47,14 +47,13 @@ from verifiers import InvalidArgumentError
 _LOGGER = logging.getLogger(__name__)
 
 Callback = Callable[[int, Mapping[str, float]], None]
-"""Called after each step with its number, the first being 1, and its metrics."""
+"""Called after each step with the step number, starting at 1, and its metrics."""
 
 
 class Agent(abc.ABC):
-    """Owns a policy and improves it from its own episodes.
+    """Owns a policy and trains it on its own episodes.
 
-    An agent is a choice of advantages and of a loss; everything else is here. A new one needs `name`, `advantages` and
-    `loss`, and no more.
+    A subclass defines `name`, `advantages` and `loss`; everything else is implemented here.
 
     Args:
         policy: The policy to train.
@@ -64,9 +63,9 @@ class Agent(abc.ABC):
 
     name: str
     compares_groups: bool = False
-    """Whether advantages compare a group's scores, so that groups of one size, at least 2, are needed."""
+    """Whether advantages compare scores within a group, which requires groups of equal size, at least 2."""
     vanishes_without_advantage: bool = True
-    """Whether `loss` has gradient 0 where the advantage is 0, so that completions without any need no pass."""
+    """Whether the gradient of `loss` is 0 where the advantage is 0, so that completions without advantages can be skipped."""
 
     def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         check_members(policy)
@@ -83,19 +82,19 @@ class Agent(abc.ABC):
             else AdaptiveKLController(config.kl_coefficient, config.kl_target, config.kl_horizon)
         )
         self.steps = 0
-        """Training steps done, each with one batch of episodes."""
+        """Number of training steps done, each on one batch of episodes."""
         self.rounds = 0
-        """Rounds of problems drawn; more than steps where a step takes several."""
+        """Number of rounds of problems drawn; more than `steps` if a step draws several."""
         self.tokens = 0
-        """Tokens that were generated in all steps, those of completions that were not learned from included."""
-        self._generated = 0  # in the step under way
+        """Number of tokens generated so far, including those of completions that were not trained on."""
+        self._generated = 0  # in the current step
         self._verifier_watch = VerifierWatch(config.max_error_share)
         self._health = Health()
         self.tokenizer: Tokenizer | None = None
-        """What the tokens mean, as the environment says; saved with the model."""
+        """The environment's tokenizer, which is saved with the model."""
 
     def _check_use(self, policy: TrainablePolicy, config: AgentConfig) -> None:
-        """Refuse another agent's settings, and what would have no effect."""
+        """Reject settings of another agent, and settings that would have no effect."""
         wanted = get_type_hints(type(self)).get("config", AgentConfig)
         if not isinstance(config, wanted):
             raise InvalidArgumentError(
@@ -103,43 +102,43 @@ class Agent(abc.ABC):
             )
         if self.sampler.learner is not policy:
             raise InvalidArgumentError(
-                "the sampler has the weights of another policy than the one that learns: make it of the agent's policy"
+                "the sampler uses the weights of another policy than the one that learns: build it from the agent's policy"
             )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
-            raise InvalidArgumentError(f"{type(self).__name__} has no use for a critic: leave `critic` out")
+            raise InvalidArgumentError(f"{type(self).__name__} does not use a critic: leave `critic` out")
         if config.reference_sync_every is not None and has_adapter(policy.model):
             raise InvalidArgumentError(
-                "the reference of a model with an adapter is the model without it, which can't be synced: leave "
+                "the reference of a model with an adapter is the model without the adapter, which can't be synced: leave "
                 "`reference_sync_every` out"
             )
 
-    # What differs
+    # Defined by each agent
 
     @abc.abstractmethod
     def advantages(self, batch: Batch) -> Tensor:
-        """Weigh the tokens of a batch: f64[b l]."""
+        """Return the advantage of each token of a batch, f64[b l]."""
 
     @abc.abstractmethod
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """Give the loss f[b t] of each token; the batch is cut to the same t positions.
+        """Return the loss f[b t] of each token; the batch is cut to the same t positions.
 
-        Where the advantage is 0 its gradient must be 0, as that of a loss in proportion to the advantage is: completions
-        whose advantages are all 0 are left out of the passes. An agent whose loss has other terms says so by
+        The gradient must be 0 where the advantage is 0, as it is for any loss proportional to the advantage: completions
+        whose advantages are all 0 are skipped. An agent whose loss has other terms sets
         `vanishes_without_advantage = False`.
         """
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """What the critic's values should be, f64[b l]; None for an agent without one."""
+        """Return the targets of the critic's values, f64[b l]; None for an agent without a critic."""
         return None
 
     def check_episode(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents learn from any episode
-        """Raise on an episode that can't be learned from; called as each ends, before the others are played."""
+        """Raise if an episode can't be trained on; called as soon as each episode ends."""
 
     def after_update(self, batch: Batch) -> None:  # noqa: B027 - most agents keep nothing
-        """Called with each batch after its update, for what an agent keeps, such as a moving average."""
+        """Called with each batch after its update, to update an agent's own state, such as a moving average."""
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where the loss is clipped from below and from above, bool[b t] each, for the metrics; None if it never is."""
+        """Return where the loss is clipped from below and from above, bool[b t] each, for metrics; None if it never is."""
         return None
 
     # Acting and learning
@@ -174,23 +173,22 @@ class Agent(abc.ABC):
         checkpoint_every: int | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        """Train until `steps` steps are done in all, those before a resume included.
+        """Train until `steps` steps are done in total, including those before a resume.
 
-        Signs that training goes wrong are logged as warnings; see `agents.training.health`.
+        Signs of failing training are logged as warnings; see `agents.training.health`.
 
         Args:
-            env: See `rollout`.
-            steps: Number of the last step. Schedules without `schedule_steps` end there: set it where `learn` is called again
-                and again with a greater number.
-            run: Where metrics and checkpoints go.
-            checkpoint_every: Steps between checkpoints; a run also gets one at the end, and when it is interrupted.
+            env: The environment to train in; see `rollout`.
+            steps: Number of the last step. Schedules without `schedule_steps` end there: set `schedule_steps` if `learn` is
+                called repeatedly with increasing numbers.
+            run: The run that records metrics and checkpoints.
+            checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run.
-            VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. A run then has a
-                checkpoint of the steps before; where that shows only after the last step, it goes on from the checkpoint that
-                it had.
+            VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. The run then has a
+                checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
         """
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
@@ -206,12 +204,12 @@ class Agent(abc.ABC):
                 if run is not None and checkpoint_every and self.steps % checkpoint_every == 0:
                     self._keep(run)
         except KeyboardInterrupt:
-            # Between updates the agent is as it was after the last step; what was rolled out since is done again.
+            # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
             if run is not None:
                 with interrupts_deferred():
                     self._keep(run)
             raise
-        self._verifier_watch.check(run)  # steps in which nothing could be learned are not kept as done
+        self._verifier_watch.check(run)  # steps without anything to train on are not saved as done
         if run is not None:
             self._keep(run)
 
@@ -241,7 +239,7 @@ class Agent(abc.ABC):
     def _collect(
         self, env: VectorEnv[Any, Any, Any], run: Run | None
     ) -> tuple[list[Trajectory], int, dict[str, float]]:
-        """`collect`, and the metrics of getting ready for it; if that fails, the steps that were done are kept."""
+        """Call `collect`, and return also the metrics of preparing the sampler; on failure, save the steps done so far."""
         self._verifier_watch.forget_step()
         try:
             with self.sampler.sampling() as metrics:
@@ -254,13 +252,13 @@ class Agent(abc.ABC):
             raise
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
-        """Play the episodes of one step, and say how many rounds of problems they took."""
+        """Play the episodes of one step; return them and the number of rounds of problems drawn."""
         return self.play(env, self.episodes(env, first_round)), 1
 
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
-        """`rollout` with this agent's sampler, or another on its weights; checks the episodes and counts their tokens."""
+        """Call `rollout` with the agent's sampler, or another policy on its weights; check episodes and count tokens."""
 
         def ended(trajectory: Trajectory) -> None:
             self._verifier_watch.see(trajectory)
@@ -270,17 +268,17 @@ class Agent(abc.ABC):
         return rollout(env, policy or self.sampler, episodes, on_episode=ended)
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """The episodes of round `number`: a pure function of it and the seed."""
+        """Return the episodes of round `number`, a pure function of the number and the seed."""
         config = self.config
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from trajectories and give the metrics; see `agents.training.metrics`. This is one training step.
+        """Train on trajectories and return the metrics; see `agents.training.metrics`. This is one training step.
 
         A batch in which every verifier broke changes no weight.
 
         Raises:
-            InvalidArgumentError: If the trajectories can't be learned from; then nothing has changed.
+            InvalidArgumentError: If the trajectories can't be trained on; the agent is then unchanged.
         """
         batch, advantages = self.compute_advantages(trajectories)
         metrics = advantage_metrics(batch, advantages) | sampling_metrics(batch)
@@ -292,13 +290,13 @@ class Agent(abc.ABC):
         return metrics
 
     def compute_advantages(self, trajectories: Sequence[Trajectory]) -> tuple[Batch, Tensor]:
-        """The first half of `update`: the batch, with all that the loss needs, and the advantages f64[b l] of its tokens.
+        """The first half of `update`: return the batch, with all inputs of the loss, and its advantages f64[b l].
 
-        Nothing is changed by it. `optimize` is the other half.
+        The agent is not changed. `optimize` is the other half.
 
         Raises:
-            InvalidArgumentError: If there are no trajectories, one can't be learned from (see `check_episode`), groups that
-                are compared have one member or different sizes, or the batch can't be divided into minibatches of one size.
+            InvalidArgumentError: If there are no trajectories, one can't be trained on (see `check_episode`), groups that
+                are compared have one member or different sizes, or the batch can't be divided into equal minibatches.
         """
         for trajectory in trajectories:
             self.check_episode(trajectory)
@@ -311,13 +309,13 @@ class Agent(abc.ABC):
         return dataclasses.replace(batch, value_targets=self.value_targets(batch)), advantages
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add to a batch what the advantages and the loss need of the policy, the reference and the critic as they are."""
+        """Add to a batch the current outputs of policy, reference and critic that the advantages and the loss need."""
         config, size = self.config, self.config.learner.micro_batch_size
-        self.policy.release_cache()  # its memory is the learner's now
+        self.policy.release_cache()  # the learner needs its memory
         batch = self.truncated(batch)
         correction = self._correction()
         if correction is not Correction.NONE or self.policy.is_half:
-            # In half precision the passes that sample and that learn round differently; ratios are taken to the latter.
+            # In half precision, sampling and training passes round differently; ratios are relative to the latter.
             old = token_logprobs(self.policy, batch, size)
             batch = dataclasses.replace(batch, old_logprobs=old)
         if correction is not Correction.NONE:
@@ -332,8 +330,8 @@ class Agent(abc.ABC):
             batch = dataclasses.replace(batch, importance=weights)
         if self.reference is not None:
             with self.reference.switched_on():
-                found = token_logprobs(self.reference.policy, batch, size)
-            batch = dataclasses.replace(batch, reference_logprobs=found)
+                reference_logprobs = token_logprobs(self.reference.policy, batch, size)
+            batch = dataclasses.replace(batch, reference_logprobs=reference_logprobs)
             if config.kl_placement == "reward":
                 batch = batch.with_rewards(batch.rewards - self.kl_coefficient() * self._kl(batch, batch.old))
         if self.critic is not None:
@@ -344,7 +342,7 @@ class Agent(abc.ABC):
         return batch
 
     def truncated(self, batch: Batch) -> Batch:
-        """A batch by the rule that the config has for truncated episodes."""
+        """Apply the config's rule for truncated episodes to a batch."""
         config = self.config
         return apply_truncation(
             batch,
@@ -355,21 +353,21 @@ class Agent(abc.ABC):
         )
 
     def _correction(self) -> Correction:
-        """How samples are weighed; those of another sampler are, unless the config says that they are not."""
+        """The importance correction: samples of another sampler are weighted unless the config says otherwise."""
         if self.config.importance_correction is not None:
             return self.config.importance_correction
         return Correction.NONE if self.sampler is self.policy else Correction.TOKEN_TRUNCATE
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Make the optimiser steps of one batch: `epochs` passes over it, each in `minibatches` parts."""
+        """Take the optimiser steps of one batch: `epochs` passes over it, each divided into `minibatches`."""
         steps = []
         for rows in self._minibatches(len(batch)):
-            part = batch.rows(rows)
-            steps.append(self.learner.step(part, advantages[rows, : part.tokens.shape[1]], self.batch_loss()))
+            minibatch = batch.rows(rows)
+            steps.append(self.learner.step(minibatch, advantages[rows, : minibatch.tokens.shape[1]], self.batch_loss()))
         return merge(steps)
 
     def batch_loss(self) -> Loss:
-        """What an optimiser step minimises at this training step."""
+        """The loss that optimiser steps minimise in this training step."""
         config = self.config
         alone = not self._kl_in_loss and self.entropy_coefficient() == 0
         return Loss(
@@ -381,7 +379,7 @@ class Agent(abc.ABC):
         )
 
     def _minibatches(self, rows: int) -> list[Tensor]:
-        """Row indices of each optimiser step; in a random order where an epoch takes several."""
+        """Row indices of each optimiser step, shuffled if an epoch has several."""
         config = self.config
         if config.minibatches == 1:
             return [torch.arange(rows)] * config.epochs
@@ -389,20 +387,20 @@ class Agent(abc.ABC):
         origin = mix(mix(np.array([config.seed % 2**64], dtype=np.uint64)) ^ np.uint64(self.steps))
         generator = np.random.Generator(np.random.PCG64(int(origin[0])))
         orders = [generator.permutation(rows) for _ in range(config.epochs)]
-        parts = [part for order in orders for part in np.split(order, config.minibatches)]
-        return [torch.from_numpy(np.sort(part)) for part in parts]
+        minibatches = [indices for order in orders for indices in np.split(order, config.minibatches)]
+        return [torch.from_numpy(np.sort(indices)) for indices in minibatches]
 
     def _check_divisible(self, rows: int) -> None:
-        """Refuse a batch made by hand whose minibatches would differ in size: the same completion would weigh differently."""
-        parts = self.config.minibatches
-        if rows % parts:
+        """Reject a batch whose minibatches would differ in size, since completions would have different weights."""
+        minibatches = self.config.minibatches
+        if rows % minibatches:
             raise InvalidArgumentError(
-                f"{rows} completions can't be divided into minibatches={parts} of one size: give {parts - rows % parts} more "
-                f"or {rows % parts} fewer, or other minibatches"
+                f"{rows} completions can't be divided into minibatches={minibatches} of equal size: pass "
+                f"{minibatches - rows % minibatches} more or {rows % minibatches} fewer, or change minibatches"
             )
 
     def terms(self, batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
-        """Everything that is added up to the loss f[b t] of each token."""
+        """The named terms whose sum is the loss f[b t] of each token."""
         loss = self.loss(batch, outputs.logprobs, advantages)
         self._check_tensor("loss", loss, outputs.logprobs)
         terms = {"policy": loss if batch.importance is None else batch.importance * loss}
@@ -414,12 +412,12 @@ class Agent(abc.ABC):
         return terms
 
     def _check_tensor(self, name: str, given: object, tokens: Tensor) -> None:
-        """Check what an agent's own method gave: a number for each token."""
+        """Check that an agent's own method returned a number for each token."""
         if not isinstance(given, Tensor) or given.shape != tokens.shape:
             came = f"one of shape {tuple(given.shape)}" if isinstance(given, Tensor) else repr(given)
             raise InvalidArgumentError(
-                f"{type(self).__name__}.{name} gives a number for each token, a tensor of shape {tuple(tokens.shape)}; "
-                f"got {came}"
+                f"{type(self).__name__}.{name} must return a number for each token, a tensor of shape "
+                f"{tuple(tokens.shape)}; got {came}"
             )
 
     # The regularisers
@@ -429,10 +427,10 @@ class Agent(abc.ABC):
         return self.reference is not None and self.config.kl_placement == "loss"
 
     def _kl(self, batch: Batch, logprobs: Tensor) -> Tensor:
-        """The estimate f[b t] of the divergence from the reference at each token, 0 off the loss mask."""
+        """The estimate f[b t] of the divergence from the reference at each token, 0 outside the loss mask."""
         assert batch.reference_logprobs is not None
-        found = kl_estimate(self.config.kl_estimator, logprobs, batch.reference_logprobs, batch.old)
-        return torch.where(batch.loss_mask, found, 0.0)
+        divergence = kl_estimate(self.config.kl_estimator, logprobs, batch.reference_logprobs, batch.old)
+        return torch.where(batch.loss_mask, divergence, 0.0)
 
     def kl_coefficient(self) -> float:
         """The weight of the KL term at this step."""
@@ -451,13 +449,13 @@ class Agent(abc.ABC):
             metrics["kl_coefficient"] = self.kl_coefficient()
             if config.reference_sync_every and (self.steps + 1) % config.reference_sync_every == 0:
                 self.reference.sync(self.policy, config.reference_sync_mix)
-        # Without a token that was learned from, or with weights that have diverged, nothing is known to steer by.
+        # Without a trained token, or with diverged weights, there is no divergence to control.
         if self.kl_controller is not None and not math.isnan(metrics.get("kl", math.nan)):
             self.kl_controller.update(metrics["kl"], int(batch.valid.sum()))
         if config.entropy_coefficient or config.entropy_coefficient_end:
             metrics["entropy_coefficient"] = self.entropy_coefficient()
 
-    # Scoring and keeping
+    # Evaluating and saving
 
     def evaluate(
         self,
@@ -468,43 +466,43 @@ class Agent(abc.ABC):
         greedy: bool = False,
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
-        """Score the policy on the first problems of an environment's data; see `evaluate`."""
+        """Evaluate the policy on the first problems of an environment's data set; see `evaluate`."""
         policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
         with self.sampler.sampling():
             return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed, record=record)
 
     def save(self, folder: str | Path) -> None:
-        """Write all that the agent is to a folder, as a whole or not at all; a checkpoint that is there is replaced.
+        """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
 
         Raises:
-            InvalidArgumentError: If the folder holds something else.
+            InvalidArgumentError: If the folder contains anything else.
         """
         save_checkpoint(Path(folder), self.policy.model, agent_state(self), self.tokenizer)
 
     def _keep(self, run: Run) -> None:
-        """Write the step's checkpoint of a run, unless it is there."""
+        """Write a run's checkpoint of this step, unless it exists."""
         run.keep_checkpoint(self.steps, self.save)
 
     def load(self, folder: str | Path) -> None:
-        """Become the agent that was saved.
+        """Restore the state of a saved agent.
 
         Raises:
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
-                then nothing has changed.
+                the agent is then unchanged.
         """
-        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, parts=parts_of(self))
+        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, components=components_of(self))
         restore(self, state)
         self._health = Health()
 
     def own_state(self) -> dict[str, Any]:
-        """What one kind of agent carries from step to step beside what all do: tensors and plain data."""
+        """Return state that this agent has in addition to that of all agents, as tensors and plain data."""
         return {}
 
     def load_own_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most agents carry nothing
-        """Go on from a state of `own_state`."""
+        """Restore the state returned by `own_state`."""
 
 
 def _verification_seconds(env: VectorEnv[Any, Any, Any]) -> float | None:
-    """What an environment says of the time its verdicts took; None where it does not."""
+    """The seconds that an environment reports for verification; None if it reports none."""
     seconds = getattr(env.unwrapped, "verification_seconds", None)
     return None if seconds is None else float(seconds)

@@ -22,10 +22,10 @@ _PER_BATCH: dict[str, Any] = {"per": "batch"}
 
 @dataclass(frozen=True)
 class Batch:
-    """b trajectories of up to l tokens, padded on the right with 0; lengths decide what is padding.
+    """b trajectories of up to l tokens, right-padded with 0; `lengths` determines which positions are padding.
 
-    Index t of every per-token tensor belongs to token t itself, the prompt's tokens included; values are those of the state
-    before it. `make_batch` fills the first block of fields, an agent the second, as far as it needs them.
+    Index t of every per-token tensor refers to token t itself, counting the prompt; values are those of the state before
+    it. `make_batch` fills the first block of fields; an agent fills those of the second block that it needs.
     """
 
     tokens: Tensor = field(metadata=_PER_TOKEN)
@@ -35,92 +35,92 @@ class Batch:
     loss_mask: Tensor = field(metadata=_PER_TOKEN)
     """bool[b l], the padded policy mask; False throughout for trajectories whose verifier broke."""
     logprobs: Tensor = field(metadata=_PER_TOKEN)
-    """f32[b l], of the policy that sampled."""
+    """f32[b l], log-probabilities under the policy that sampled."""
     rewards: Tensor = field(metadata=_PER_TOKEN)
     """f64[b l]; 0 throughout for trajectories whose verifier broke."""
     scores: Tensor
-    """f64[b], the returns; NaN where the verifier broke."""
+    """f64[b], returns; NaN where the verifier broke."""
     valid: Tensor
     """bool[b], False where the verifier broke."""
     groups: Tensor
     """i64[b]."""
     truncated: Tensor
-    """bool[b], True where the budget ran out."""
+    """bool[b], True where the token budget ran out."""
     baselines: Tensor | None
-    """f64[b], what to compare the score with, such as a greedy completion's score; NaN where that is unknown, None where it
-    is for all."""
+    """f64[b], baseline of each score, such as the greedy completion's score; NaN where it is unknown, None if there are no
+    baselines."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     components: Tensor | None = None
-    """f64[b k], the parts of a composed score; NaN where the verifier broke."""
+    """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
     component_weights: Tensor | None = field(default=None, metadata=_PER_BATCH)
-    """f64[k], the weight of each part in the score."""
+    """f64[k], weight of each component in the score."""
 
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l], of the weights before this batch's update where those are not the ones that sampled; see `old`."""
+    """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f64[b l], the weight of each token for having been sampled by another distribution."""
+    """f64[b l], importance weight of each token."""
     reference_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l], of the reference policy."""
+    """f32[b l], log-probabilities under the reference policy."""
     values: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f64[b l], the critic's before this batch's update."""
+    """f64[b l], the critic's values before this batch's update."""
     bootstrap: Tensor | None = None
-    """f64[b], the value of the state after the last token; 0 where the episode is worth nothing beyond its end."""
+    """f64[b], value of the state after the last token; 0 where nothing follows the episode's end."""
     value_targets: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f64[b l], what the critic's values should be."""
+    """f64[b l], targets of the critic's values."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def old(self) -> Tensor:
-        """f32[b l], the log-probabilities that ratios are taken to: those before the update."""
+        """f32[b l], the log-probabilities before the update, which probability ratios are relative to."""
         return self.logprobs if self.old_logprobs is None else self.old_logprobs
 
     def rows(self, indices: Tensor) -> Batch:
-        """Take some trajectories, cut to the longest of them."""
+        """Select some trajectories, cut to the longest of them."""
         width = int(self.lengths[indices].max())
         return self._map(lambda value: value[indices][:, :width], lambda value: value[indices])
 
     def positions_from(self, first: int) -> Batch:
-        """Cut what there is for each token to positions `first` and later."""
+        """Cut per-token tensors to positions `first` and later."""
         return self._map(lambda value: value[:, first:], lambda value: value)
 
     def to(self, device: torch.device) -> Batch:
-        """Move to a device."""
+        """Move all tensors to a device."""
         return self._map(lambda value: value.to(device), lambda value: value.to(device))
 
     def _map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
-        parts: dict[str, Any] = {}
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, Tensor) and each.metadata.get("per") != "batch":
-                value = per_token(value) if each.metadata.get("per") == "token" else per_row(value)
-            parts[each.name] = value
-        return Batch(**parts)
+        values: dict[str, Any] = {}
+        for attribute in dataclasses.fields(self):
+            value = getattr(self, attribute.name)
+            if isinstance(value, Tensor) and attribute.metadata.get("per") != "batch":
+                value = per_token(value) if attribute.metadata.get("per") == "token" else per_row(value)
+            values[attribute.name] = value
+        return Batch(**values)
 
     @property
     def first(self) -> int:
-        """The first position that any trajectory learns from, at least 1."""
+        """The first position on the loss mask of any trajectory, at least 1."""
         positions = self.loss_mask.any(dim=0).nonzero()
         return max(1, int(positions[0])) if len(positions) else 1
 
     def legal_tokens(self, first: int, vocab_size: int) -> Tensor | None:
-        """Unpack the masks of legal tokens from position `first` on as bool[b t v]; everything is legal off the loss mask."""
+        """Unpack the legal tokens from position `first` on as bool[b t v]; all tokens are legal outside the loss mask."""
         if self.legal is None:
             return None
         bits = np.unpackbits(self.legal[:, first:].cpu().numpy(), axis=-1, count=vocab_size).astype(bool)
         return torch.from_numpy(bits).to(self.tokens.device) | ~self.loss_mask[:, first:, None]
 
     def without(self, rows: Tensor) -> Batch:
-        """Take trajectories bool[b] out of learning, as if their verifiers had broken: they are in no mean and no sum."""
+        """Exclude trajectories bool[b] from training, from every mean and sum, as if their verifiers had broken."""
         kept = ~rows
-        parts = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
-        return parts.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
+        masked = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
+        return masked.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
 
     def with_rewards(self, rewards: Tensor) -> Batch:
-        """Pay other rewards f64[b l]; the scores become their sums."""
+        """Replace the rewards by f64[b l] and the scores by their sums."""
         scores = torch.where(self.valid, rewards.sum(dim=1), torch.nan)
         return dataclasses.replace(self, rewards=rewards, scores=scores)
 
@@ -133,10 +133,11 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
     """
     if not trajectories:
         raise InvalidArgumentError("a batch needs at least one trajectory")
-    valid = [not trajectory.broken for trajectory in trajectories]
-    masks = [each.policy_mask & kept for each, kept in zip(trajectories, valid, strict=True)]
+    valid = [not trajectory.errored for trajectory in trajectories]
+    masks = [trajectory.policy_mask & kept for trajectory, kept in zip(trajectories, valid, strict=True)]
     rewards = [
-        each.rewards if kept else np.zeros_like(each.rewards) for each, kept in zip(trajectories, valid, strict=True)
+        trajectory.rewards if kept else np.zeros_like(trajectory.rewards)
+        for trajectory, kept in zip(trajectories, valid, strict=True)
     ]
     return Batch(
         tokens=torch.from_numpy(_pad([trajectory.tokens for trajectory in trajectories]).astype(np.int64)),
@@ -162,13 +163,13 @@ def _baselines(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """The parts of composed scores, where all valid trajectories have the same."""
-    valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.broken]
+    """The components of composed scores, if all valid trajectories have the same ones."""
+    valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.errored]
     names = tuple(valid[0]) if valid else ()
     if not names or any(tuple(parts) != names for parts in valid):
         return {}
     missing = dict.fromkeys(names, (math.nan, 0.0))
-    parts = [missing if trajectory.broken else trajectory.reward_parts for trajectory in trajectories]
+    parts = [missing if trajectory.errored else trajectory.reward_parts for trajectory in trajectories]
     return {
         "components": torch.tensor([[part[name][0] for name in names] for part in parts], dtype=torch.float64),
         "component_names": names,
@@ -177,29 +178,33 @@ def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
 
 
 def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """Pad the packed masks; where only some trajectories have them, every token of the others was legal."""
-    width = max((each.action_masks.shape[1] for each in trajectories if each.action_masks is not None), default=None)
+    """Pad the packed masks; if only some trajectories have masks, every token of the others was legal."""
+    width = max(
+        (trajectory.action_masks.shape[1] for trajectory in trajectories if trajectory.action_masks is not None),
+        default=None,
+    )
     if width is None:
         return None
-    free = [np.full((len(each.tokens), width), 255, dtype=np.uint8) for each in trajectories]
+    defaults = [np.full((len(trajectory.tokens), width), 255, dtype=np.uint8) for trajectory in trajectories]
     masks = [
-        part if each.action_masks is None else each.action_masks for each, part in zip(trajectories, free, strict=True)
+        default if trajectory.action_masks is None else trajectory.action_masks
+        for trajectory, default in zip(trajectories, defaults, strict=True)
     ]
     return torch.from_numpy(_pad(masks))
 
 
-def _pad(parts: Sequence[np.ndarray]) -> np.ndarray:
-    padded = np.zeros((len(parts), max(map(len, parts)), *parts[0].shape[1:]), dtype=parts[0].dtype)
-    for row, part in enumerate(parts):
-        padded[row, : len(part)] = part
+def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    padded = np.zeros((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), dtype=arrays[0].dtype)
+    for row, array in enumerate(arrays):
+        padded[row, : len(array)] = array
     return padded
 
 
 def require_equal_groups(groups: Iterable[int]) -> None:
-    """Check that every completion of a batch has others to be compared with, and all as many.
+    """Check that the completions of a batch fall into groups of equal size, at least 2.
 
     Args:
-        groups: Of each completion that was generated, those included whose verifier broke.
+        groups: Group of each generated completion, including those whose verifier broke.
 
     Raises:
         InvalidArgumentError: If a group has one member, or groups differ in size.
@@ -209,7 +214,7 @@ def require_equal_groups(groups: Iterable[int]) -> None:
     if smallest < 2 or smallest != largest:
         short = min(sizes, key=lambda group: sizes[group])
         raise InvalidArgumentError(
-            f"scores are compared in groups of one size, at least 2, and the {sum(sizes.values())} trajectories fall into "
+            f"scores are compared in groups of equal size, at least 2, but the {sum(sizes.values())} trajectories fall into "
             f"{len(sizes)} groups of {smallest} to {largest}: group {short} has {sizes[short]}. Give the trajectories of one "
-            "problem the same `group`, those of a broken verifier too"
+            "problem the same `group`, including those whose verifier broke"
         )

@@ -1,4 +1,4 @@
-"""Choices that may be given as text."""
+"""Enum settings that may be given as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ChoiceT = TypeVar("ChoiceT", bound=enum.StrEnum)
 
 
 def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:
-    """Read a choice that may be given as text.
+    """Convert text to a member of an enum.
 
     Raises:
-        UnknownNameError: If there is no such choice; the message offers the nearest.
+        UnknownNameError: If there is no such choice; the message suggests the nearest.
     """
     if value not in list(choices):
-        raise unknown_name(name, str(value), [str(each) for each in choices])
+        raise unknown_name(name, str(value), [str(member) for member in choices])
     return choices(value)

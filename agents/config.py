@@ -19,16 +19,16 @@ from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
 MAX_COMPLETIONS = 1_000_000
-"""Most completions of one step."""
+"""Largest number of completions in one step."""
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """Settings shared by all agents. Names of choices may be given as text.
+    """Settings shared by all agents. Enum settings may be given as text.
 
     Raises:
         InvalidArgumentError: If a value is out of range.
-        UnknownNameError: If a choice does not exist; the message offers the nearest.
+        UnknownNameError: If a setting has no such choice; the message suggests the nearest.
     """
 
     problems_per_step: int = 16
@@ -45,7 +45,7 @@ class AgentConfig:
     """Length of the longest completion: the constant that `Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM` divides by, and the
     limit of `Truncation.SOFT_OVERLONG`."""
     truncation: Truncation = Truncation.SCORE
-    """How an episode counts that used up its budget before it ended."""
+    """How episodes count that ran out of tokens before they ended."""
     truncation_reward: float = 0.0
     """Reward of a truncated episode under `Truncation.FIXED_REWARD`."""
     overlong_margin: int | None = None
@@ -72,15 +72,17 @@ class AgentConfig:
     entropy_coefficient_end: float | None = None
     """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     importance_correction: Correction | None = None
-    """How tokens are weighted that another engine or older weights sampled; `NONE` takes the sampler's log-probabilities
-    for the learner's. None means `NONE` where the policy samples itself, and `TOKEN_TRUNCATE` where an engine does."""
+    """How off-policy tokens are weighted, which another engine or older weights sampled; `NONE` treats the sampler's
+    log-probabilities as the learner's. None means `NONE` where the policy samples itself, and `TOKEN_TRUNCATE` where an
+    engine does."""
     importance_cap: float = 2.0
     """Largest importance weight."""
     importance_floor: float = 0.0
     """Smallest importance weight, from 0 to 1; truncation raises smaller weights to it, and masking sets them to 0."""
     max_error_share: float = 0.5
-    """Largest share of episodes on which the verifier may break. Training stops with a `VerifierFailureError` if more break
-    in the last step (or in the last steps that have 32 episodes together), or in the last step of all; 1 never stops it."""
+    """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
+    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, where a
+    step has fewer), or at the end of training."""
     seed: int = 0
     """Seed of the order of problems and of sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -92,59 +94,59 @@ class AgentConfig:
         check_types(self)
         for name in ("problems_per_step", "group_size", "epochs", "minibatches"):
             if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name, choices in _CHOICES.items():
             if getattr(self, name) is not None or name not in _OPTIONAL:
                 object.__setattr__(self, name, choice(name, getattr(self, name), choices))
         for name in ("kl_coefficient", "entropy_coefficient", "kl_coefficient_end", "entropy_coefficient_end"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
-                raise InvalidArgumentError(f"{name} is a number from 0 on, got {value}")
+                raise InvalidArgumentError(f"{name} must be finite and at least 0, got {value}")
         if not self.importance_cap >= 1:
             raise InvalidArgumentError(
-                f"importance_cap is at least 1, the weight of the policy's own samples, got {self.importance_cap}"
+                f"importance_cap must be at least 1, the weight of on-policy samples, got {self.importance_cap}"
             )
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
-                f"importance_floor is from 0 to 1, the weight of the policy's own samples, got {self.importance_floor}"
+                f"importance_floor must be from 0 to 1, the weight of on-policy samples, got {self.importance_floor}"
             )
         if not 0 <= self.max_error_share <= 1:
-            raise InvalidArgumentError(f"max_error_share is from 0 to 1, got {self.max_error_share}")
+            raise InvalidArgumentError(f"max_error_share must be from 0 to 1, got {self.max_error_share}")
         if self.seed < 0:
-            raise InvalidArgumentError(f"seed is at least 0, got {self.seed}")
+            raise InvalidArgumentError(f"seed must be at least 0, got {self.seed}")
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise InvalidArgumentError(f"max_tokens is at least 1, got {self.max_tokens}")
+            raise InvalidArgumentError(f"max_tokens must be at least 1, got {self.max_tokens}")
         if self.problems_per_step * self.group_size > MAX_COMPLETIONS:
             raise InvalidArgumentError(
-                f"a step has at most {MAX_COMPLETIONS} completions, which are in memory at once, got problems_per_step="
-                f"{self.problems_per_step} x group_size={self.group_size}"
+                f"a step can have at most {MAX_COMPLETIONS} completions, which are held in memory together, got "
+                f"problems_per_step={self.problems_per_step} x group_size={self.group_size}"
             )
         if self.problems_per_step * self.group_size % self.minibatches:
             raise InvalidArgumentError(
                 f"the batch of problems_per_step={self.problems_per_step} x group_size={self.group_size} completions can't be "
-                f"divided into minibatches={self.minibatches} of one size"
+                f"divided into minibatches={self.minibatches} of equal size"
             )
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
             raise InvalidArgumentError(f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length")
         self._check_truncation()
         self._check_kl()
-        self.entropy_schedule()  # raises on what does not fit
+        self.entropy_schedule()  # raises if the settings are inconsistent
 
     def _check_truncation(self) -> None:
         if self.truncation is Truncation.BOOTSTRAP and self.critic is None:
             raise InvalidArgumentError(
-                f"truncation 'bootstrap' goes on from a critic's value, and this {type(self).__name__} has no critic: choose "
-                "an agent that learns values (actor-critic, a2c, npg, trpo, ppo, reinforce with baseline='value', or one of "
-                "your own with `value_targets` and critic=CriticConfig()), or another rule, such as 'mask'"
+                f"truncation 'bootstrap' needs a critic's value, and this {type(self).__name__} has no critic: choose an agent "
+                "with a critic (actor-critic, a2c, npg, trpo, ppo, reinforce with baseline='value', or your own with "
+                "`value_targets` and critic=CriticConfig()), or another rule, such as 'mask'"
             )
         if not math.isfinite(self.truncation_reward):
-            raise InvalidArgumentError(f"truncation_reward is a number, got {self.truncation_reward}")
+            raise InvalidArgumentError(f"truncation_reward must be finite, got {self.truncation_reward}")
         if self.truncation is Truncation.SOFT_OVERLONG:
             if self.max_tokens is None or self.overlong_margin is None:
                 raise InvalidArgumentError("truncation 'soft-overlong' needs max_tokens and overlong_margin")
             if not 1 <= self.overlong_margin <= self.max_tokens:
                 raise InvalidArgumentError(
-                    f"overlong_margin is from 1 to max_tokens={self.max_tokens}, got {self.overlong_margin}"
+                    f"overlong_margin must be from 1 to max_tokens={self.max_tokens}, got {self.overlong_margin}"
                 )
 
     def _check_kl(self) -> None:
@@ -152,44 +154,46 @@ class AgentConfig:
             raise unknown_name("kl_placement", self.kl_placement, ["loss", "reward"])
         if self.kl_target is not None and not (self.kl_target > 0 and self.kl_coefficient > 0):
             raise InvalidArgumentError(
-                f"kl_target is greater than 0 and steers a kl_coefficient that starts above 0; got "
+                f"kl_target and the kl_coefficient that it adapts must be greater than 0; got "
                 f"kl_target={self.kl_target}, kl_coefficient={self.kl_coefficient}"
             )
         if self.kl_target is not None and self.kl_coefficient_end is not None:
             raise InvalidArgumentError(
-                "the weight of the KL term is either steered to kl_target or goes to kl_coefficient_end"
+                "kl_target and kl_coefficient_end both determine the weight of the KL term: set only one of them"
             )
         if not self.kl_horizon * 5 > self.problems_per_step * self.group_size:
             raise InvalidArgumentError(
-                f"kl_horizon is more than a fifth of the completions of a step, got {self.kl_horizon} for "
+                f"kl_horizon must be more than a fifth of the completions of a step, got {self.kl_horizon} for "
                 f"{self.problems_per_step} x {self.group_size}"
             )
         if self.needs_reference and self.kl_placement == "loss" and self.kl_estimator is KLEstimator.K1:
             raise InvalidArgumentError(
-                "kl_estimator 'k1' as a term of the loss has a gradient of mean 0 and holds nothing back: set "
+                "kl_estimator 'k1' as a term of the loss has a gradient with mean 0, which constrains nothing: set "
                 "kl_estimator='k3-ratio' or 'k2', or kl_placement='reward'"
             )
         if self.reference_sync_every is not None and self.reference_sync_every < 1:
-            raise InvalidArgumentError(f"reference_sync_every is at least 1, or None, got {self.reference_sync_every}")
+            raise InvalidArgumentError(
+                f"reference_sync_every must be at least 1, or None, got {self.reference_sync_every}"
+            )
         if not 0 < self.reference_sync_mix <= 1:
-            raise InvalidArgumentError(f"reference_sync_mix is in (0, 1], got {self.reference_sync_mix}")
-        self.kl_schedule()  # raises on what does not fit
+            raise InvalidArgumentError(f"reference_sync_mix must be in (0, 1], got {self.reference_sync_mix}")
+        self.kl_schedule()  # raises if the settings are inconsistent
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the divergence from a reference policy counts at any step."""
+        """Whether the KL term has a positive weight at any step."""
         return self.kl_coefficient > 0 or bool(self.kl_coefficient_end)
 
     def for_model(self, model: Any) -> Self:
-        """Give these settings with all that is chosen for a torch model: the learning rate, where it has none and needs one."""
+        """Return these settings with the learning rate chosen for a torch model, if none is set and one is needed."""
         return dataclasses.replace(self, learner=self.learner.for_model(model))
 
     def kl_schedule(self, run_steps: int | None = None) -> Schedule:
-        """The weight of the KL term over training steps; `run_steps` are the optimiser steps of a whole run."""
+        """The weight of the KL term over training steps; `run_steps` is the number of optimiser steps of a whole run."""
         return self._schedule(self.kl_coefficient, self.kl_coefficient_end, run_steps)
 
     def entropy_schedule(self, run_steps: int | None = None) -> Schedule:
-        """The weight of the entropy bonus over training steps; `run_steps` are the optimiser steps of a whole run."""
+        """The weight of the entropy bonus over training steps; `run_steps` is the number of optimiser steps of a whole run."""
         return self._schedule(self.entropy_coefficient, self.entropy_coefficient_end, run_steps)
 
     def _schedule(self, start: float, end: float | None, run_steps: int | None) -> Schedule:
@@ -208,4 +212,4 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
     "importance_correction": Correction,
 }
 _OPTIONAL = {"importance_correction"}
-"""Choices that may be left to the agent."""
+"""Enum settings that may be None."""

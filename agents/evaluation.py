@@ -1,4 +1,4 @@
-"""Scoring a policy, with the uncertainty of the score."""
+"""Evaluation of a policy, with a confidence interval for its score."""
 
 from __future__ import annotations
 
@@ -24,54 +24,54 @@ from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.statistics import Interval, mean_interval, share_interval
 
 MAX_SAMPLES = 10_000_000
-"""Most samples of an evaluation, whose scores are in memory at once."""
+"""Largest number of samples in an evaluation; their scores are held in memory together."""
 _EVALUATION = 2**63
-"""Keeps the sampling seeds of evaluations apart from those of training steps, which count from 0."""
+"""The seed stream of evaluations, separate from those of training steps, which count from 0."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy scored. Episodes whose verifier broke are counted and left out of every mean."""
+    """Results of an evaluation. Episodes whose verifier broke are counted, and excluded from every mean."""
 
     problems: int
     samples: int
-    """Completions for each problem."""
+    """Number of completions for each problem."""
     score: float
     """Mean over problems of the mean over their completions."""
     interval: tuple[float, float]
-    """95 % interval of the score, over problems, since completions of one problem are not independent; see
+    """95 % confidence interval of the score over problems, since completions of one problem are not independent; see
     `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""
     approximate: bool
     """Whether too few problems make the interval approximate; see `verifiers.statistics.Interval`."""
     bounds: tuple[float, float]
-    """What the score would be if all samples whose verifier broke were scored 0, and if all were scored 1."""
+    """The score if all samples whose verifier broke were scored 0, and if all were scored 1."""
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
     unsupported: int
-    """How many samples scored 0 as their tests ask of the program's objects what the sandbox does not do."""
+    """Number of samples that scored 0 because their tests use the program's objects in a way the sandbox does not support."""
     error_causes: dict[str, int]
-    """How many verifier errors had each cause, the most common first."""
+    """Number of verifier errors by cause, most common first."""
     rows: tuple[Sample, ...]
-    """Every sample, ordered by problem and sample; those that a resumed record held already are among them."""
+    """All samples, ordered by problem and sample, including those read from a resumed record."""
     trajectories: tuple[Trajectory, ...] = ()
-    """The episodes that were played, in the same order; what a resumed record held already was not played again."""
+    """The episodes that were played, in the same order, without those of a resumed record."""
 
     def __str__(self) -> str:
         low, high = self.interval
-        broken = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
+        notes = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
         if self.verifier_errors:
-            broken += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
+            notes += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
         if self.error_causes:
             cause, count = next(iter(self.error_causes.items()))
-            broken += f", {count} of them: {shown(cause)}"
+            notes += f", {count} of them: {shown(cause)}"
         if self.unsupported:
-            broken += f", {self.unsupported} unsupported by the verifier"
+            notes += f", {self.unsupported} unsupported by the verifier"
         about = ", approximately" if self.approximate else ""
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{broken})"
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{notes})"
 
     def summary(self) -> dict[str, Any]:
-        """Plain data without the samples; a score or the end of an interval that is not finite is None."""
+        """The results as plain data, without the samples; numbers that are not finite are None."""
         counts = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "unsupported", "error_causes")
         return {
             "score": _finite(self.score),
@@ -91,28 +91,28 @@ def evaluate(
     record: EvaluationRecord | None = None,
     on_sample: Callable[[Sample], None] | None = None,
 ) -> Evaluation:
-    """Let a policy answer the first problems of an environment's data set.
+    """Evaluate a policy on the first problems of an environment's data set.
 
-    An environment that does not say its `num_problems` draws each problem itself, from a seed of its own: the same ones in
-    each evaluation with one `seed`, and the same for all samples of a problem.
+    An environment without `num_problems` draws each problem itself from a seed: the same problems in every evaluation with
+    the same `seed`, and the same problem for all of its samples.
 
-    The seed of each sample follows from `seed`, its problem and its number alone. So a sample has the same tokens whichever
-    others are played beside it, apart from rounding: a model's numbers depend on the shape of the batch in their last digits,
-    which decides a token where it stands on the edge between two.
+    The seed of a sample depends only on `seed`, its problem and its number. So a sample has the same tokens whichever
+    others are played beside it, up to rounding: the last digits of a model's outputs depend on the shape of the batch, and
+    may change a token that is nearly tied with another.
 
     Args:
-        env: See `rollout`.
-        policy: Who answers.
-        problems: How many problems; None for all, where the environment says how many there are.
-        samples: Completions for each problem.
-        seed: Decides the sampling.
-        record: Where each sample is written as its episode ends; one that is resumed holds samples that are not made again.
-        on_sample: Called with each sample: those that the record holds first, then each as its episode ends.
+        env: The environment; see `rollout`.
+        policy: The policy to evaluate.
+        problems: Number of problems; None for all, if the environment has `num_problems`.
+        samples: Number of completions for each problem.
+        seed: Seed of sampling.
+        record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
+        on_sample: Called with each sample: first those of the record, then each as its episode ends.
 
     Raises:
-        InvalidArgumentError: If the environment has fewer problems, or neither it nor `problems` says how many, or a record
-            that is resumed is of another evaluation.
-        OSError: If the record can't be written; it then holds all samples before.
+        InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, or a resumed record
+            is of another evaluation.
+        OSError: If the record can't be written; it then holds all earlier samples.
     """
     available = num_problems(env)
     count = _number_of_problems(available, problems, samples)
@@ -159,7 +159,7 @@ def _warn_of_equal_samples(policy: Policy, samples: int) -> None:
 
 
 def _settings(env: VectorEnv[Any, Any, Any], policy: Policy) -> dict[str, Any]:
-    """What decides the samples, as far as environment and policy say it."""
+    """The settings that determine the samples, as far as environment and policy report them."""
     names = ("temperature", "top_k", "top_p", "min_p", "precision")
     settings = {name: getattr(policy, name) for name in names if hasattr(policy, name)}
     model = getattr(policy, "model", None)
@@ -175,7 +175,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy) -> dict[str, Any]:
 
 
 def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
-    """A problem of an environment, None of one that keeps them to itself."""
+    """A problem of an environment; None if the environment does not expose its problems."""
     world = env.unwrapped
     return world.streams.dataset[index] if isinstance(world, TokenVectorEnv) else None
 
@@ -191,7 +191,7 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
         raise InvalidArgumentError(f"can't evaluate {count} problems x {samples}: {said}")
     if count * samples > MAX_SAMPLES:
         raise InvalidArgumentError(
-            f"an evaluation has at most {MAX_SAMPLES} samples, got {count} problems x {samples} samples"
+            f"an evaluation can have at most {MAX_SAMPLES} samples, got {count} problems x {samples} samples"
         )
     return count
 
@@ -199,7 +199,7 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
 def summarize_evaluation(
     rows: Sequence[Sample], problems: int, samples: int, trajectories: Sequence[Trajectory] = ()
 ) -> Evaluation:
-    """Work out the score of `samples` samples for each of `problems`."""
+    """Summarise `samples` samples for each of `problems` problems."""
     means = _problem_means(rows)
     interval = _interval(means)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)

@@ -1,30 +1,30 @@
-"""`EvaluationRecord`: the folder that an evaluation leaves behind, from which it also goes on.
+"""`EvaluationRecord`: the folder in which an evaluation is recorded, and from which it can be resumed.
 
 ```
 runs/eval/<name>/
-  manifest.json    what decides the samples, the versions that made them, and in the end the summary
+  manifest.json    the settings that determine the samples, package versions, and finally the summary
   samples.jsonl    a line for each completion, appended as its episode ends
   .lock            held by the process that writes here
 ```
 
-A sample's line holds
+The line of a sample has these fields:
 
 | name | meaning |
 |---|---|
 | `problem`, `problem_id` | the problem's index in the data set, and its id |
-| `sample` | which of the problem's completions it is, from 0 |
-| `seed` | what decided its sampling, together with the model |
-| `prompt` | the problem's own: text, or messages with `role` and `content`; the manifest holds a whole prompt as an example |
-| `reference` | what the verifier compares with |
+| `sample` | number of the completion among those of its problem, from 0 |
+| `seed` | seed of its sampling |
+| `prompt` | the problem's prompt: text, or messages with `role` and `content`; the manifest has one fully rendered example |
+| `reference` | the reference answer that the verifier compares with |
 | `completion` | the policy's text |
-| `outcome`, `score`, `answer`, `detail` | of the verdict; the score is null where the verifier broke |
-| `tokens` | how many tokens the policy wrote |
-| `truncated` | whether its budget ran out, or the verifier broke |
-| `error` | why the verifier broke, null where it did not |
-| `unsupported` | whether it scored 0 as its tests ask of the program's objects what the sandbox does not do |
+| `outcome`, `score`, `answer`, `detail` | fields of the verdict; the score is null if the verifier broke |
+| `tokens` | number of tokens the policy generated |
+| `truncated` | whether the token budget ran out, or the verifier broke |
+| `error` | why the verifier broke; null if it did not |
+| `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
-Lines come in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample takes the
-place of an earlier one. `agents.files.json_files` says how values that JSON does not have are written.
+Lines are in the order in which episodes end. Where the verifier broke, a later line of the same problem and sample replaces
+an earlier one. See `agents.files.json_files` for how values without a JSON equivalent are written.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from verifiers import DataError, InvalidArgumentError, Outcome, Problem, Verdict
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 FORMAT = 1
-"""Counts the changes of a record that make it another one to its readers."""
+"""Version of the record's format, raised by every incompatible change."""
 _MAY_GROW = ("problems", "samples")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What counts of one completion in a summary; its text is in the record."""
+    """The data of one completion that a summary needs; its text is in the record."""
 
     problem: int
     problem_id: str
@@ -68,13 +68,13 @@ class Sample:
     tokens: int
     truncated: bool
     error: str | None
-    """Why the verifier broke, None where it did not."""
+    """Why the verifier broke; None if it did not."""
     unsupported: bool
-    """Whether it scored 0 as its tests ask of the program's objects what the sandbox does not do."""
+    """Whether it scored 0 because its tests use the program's objects in a way the sandbox does not support."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int, seed: int) -> Sample:
-        """The sample that an episode is."""
+        """Make the sample of an episode."""
         return cls.judged(
             trajectory.verdict,
             problem=problem,
@@ -99,7 +99,7 @@ class Sample:
         tokens: int = 0,
         truncated: bool = False,
     ) -> Sample:
-        """The sample that a completion with a verdict is; what is not known of completions made elsewhere is 0."""
+        """Make the sample of a completion with a verdict; values unknown for completions made elsewhere are 0."""
         errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
         return cls(
             problem=problem,
@@ -117,16 +117,20 @@ class Sample:
 
     @classmethod
     def read(cls, line: object) -> Sample:
-        """The sample that a line of a record holds.
+        """Read a sample from a line of a record.
 
         Raises:
-            DataError: If the line is of another form.
+            DataError: If a field is missing or of another type.
         """
         named: dict[str, Any] = {"unsupported": False} | line if isinstance(line, dict) else {}
-        wrong = [name for name, kind in _KINDS.items() if name not in named or not isinstance(named[name], kind)]
+        wrong = [
+            name
+            for name, expected in _FIELD_TYPES.items()
+            if name not in named or not isinstance(named[name], expected)
+        ]
         if wrong:
-            raise DataError(f"it is no sample with {wrong[0]} as {_KINDS[wrong[0]]}")
-        return cls(**{name: named[name] for name in _KINDS})
+            raise DataError(f"not a sample with {wrong[0]} of type {_FIELD_TYPES[wrong[0]]}")
+        return cls(**{name: named[name] for name in _FIELD_TYPES})
 
     @property
     def key(self) -> tuple[int, int]:
@@ -140,16 +144,16 @@ class Sample:
 
 
 def _text(value: object) -> str:
-    """An id or an answer as the text that a record holds; some verifiers and data sets give numbers."""
+    """An id or an answer as text, since some verifiers and data sets use numbers."""
     written = plain(value)
     return written if isinstance(written, str) else to_json(written)
 
 
-_KINDS: dict[str, Any] = typing.get_type_hints(Sample)
+_FIELD_TYPES: dict[str, Any] = typing.get_type_hints(Sample)
 
 
 def sample_line(sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None) -> dict[str, Any]:
-    """A sample's line; the problem is None where the environment keeps its problems to itself."""
+    """The line of a sample in a record; `problem` is None if the environment does not expose its problems."""
     return {
         "problem": sample.problem,
         "problem_id": sample.problem_id,
@@ -170,21 +174,21 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
 
 
 class EvaluationRecord:
-    """Writes an evaluation down as it goes: `evaluate(env, policy, record=EvaluationRecord(folder))`.
+    """Records an evaluation as it runs: `evaluate(env, policy, record=EvaluationRecord(folder))`.
 
-    Samples are written as their episodes end, so an evaluation that ends early, by whatever cause, goes on from there with
-    `resume=True`. It then has the samples that it would have had, apart from rounding, since each has a seed of its own; those
-    whose verifier broke are made again.
+    Samples are written as their episodes end, so an evaluation that was interrupted can be continued with `resume=True`. Its
+    samples are then those of an uninterrupted evaluation, up to rounding, since each has its own seed; samples whose verifier
+    broke are repeated.
 
     Args:
-        folder: Made if it is not there.
-        settings: What is to be said in the manifest beside what `evaluate` says, such as the model's name; plain data. A
-            record is resumed under equal settings only.
-        resume: Go on with the evaluation in the folder, or begin it where it had not begun.
-        overwrite: Replace the evaluation in the folder, as soon as the new one begins.
+        folder: Folder of the record, created if missing.
+        settings: Plain data to add to the manifest, such as the model's name. A record can only be resumed with equal
+            settings.
+        resume: Continue the evaluation in the folder, or start it if there is none.
+        overwrite: Replace the evaluation in the folder as soon as the new one begins.
 
     Raises:
-        InvalidArgumentError: If the folder holds something already and neither is asked for, if it can't be written into, or if
+        InvalidArgumentError: If the folder is not empty and neither `resume` nor `overwrite` is set, it is not writable, or
             another process writes this record.
     """
 
@@ -198,11 +202,11 @@ class EvaluationRecord:
     ) -> None:
         self.folder = Path(folder)
         self.num_samples = 0
-        """Samples that are written down, those from before included."""
+        """Number of samples in the record, including earlier ones."""
         self._settings = dict(settings or {})
         self._resume = resume
         if resume and overwrite:
-            raise InvalidArgumentError("an evaluation is resumed or overwritten: choose one")
+            raise InvalidArgumentError("an evaluation can be resumed or overwritten, not both: choose one")
         check_folder(self.folder)
         self._made = missing_folders(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -215,24 +219,24 @@ class EvaluationRecord:
         if (self.folder / MANIFEST).exists() and not _is_empty(self.folder / SAMPLES):
             if not free:
                 raise InvalidArgumentError(
-                    f"{self.folder} holds an evaluation: go on with it (--resume, resume=True), replace it "
+                    f"{self.folder} holds an evaluation: continue it (--resume, resume=True), replace it "
                     "(--overwrite, overwrite=True), or choose another folder"
                 )
             return
-        # What is left of an evaluation that ended before its first sample.
+        # Files left by an evaluation that ended before its first sample.
         early = [LOCK, f".{MANIFEST}.partial", *([SAMPLES, MANIFEST] if _is_empty(self.folder / SAMPLES) else [])]
-        others = [each.name for each in self.folder.iterdir() if each.name not in early]
+        others = [path.name for path in self.folder.iterdir() if path.name not in early]
         if others:
-            raise InvalidArgumentError(f"{self.folder} holds {min(others)} and no evaluation: choose another folder")
+            raise InvalidArgumentError(f"{self.folder} contains {min(others)} but no evaluation: choose another folder")
 
     def begin(self, settings: Mapping[str, Any]) -> dict[tuple[int, int], Sample]:
-        """Write the manifest, and give the samples that are here already by problem and sample; called by `evaluate`.
+        """Write the manifest, and return the existing samples by problem and sample; called by `evaluate`.
 
         Args:
-            settings: What decides the samples, among it the numbers of `problems` and `samples`, which may have grown.
+            settings: Settings that determine the samples, including the numbers of `problems` and `samples`, which may grow.
 
         Raises:
-            InvalidArgumentError: If the record is of other settings; the message names one.
+            InvalidArgumentError: If the record has other settings; the message names one.
             DataError: If the record is damaged.
         """
         path = self.folder / MANIFEST
@@ -262,7 +266,7 @@ class EvaluationRecord:
         """Append a sample's line.
 
         Raises:
-            OSError: If it can't be written, as on a full disk; the record then holds all samples before it.
+            OSError: If it can't be written, as on a full disk; the record then holds all earlier samples.
         """
         self._lines.write(line)
         self.num_samples += 1
@@ -272,7 +276,7 @@ class EvaluationRecord:
         write_json(self.folder / MANIFEST, {**self._manifest, "finished": _now(), "summary": summary})
 
     def close(self) -> None:
-        """Close the files; a folder without samples is removed if it was made here."""
+        """Close the files; a folder without samples is removed if it was created here."""
         self._lines.close()
         if not self.num_samples and self._made:
             (self.folder / MANIFEST).unlink(missing_ok=True)
@@ -285,7 +289,7 @@ class EvaluationRecord:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -302,16 +306,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read a record's manifest.
 
     Raises:
-        DataError: If it is of another format, damaged, or no manifest.
+        DataError: If it has another format, is damaged, or is not a manifest.
     """
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
     form = manifest.get("format")
     if form != FORMAT:
-        raise DataError(f"{path} is of format {form!r}, and this version writes {FORMAT}: evaluate into another folder")
-    for name, kind in {"settings": dict, "versions": dict, "started": str}.items():
-        if not isinstance(manifest.get(name), kind):
-            raise DataError(f"{path} has no {name}: it is no manifest of an evaluation, or is damaged")
+        raise DataError(f"{path} has format {form!r}, but this version writes {FORMAT}: evaluate into another folder")
+    for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
+        if not isinstance(manifest.get(name), cls):
+            raise DataError(f"{path} has no {name}: it is not the manifest of an evaluation, or is damaged")
     return manifest
 
 
@@ -320,7 +324,7 @@ def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
         if name in _MAY_GROW and isinstance(old, int) and old <= new:
             continue
         raise InvalidArgumentError(
-            f"the evaluation at {folder} was started with {name}={old!r}, and is to go on with {new!r}: give the same "
+            f"the evaluation at {folder} was started with {name}={old!r} and can't be continued with {new!r}: use the same "
             "setting, or evaluate into another folder"
         )
 
@@ -329,6 +333,6 @@ def _warn_of_versions(folder: Path, before: dict[str, Any], now: dict[str, Any])
     changed = [f"{name} {old} and now {new}" for name, old, new in differences(before, now)]
     if changed:
         warnings.warn(
-            f"the evaluation at {folder} was started with {', '.join(changed)}: its further samples may differ by that",
+            f"the evaluation at {folder} was started with {', '.join(changed)}: this may change its remaining samples",
             stacklevel=4,
         )

@@ -1,8 +1,8 @@
-"""Importance weights: what samples of another policy are worth to this one.
+"""Importance weights of off-policy samples.
 
-The policy that sampled (the behaviour) is not quite the one that learns: an inference engine computes in other kernels and
-precisions, and an asynchronous one samples with older weights. The weight of a token is w = pi_old / behaviour, bounded so
-that a few samples do not rule the gradient. Weights are constants: multiply the loss of each token by them.
+The policy that sampled (the behaviour policy) differs slightly from the one being trained: an inference engine uses other
+kernels and precisions, and an asynchronous one samples with older weights. The weight of a token is w = pi_old / behaviour,
+bounded so that a few samples do not dominate the gradient. Weights are constants: multiply the loss of each token by them.
 
 Axes: b completions, t tokens.
 """
@@ -20,22 +20,22 @@ from verifiers import InvalidArgumentError
 
 
 class Correction(enum.StrEnum):
-    """How a weight is formed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
+    """How weights are computed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
 
     NONE = "none"
-    """1: the samples are taken as the policy's own."""
+    """1: samples are treated as on-policy."""
     TOKEN_TRUNCATE = "token-truncate"
-    """w_t, cut to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
+    """w_t, clamped to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
     TOKEN_MASK = "token-mask"
     """w_t within the bounds, else 0: masked importance sampling (IcePop, arXiv:2510.18855)."""
     SEQUENCE_TRUNCATE = "sequence-truncate"
-    """exp(sum_t d_t) for all tokens of the completion, cut to the bounds."""
+    """exp(sum_t d_t) for all tokens of the completion, clamped to the bounds."""
     SEQUENCE_MASK = "sequence-mask"
-    """exp(sum_t d_t) for all tokens of the completion within the bounds, else 0. The sum grows with the length: by rounding
-    noise alone, long completions leave the bounds."""
+    """exp(sum_t d_t) for all tokens of the completion if within the bounds, else 0. The sum grows with the length, so
+    rounding noise alone takes long completions out of the bounds."""
     GEOMETRIC_MASK = "geometric-mask"
-    """w_t cut to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter that does not depend on
-    the length."""
+    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter independent of the
+    length."""
 
 
 _SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
@@ -51,46 +51,46 @@ def importance_weights(
     cap: float = 2.0,
     floor: float = 0.0,
 ) -> Float[Tensor, "b t"]:
-    """The weight of each token, detached; 0 off the mask.
+    """The weight of each token, detached; 0 outside the mask.
 
-    A token whose behaviour log-probability is NaN (the engine reported none) counts as the policy's own: d_t = 0, also in
-    sums and means. Log-ratios are cut to +-20, beyond which every bound is passed. Both log-probabilities are to be those of
-    the same distribution: an engine's top-p or temperature must be the policy's too.
+    A token whose behaviour log-probability is NaN (the engine reported none) is treated as on-policy: d_t = 0, also in
+    sums and means. Log-ratios are clamped to +-20, which exceeds every bound. Both log-probabilities must be of the same
+    distribution: temperature and top-p must be the same for the engine and the policy.
 
     Args:
-        old_logprobs: f[b t], under the policy that learns, before the first optimiser step on these samples.
-        behaviour_logprobs: f[b t], as reported by what sampled; NaN where unknown.
+        old_logprobs: f[b t], under the policy being trained, before the first optimiser step on these samples.
+        behaviour_logprobs: f[b t], as reported by the sampler; NaN where unknown.
         mask: bool[b t], the policy's own tokens.
         correction: How ratios become weights.
-        cap: The highest weight, at least 1.
-        floor: The lowest weight, from 0 to 1.
+        cap: The largest weight, at least 1.
+        floor: The smallest weight, from 0 to 1.
 
     Raises:
-        InvalidArgumentError: If the bounds leave out 1, the weight of the policy's own samples.
-        UnknownNameError: If there is no such correction; the message offers the nearest.
+        InvalidArgumentError: If the bounds exclude 1, the weight of on-policy samples.
+        UnknownNameError: If there is no such correction; the message suggests the nearest.
     """
     if not 0 <= floor <= 1 <= cap:
         raise InvalidArgumentError(
-            f"the bounds of a weight hold 1: 0 <= floor <= 1 <= cap; got floor = {floor}, cap = {cap}"
+            f"the bounds of a weight must satisfy 0 <= floor <= 1 <= cap; got floor = {floor}, cap = {cap}"
         )
-    kind = choice("correction", correction, Correction)
-    known = mask & ~behaviour_logprobs.isnan() & (kind != Correction.NONE)
+    correction = choice("correction", correction, Correction)
+    known = mask & ~behaviour_logprobs.isnan() & (correction != Correction.NONE)
     differences = torch.where(known, (old_logprobs - behaviour_logprobs).detach(), 0.0)
-    if kind in _SEQUENCE_RATIOS:
+    if correction in _SEQUENCE_RATIOS:
         differences = differences.sum(1, keepdim=True).expand_as(mask)
     ratios = differences.clamp(-20, 20).exp()
     judged = ratios
-    if kind is Correction.GEOMETRIC_MASK:
+    if correction is Correction.GEOMETRIC_MASK:
         judged = (differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)).clamp(-20, 20).exp()
-    if kind in _MASKS:
+    if correction in _MASKS:
         mask = mask & (floor <= judged) & (judged <= cap)
     return torch.where(mask, ratios.clamp(floor, cap), 0.0)
 
 
 def effective_sample_size(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> float:
-    """(sum w)^2 / (n sum w^2) over the n masked tokens (Kong 1992): the share of the samples that counts, from 0 to 1.
+    """(sum w)^2 / (n sum w^2) over the n masked tokens (Kong 1992): the effective share of the samples, from 0 to 1.
 
-    1 where all weights are equal, 1 / n where one sample rules; 0 without tokens or where every weight is 0.
+    1 if all weights are equal, 1 / n if one sample has all the weight; 0 without tokens or if every weight is 0.
     """
     counted = weights[mask].double()
     squares = float((counted**2).sum())

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: keeping them away from code that must not stop half-way, and handling both alike."""
+"""Ctrl-C and SIGTERM: deferring them around code that must not be interrupted, and handling both alike."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: the process is to stop as it does after Ctrl-C."""
+    """Raised on SIGTERM, so that the process stops as it does after Ctrl-C."""
 
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM in the block, so that what saves its work after Ctrl-C does so here; main thread only."""
+    """Raise `Terminated` on SIGTERM within the block, so that work is saved as after Ctrl-C; main thread only."""
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
@@ -31,9 +31,9 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the block is done, where Python handles them.
+    """Defer SIGINT and SIGTERM until the block is done, where Python handles them.
 
-    Elsewhere than on the main thread nothing is done: signals do not arrive there.
+    Outside the main thread this does nothing: signals do not arrive there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -50,5 +50,5 @@ def interrupts_deferred() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-    if arrived:  # and the block was done: where it failed, its error says more, and what it was to keep whole is not
+    if arrived:  # only if the block succeeded: otherwise its own error is more informative
         signal.raise_signal(arrived[0])

@@ -1,4 +1,4 @@
-"""How far the policy is from its reference: estimators of KL(pi || ref) from the tokens that were sampled.
+"""Estimators of KL(pi || ref), the divergence of the policy from its reference, from sampled tokens.
 
 Axes: b completions, t tokens. Each estimator gives one value for each token; summed over the masked tokens of a completion
 it estimates the divergence between the distributions of whole completions, in nats.
@@ -18,18 +18,18 @@ from verifiers import InvalidArgumentError
 class KLEstimator(enum.StrEnum):
     """How a token's divergence is estimated. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
 
-    Schulman, "Approximating KL divergence", 2020. The *value* of k1 and k3 is unbiased. What it teaches is something else.
-    Each statement is exact for the expectation over a token, given what precedes it:
+    Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients are another
+    matter. Each statement is exact for the expectation over a token, given what precedes it:
 
     | estimator | as a constant in the reward | as a term of the loss: its mean gradient |
     |---|---|---|
-    | k1 | grad KL(pi, ref) | 0: nothing is learned from it |
+    | k1 | grad KL(pi, ref) | 0: it has no effect |
     | k2 | biased | grad KL(pi, ref) |
     | k3 | biased | grad KL(ref, pi): the other direction, which covers the reference's modes |
     | k3-ratio | biased | grad KL(pi, ref), also off-policy |
 
-    A term of the loss leaves out that a token also changes which states follow; a reward that is summed to go does not. So k1
-    in the reward is the only one that climbs down the divergence of whole completions without bias.
+    A term of the loss ignores that a token also changes which states follow; a reward summed to go does not. So only k1 in
+    the reward minimises the divergence of whole completions without bias.
     """
 
     K1 = "k1"
@@ -48,23 +48,23 @@ def kl_estimate(
     ref_logprobs: Float[Tensor, "b t"],
     old_logprobs: Float[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b t"]:
-    """Estimate KL(pi || ref) at each token; see `KLEstimator` for what value and gradient are worth.
+    """Estimate KL(pi || ref) at each token; see `KLEstimator` for the bias of values and gradients.
 
-    Detach `logprobs` to use it in the reward. Log-ratios in exponents are cut at 20 from above, so that nothing overflows:
-    where the reference is more than 5e8 times as likely as pi, k3 stays constant and has no gradient (pi itself samples such
-    a token once in 5e8 times at most); the gradient of k3-ratio is exact there too. Nothing else is clamped. A bound on the
-    value of k3 (10 is common) would take the gradient away as soon as the reference is 14 times as likely, and a bound on d
-    from above would free the tokens that the reference rules out.
+    Detach `logprobs` to use it in the reward. Log-ratios in exponents are clamped at 20 from above to avoid overflow:
+    where the reference is more than 5e8 times as likely as pi, k3 is constant and has no gradient (pi samples such a token
+    at most once in 5e8 times); the gradient of k3-ratio is exact there too. Nothing else is clamped. A bound on the value of
+    k3 (10 is common) would remove the gradient as soon as the reference is 14 times as likely, and an upper bound on d would
+    remove the penalty on tokens that the reference rules out.
 
     Args:
-        estimator: Which.
+        estimator: The estimator.
         logprobs: f[b t], log pi, with gradient where it is a term of the loss.
         ref_logprobs: f[b t], constants.
-        old_logprobs: f[b t], constants, log-probabilities under the policy that was sampled from; `K3_RATIO` only.
+        old_logprobs: f[b t], constants, log-probabilities under the policy that sampled; `K3_RATIO` only.
 
     Raises:
-        InvalidArgumentError: If `K3_RATIO` lacks `old_logprobs`.
-        UnknownNameError: If there is no such estimator; the message offers the nearest.
+        InvalidArgumentError: If `K3_RATIO` is used without `old_logprobs`.
+        UnknownNameError: If there is no such estimator; the message suggests the nearest.
     """
     match choice("estimator", estimator, KLEstimator):
         case KLEstimator.K1:
@@ -75,14 +75,12 @@ def kl_estimate(
             return _k3(logprobs, ref_logprobs)
         case KLEstimator.K3_RATIO:
             if old_logprobs is None:
-                raise InvalidArgumentError(
-                    "estimator 'k3-ratio' needs old_logprobs, those of the policy that was sampled from"
-                )
+                raise InvalidArgumentError("estimator 'k3-ratio' needs old_logprobs, those of the policy that sampled")
             return _k3_ratio(logprobs, ref_logprobs, old_logprobs)
 
 
 _HIGHEST = 20.0
-"""Of a log-ratio in an exponent: exp overflows at 88 in float32."""
+"""Largest log-ratio in an exponent; exp overflows at 88 in float32."""
 
 
 def _k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
@@ -94,7 +92,7 @@ def _k3_ratio(logprobs: Tensor, ref_logprobs: Tensor, old_logprobs: Tensor) -> T
     """The value of ratio * k3 with its gradient ratio * (log pi - log ref), into which the derivatives of both factors add up.
 
     Written out because the sum of the two derivatives cancels nearly all digits where the reference is much likelier than
-    pi, and has the wrong sign once one factor is cut and the other is not.
+    pi, and has the wrong sign once one factor is clamped and the other is not.
     """
     ratio = (logprobs - old_logprobs).detach().clamp(max=_HIGHEST).exp()
     slope = ratio * (logprobs - ref_logprobs).detach()
@@ -102,15 +100,15 @@ def _k3_ratio(logprobs: Tensor, ref_logprobs: Tensor, old_logprobs: Tensor) -> T
 
 
 class AdaptiveKLController:
-    """The coefficient of a KL penalty, raised where the divergence is above a target and lowered where it is below.
+    """Adapts the coefficient of a KL penalty: up if the divergence is above a target, down if it is below.
 
     b <- b (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon): Ziegler et al. 2019, arXiv:1909.08593, section 2.2, in the form
     of its code, where n completions take the place of a step.
 
     Args:
-        coefficient: The first one.
-        target: In the unit of the divergences that `update` gets: nats for each token or for each completion.
-        horizon: In completions; the coefficient changes by at most a fifth over so many.
+        coefficient: The initial coefficient.
+        target: The target divergence, in the unit passed to `update`: nats per token or per completion.
+        horizon: The number of completions over which the coefficient changes by at most a fifth.
 
     Raises:
         InvalidArgumentError: If the coefficient is negative, or target or horizon is not positive.
@@ -118,24 +116,26 @@ class AdaptiveKLController:
 
     def __init__(self, coefficient: float, target: float = 0.1, horizon: int = 10_000) -> None:
         if not coefficient >= 0:
-            raise InvalidArgumentError(f"the coefficient of the KL penalty is at least 0; got {coefficient}")
+            raise InvalidArgumentError(f"the coefficient of the KL penalty must be at least 0; got {coefficient}")
         if not (target > 0 and horizon > 0):
-            raise InvalidArgumentError(f"target and horizon are positive; got target = {target}, horizon = {horizon}")
+            raise InvalidArgumentError(
+                f"target and horizon must be positive; got target = {target}, horizon = {horizon}"
+            )
         self.coefficient = coefficient
         self.target = target
         self.horizon = horizon
 
     def update(self, kl: float, n: int) -> float:
-        """Move the coefficient after n completions of mean divergence `kl`, and return it.
+        """Update the coefficient after n completions with mean divergence `kl`, and return it.
 
         Raises:
             InvalidArgumentError: If `kl` is NaN, or n is negative or so large that the coefficient would reach 0.
         """
         if kl != kl:
-            raise InvalidArgumentError("kl is NaN; leave the update out when no token was counted")
+            raise InvalidArgumentError("kl is NaN; skip the update if there was no token to average over")
         if not 0 <= n < 5 * self.horizon:
             raise InvalidArgumentError(
-                f"n is the number of completions since the last update, below 5 horizons ({5 * self.horizon}); got {n}. "
+                f"n, the number of completions since the last update, must be below 5 horizons ({5 * self.horizon}); got {n}. "
                 "Raise the horizon or update more often."
             )
         error = min(max(kl / self.target - 1, -0.2), 0.2)

@@ -1,12 +1,12 @@
 """Losses: pure functions of log-probabilities and advantages. All are minimised.
 
-Axes: b completions, t tokens. Each policy loss gives one value for each token; `token_weights` says how they are summed, so
-that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
-their order nor padding changes the gradient. Off the mask a loss is any finite number, which its weight of 0 removes.
+Axes: b completions, t tokens. Each policy loss returns one value for each token; `token_weights` defines how they are summed,
+so that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
+their order nor padding changes the gradient. Outside the mask a loss may be any finite number, since its weight there is 0.
 
-Log-probabilities are natural logs under the distribution that was sampled from. `logprobs` is that of the policy that
-learns, with gradient; `old_logprobs` is that of the policy before the first optimiser step on these samples. It and the
-advantages are constants. sg is "stop gradient".
+Log-probabilities are natural logs under the sampling distribution. `logprobs` is that of the policy being trained, with
+gradient; `old_logprobs` is that of the policy before the first optimiser step on these samples. It and the advantages are
+constants. sg means "stop gradient".
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def clipped_surrogate(
 
     At r = 1 its gradient is that of `policy_gradient`. The clip bounds may differ (DAPO, Yu et al. 2025, equation 8).
 
-    For A < 0 the minimum has no bound as r grows. With `dual_clip` c the objective is at least c A there, so the loss at
-    most -c A, with gradient 0 from r = c on (Ye et al. 2020, arXiv:1912.09729, with c = 3). Without it the ratio is cut at
-    e^20, so that nothing overflows, and has no gradient beyond.
+    For A < 0 the minimum is unbounded as r grows. With `dual_clip` c the objective is at least c A there, so the loss is at
+    most -c A, with gradient 0 from r = c on (Ye et al. 2020, arXiv:1912.09729, with c = 3). Without it the ratio is clamped
+    at e^20 to avoid overflow, and has no gradient beyond.
 
     Raises:
-        InvalidArgumentError: If `dual_clip` is not above 1; at 1 and below it would cut off what PPO learns from.
+        InvalidArgumentError: If `dual_clip` is not above 1; at 1 or below it would remove the gradient of PPO.
     """
     if dual_clip is not None and not dual_clip > 1:
         raise InvalidArgumentError(
-            f"dual_clip bounds the ratio from above where A < 0, so it is above 1; got {dual_clip}"
+            f"dual_clip bounds the ratio from above where A < 0, so it must be above 1; got {dual_clip}"
         )
     objective = _clipped_objective(_ratio(logprobs - old_logprobs), advantages, clip_low, clip_high)
     if dual_clip is not None:
@@ -70,7 +70,7 @@ def clipped_tokens(
 def sequence_log_ratio(
     logprobs: Float[Tensor, "b t"], old_logprobs: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]
 ) -> Float[Tensor, "b 1"]:
-    """Give log s_i, the mean over a completion's masked tokens of log pi - log pi_old (GSPO, equation 7), without gradient.
+    """Return log s_i, the mean over a completion's masked tokens of log pi - log pi_old (GSPO, equation 7), detached.
 
     0 for a completion without such tokens.
     """
@@ -89,13 +89,13 @@ def sequence_clipped_surrogate(
     """`clipped_surrogate` with one ratio for all tokens of a completion: GSPO (Zheng et al. 2025, arXiv:2507.18071).
 
     s_i = exp(mean over the completion's masked tokens of log pi - log pi_old), the geometric mean of its tokens' ratios. Each
-    token carries s_it = sg(s_i) * pi_t / sg(pi_t) (the paper's GSPO-token form): the value is s_i, and the gradient reaches
-    each token's own log-probability, so advantages may differ between tokens. With one advantage for a completion and
-    `Aggregation.SEQUENCE_MEAN_TOKEN_MEAN`, the paper's, value and gradient are those of GSPO, and a completion is clipped as
-    a whole. The default bounds are the paper's: a ratio of means stays near 1.
+    token has s_it = sg(s_i) * pi_t / sg(pi_t) (the paper's GSPO-token form): the value is s_i, and the gradient reaches
+    each token's own log-probability, so advantages may differ between tokens. With one advantage per completion and the
+    paper's `Aggregation.SEQUENCE_MEAN_TOKEN_MEAN`, value and gradient are those of GSPO, and a completion is clipped as a
+    whole. The default bounds are the paper's: a mean ratio stays close to 1.
 
-    Where s_i = 1 its gradient is that of `policy_gradient`. s_i is cut at e^20, so that nothing overflows; for A < 0 its
-    tokens keep their gradients beyond.
+    Where s_i = 1 its gradient is that of `policy_gradient`. s_i is clamped at e^20 to avoid overflow; for A < 0 tokens keep
+    their gradients beyond.
     """
     sequence = sequence_log_ratio(logprobs, old_logprobs, mask)
     ratio = _ratio(sequence) * (logprobs - logprobs.detach()).exp()
@@ -110,15 +110,15 @@ def cispo(
 ) -> Float[Tensor, "b t"]:
     """-sg(min(r, is_cap)) A log pi with r = pi / pi_old: CISPO (MiniMax 2025, arXiv:2506.13585).
 
-    The ratio is a constant weight that is capped, instead of a factor whose gradient is cut off: every token keeps a
-    gradient. `is_cap` is the cap itself, not its distance from 1 (the paper's 1 + epsilon_high); there is no lower bound, as
-    in the paper's experiments.
+    The ratio is a capped constant weight rather than a factor with a clipped gradient, so every token keeps a gradient.
+    `is_cap` is the cap itself, not its distance from 1 (the paper's 1 + epsilon_high); there is no lower bound, as in the
+    paper's experiments.
 
     Raises:
         InvalidArgumentError: If `is_cap` is not positive.
     """
     if not is_cap > 0:
-        raise InvalidArgumentError(f"is_cap is the highest importance weight, so it is positive; got {is_cap}")
+        raise InvalidArgumentError(f"is_cap, the largest importance weight, must be positive; got {is_cap}")
     weights = (logprobs - old_logprobs).detach().exp().clamp(max=is_cap)
     return weights * policy_gradient(logprobs, advantages)
 
@@ -138,51 +138,52 @@ def squared_value_error(
         values: f[b t], with gradient.
         targets: f[b t], constants: `gae` + V_old, or `returns_to_go`.
         old_values: f[b t], constants: V when the samples were drawn.
-        clip: On the scale of the returns.
+        clip: Largest change of a value, on the scale of the returns.
 
     Raises:
-        InvalidArgumentError: If `clip` is not positive or comes without `old_values`.
+        InvalidArgumentError: If `clip` is not positive or is given without `old_values`.
     """
     error = (values - targets) ** 2
     if clip is None:
         return 0.5 * error
     if old_values is None:
         raise InvalidArgumentError(
-            "clip bounds how far values move from old_values, which are missing; pass both or neither"
+            "clip bounds the distance of values from old_values, which are missing; pass both or neither"
         )
     if not clip > 0:
-        raise InvalidArgumentError(f"clip is a distance on the scale of the returns, so it is positive; got {clip}")
+        raise InvalidArgumentError(f"clip, a distance on the scale of the returns, must be positive; got {clip}")
     clipped = values.clamp(old_values - clip, old_values + clip)
     return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 
 
 class Aggregation(enum.StrEnum):
-    """How the losses of tokens become the loss of an optimiser step. B completions, N tokens of the mask, T_i of one's."""
+    """How token losses are aggregated to the loss of an optimiser step: B completions, N masked tokens, T_i of completion i."""
 
     TOKEN_MEAN = "token-mean"
-    """Sum / N (DAPO): every token weighs the same."""
+    """Sum / N (DAPO): every token has the same weight."""
     SEQUENCE_MEAN_TOKEN_MEAN = "sequence-mean-token-mean"
-    """Mean over completions of the mean over their tokens (GRPO): every completion weighs the same."""
+    """Mean over completions of the mean over their tokens (GRPO): every completion has the same weight."""
     SEQUENCE_MEAN_TOKEN_SUM = "sequence-mean-token-sum"
     """Mean over completions of the sum over their tokens: the policy gradient of the expected return."""
     SEQUENCE_MEAN_TOKEN_SUM_NORM = "sequence-mean-token-sum-norm"
-    """The same, divided by a constant length (Dr. GRPO): unbiased, on the scale of a mean."""
+    """Mean over completions of the sum over their tokens, divided by a constant length (Dr. GRPO): unbiased, on the scale of
+    a mean."""
 
 
 def token_weights(
     mask: Bool[Tensor, "b t"], aggregation: Aggregation | str, *, num_completions: int, max_tokens: int | None = None
 ) -> Float[Tensor, "b t"]:
-    """The factor of each token's loss in the loss of a whole optimiser step; 0 off the mask.
+    """The weight of each token's loss in the loss of a whole optimiser step; 0 outside the mask.
 
     Args:
-        mask: The tokens that are learned from, over the whole step: all micro-batches.
-        aggregation: What is averaged over what.
-        num_completions: B; completions that were generated and have nothing to learn from count too.
-        max_tokens: The constant length of `SEQUENCE_MEAN_TOKEN_SUM_NORM`; not used by the others.
+        mask: The trained tokens of the whole step, over all micro-batches.
+        aggregation: How token losses are aggregated.
+        num_completions: B, including generated completions without trained tokens.
+        max_tokens: The constant length of `SEQUENCE_MEAN_TOKEN_SUM_NORM`; ignored by the others.
 
     Raises:
-        InvalidArgumentError: If the aggregation needs `max_tokens` and it is not given.
-        UnknownNameError: If there is no such aggregation; the message offers the nearest.
+        InvalidArgumentError: If the aggregation needs `max_tokens` and none is given.
+        UnknownNameError: If there is no such aggregation; the message suggests the nearest.
     """
     ones = mask.double()
     match choice("aggregation", aggregation, Aggregation):

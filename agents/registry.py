@@ -1,4 +1,4 @@
-"""Every agent there is, by name: the one table from which `agents`, `rlvr train` and the tests derive."""
+"""All agents by name: the single table from which `agents`, `rlvr train` and the tests are derived."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentEntry:
-    """Where an agent is, and what it is in a line."""
+    """Location and summary of an agent."""
 
     module: str
     """Name of the module in `agents.algorithms`."""
     class_name: str
     summary: str
+    """One line for `--help`."""
 
     @property
     def config_name(self) -> str:
-        """Name of the class of its settings."""
+        """Name of the agent's config class."""
         return f"{self.class_name}Config"
 
     def load(self) -> tuple[type[Agent], type[AgentConfig]]:
-        """Import the agent's class and its config's."""
+        """Import the agent's class and its config class."""
         module = importlib.import_module(f"agents.algorithms.{self.module}")
         return getattr(module, self.class_name), getattr(module, self.config_name)
 
@@ -57,14 +58,14 @@ AGENTS = {
     "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
     "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
 }
-"""In the order in which they are best read."""
+"""All agents, in the order in which they are best read."""
 
 
 def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
-    """The class of an agent and that of its config.
+    """Return the class of an agent and its config class.
 
     Raises:
-        UnknownNameError: If there is no such agent; the message offers the nearest.
+        UnknownNameError: If there is no such agent; the message suggests the nearest.
     """
     if name not in AGENTS:
         raise unknown_name("agent", name, AGENTS)

@@ -1,6 +1,6 @@
-"""Every random number of a run: seeds of episodes, samples, orders and environments, and the numbers drawn from them.
+"""All random numbers of a run: seeds of episodes, samples, orders and environments, and the numbers drawn from them.
 
-A counter-based generator, so that a number depends on what it is for, and not on what was drawn before.
+The generator is counter-based, so that a number depends on its purpose, not on what was drawn before.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rlvr_envs import TokenVectorEnv
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ORDERS = 2**62
-"""The first stream of the orders in which problems come; those of training steps count from 0."""
+"""The first stream for orders of problems; the streams of training steps count from 0."""
 ENVIRONMENTS = 2**61
-"""The first stream of the seeds that environments are reset with."""
+"""The first stream for the reset seeds of environments."""
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -31,25 +31,25 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give a number in [0, 1) for each seed u64[b] and position i64[b]."""
+    """Return a number in [0, 1) for each seed u64[b] and position i64[b]."""
     with np.errstate(over="ignore"):
         words = mix(mix(seeds) + positions.astype(np.uint64) * _GOLDEN)
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int) -> Sequence[int | None]:
-    """What each of `count` problems is reset with; None for a `TokenVectorEnv`, where a problem is the same each time.
+    """Reset seeds of `count` problems; None for a `TokenVectorEnv`, whose problems are fixed.
 
-    Of 31 bits, since not every environment takes more.
+    Seeds have 31 bits, since not every environment accepts more.
     """
     if isinstance(env.unwrapped, TokenVectorEnv):
         return [None] * count
-    found: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
-    return found
+    seeds: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
+    return seeds
 
 
 def sample_seeds(seed: int, stream: int, problems: int, samples: int) -> NDArray[np.uint64]:
-    """Sampling seeds u64[p s] of each sample of each problem; no number of problems or samples changes another's seed."""
+    """Sampling seeds u64[p s] of each sample of each problem; they do not depend on the numbers of problems and samples."""
     return mix(episode_seeds(seed, stream, problems)[:, None] ^ mix(np.arange(samples, dtype=np.uint64)))
 
 

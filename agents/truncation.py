@@ -1,4 +1,4 @@
-"""What an episode counts whose budget ran out before it ended by itself."""
+"""How truncated episodes, whose token budget ran out before they ended, are treated in training."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from verifiers import InvalidArgumentError
 
 
 class Truncation(enum.StrEnum):
-    """What a truncated episode counts. The reward is the one that the environment paid, unless said otherwise."""
+    """How a truncated episode counts. It keeps the environment's reward unless stated otherwise."""
 
     SCORE = "score"
-    """What it scored; nothing is worth anything after the budget, which is part of the task."""
+    """The episode's own score: the budget is part of the task, and the state after it has value 0."""
     MASK = "mask"
-    """It is compared with, and not learned from: its tokens leave the loss, its score stays in baselines and it stays in
+    """The episode is not trained on: its tokens are excluded from the loss, but its score stays in baselines and it stays in
     the number of completions (overlong filtering; Yu et al. 2025, arXiv:2503.14476, section 3.4)."""
     BOOTSTRAP = "bootstrap"
-    """What it scored and the critic's value of the state it was cut off in: for budgets that are no part of the task
+    """The episode's score plus the critic's value of its last state, for budgets that are not part of the task
     (Pardo et al. 2018, arXiv:1712.00378). Needs a critic."""
     FIXED_REWARD = "fixed-reward"
-    """`truncation_reward` in place of all that it was paid."""
+    """`truncation_reward` replaces all rewards of the episode."""
     SOFT_OVERLONG = "soft-overlong"
-    """Every completion, truncated or not, loses up to 1 for length over its last `overlong_margin` tokens before
-    `max_tokens` (Yu et al. 2025, equation 13)."""
+    """Every completion, truncated or not, gets a length penalty of up to 1, which grows over the last `overlong_margin`
+    tokens before `max_tokens` (Yu et al. 2025, equation 13)."""
 
 
 def apply_truncation(
     batch: Batch, truncation: Truncation, *, reward: float, max_tokens: int | None, margin: int | None
 ) -> Batch:
-    """Change masks and rewards of a batch as a rule says.
+    """Apply a truncation rule to the masks and rewards of a batch.
 
     Args:
-        batch: What was sampled.
+        batch: The sampled batch.
         truncation: The rule; `BOOTSTRAP` changes nothing here.
-        reward: That of `FIXED_REWARD`.
-        max_tokens: For `SOFT_OVERLONG`, the longest completion.
-        margin: For `SOFT_OVERLONG`, the tokens before `max_tokens` over which the penalty grows.
+        reward: Reward of `FIXED_REWARD`.
+        max_tokens: Length of the longest completion, for `SOFT_OVERLONG`.
+        margin: Number of tokens before `max_tokens` over which the penalty of `SOFT_OVERLONG` grows.
     """
     cut = batch.truncated & batch.valid
     match truncation:

@@ -1,4 +1,4 @@
-"""What flows between policies, rollout and learners. NumPy only: torch is not needed to hold a trajectory."""
+"""The data types passed between policies, rollouts and learners. NumPy only: a trajectory does not need torch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from verifiers import InvalidArgumentError, Outcome, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a policy decided for b rows: up to n tokens each."""
+    """The tokens a policy chose for b rows, up to n in each."""
 
     tokens: NDArray[np.int64]
     """i64[b n]."""
     counts: NDArray[np.int64]
     """i64[b], number of valid tokens in the row; 0 for rows that needed no action."""
     logprobs: NDArray[np.float32]
-    """f32[b n], natural logs of the probabilities the tokens were sampled with; NaN where they were not sampled."""
+    """f32[b n], natural log-probabilities under the sampling distribution; NaN where a token was not sampled."""
     kept: NDArray[np.uint8] | None = None
-    """u8[b n ceil(v/8)], the tokens that each was chosen from, packed by `numpy.packbits`, where the policy itself left some
-    out (top-k and the like); None where it chose from all legal ones."""
+    """u8[b n ceil(v/8)], the candidate tokens for each choice, packed by `numpy.packbits`, where the policy itself excluded
+    some (top-k, for example); None where it chose from all legal tokens."""
 
 
 class Policy(Protocol):
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
     @property
     def version(self) -> int:
-        """Counts the updates of the weights."""
+        """Number of weight updates so far."""
         ...
 
     def act(
@@ -49,36 +49,36 @@ class Policy(Protocol):
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
-            action_mask: i8[b v], the legal tokens (1) where the environment limits them.
-            rows: bool[b], the rows that need an action; None for all. Leaving rows out only saves work.
+            action_mask: i8[b v], 1 for legal tokens, where the environment limits them.
+            rows: bool[b], the rows that need an action; None for all. Excluding rows only saves work.
         """
         ...
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows and the seeds u64[r] that decide their sampling."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
         ...
 
 
 class Sampler(Policy, Protocol):
-    """A policy that an agent's episodes are played with: the one that learns, or an engine that gets its weights."""
+    """A policy used for an agent's rollouts: the policy being trained, or an engine that receives its weights."""
 
     @property
     def learner(self) -> Policy:
-        """The policy whose weights these are."""
+        """The policy being trained, whose weights this sampler uses."""
         ...
 
     def at_temperature(self, temperature: float) -> Policy:
-        """Give a policy on the same weights at another temperature, 0 being greedy."""
+        """Return a policy with the same weights at another temperature; 0 is greedy."""
         ...
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
-        """Inside, the policy acts with the learner's weights as they are on entering; gives metrics of getting them."""
+        """A context in which the policy acts with the learner's weights as of entry; yields metrics of the weight transfer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode: its problem, its tokens, and for each token what learning needs. l counts the prompt too.
+    """One episode: its problem, its tokens, and the per-token data needed for training. The length l includes the prompt.
 
     Raises:
         InvalidArgumentError: If a reward is not finite and no verdict says that the verifier broke.
@@ -86,7 +86,7 @@ class Trajectory:
 
     problem_id: str
     group: int
-    """Trajectories of one group answer the same problem."""
+    """Number of the group; trajectories of one group answer the same problem."""
     prompt_length: int
     terminated: bool
     truncated: bool
@@ -95,26 +95,27 @@ class Trajectory:
     tokens: NDArray[np.int32]
     """i32[l]."""
     policy_mask: NDArray[np.bool_]
-    """bool[l], True on the policy's own tokens, its stop token included."""
+    """bool[l], True for the policy's own tokens, including its stop token."""
     logprobs: NDArray[np.float32]
-    """f32[l], of the distribution that was sampled from; 0 off the mask."""
+    """f32[l], log-probabilities under the sampling distribution; 0 outside `policy_mask`."""
     rewards: NDArray[np.float64]
-    """f64[l], the reward that came with each token."""
+    """f64[l], the reward of each token."""
     policy_version: NDArray[np.int32]
-    """i32[l], the version that produced each token."""
+    """i32[l], the version of the policy that produced each token."""
     action_masks: NDArray[np.uint8] | None = None
-    """u8[l ceil(v/8)], for each token the legal tokens it was chosen from, packed by `numpy.packbits`; None if all were."""
+    """u8[l ceil(v/8)], the candidate tokens for each token, packed by `numpy.packbits`; None if every token was legal."""
     baseline: float | None = None
-    """A score of the same problem to compare this one's with, such as that of the greedy completion; NaN if its verifier
-    broke, None if none was asked for."""
+    """A baseline score for the same problem, such as that of the greedy completion; NaN if its verifier broke, None if
+    there is no baseline."""
 
     def __post_init__(self) -> None:
-        if not self.broken and not np.isfinite(self.rewards).all():
+        if not self.errored and not np.isfinite(self.rewards).all():
             token = int(np.flatnonzero(~np.isfinite(self.rewards))[0])
             said = "no verdict" if self.verdict is None else f"the verdict {self.verdict.outcome}"
             raise InvalidArgumentError(
                 f"the reward of token {token} is {self.rewards[token]} in an episode of problem {self.problem_id!r} with "
-                f"{said}: rewards are finite, and a verifier that broke says VERIFIER_ERROR, so that its episode is left out"
+                f"{said}: rewards must be finite; a verifier that breaks must report VERIFIER_ERROR, so that its episode is "
+                "excluded from training"
             )
 
     @property
@@ -123,13 +124,13 @@ class Trajectory:
         return float(np.sum(self.rewards))
 
     @property
-    def broken(self) -> bool:
+    def errored(self) -> bool:
         """Whether the verifier broke, so that the episode is no evidence about the policy."""
         return self.verdict is not None and self.verdict.outcome is Outcome.VERIFIER_ERROR
 
     @property
     def reward_parts(self) -> dict[str, tuple[float, float]]:
-        """Score and weight of each part of a score that is a weighted sum (`verifiers.make("weighted_sum")`); else empty."""
+        """Score and weight of each part of a weighted-sum score (`verifiers.make("weighted_sum")`); empty for other scores."""
         parts = {} if self.verdict is None else self.verdict.detail.get("parts", {})
         if not isinstance(parts, Mapping) or not all(_is_weighted(part) for part in parts.values()):
             return {}
@@ -137,7 +138,7 @@ class Trajectory:
 
 
 def _is_weighted(part: object) -> bool:
-    """Whether a part is one of a weighted sum; other verifiers say other things of their parts, such as a number."""
+    """Whether a part is that of a weighted sum; other verifiers report their parts differently, such as by a number."""
     return isinstance(part, Mapping) and {"score", "weight"} <= part.keys()
 
 

@@ -2,12 +2,12 @@
 
 With one-step errors it is the plain actor-critic; see `actor_critic.py`.
 
-The critic's value V of the state before a token is the baseline, and, cut off after n tokens, the rest of the return:
-A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` is the TD error; without `steps_ahead` the errors of
-all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), whose `gae_lambda=1` is the
-whole return less the value.
+The critic's value V of the state before a token is the baseline, and V of the state n tokens later estimates the rest of the
+return: A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` gives the TD error; without `steps_ahead`
+the errors of all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), for which
+`gae_lambda=1` gives the whole return minus the value.
 
-Departures from the paper: Adam for RMSprop, whole episodes in each batch, and an update for each batch of episodes.
+Departures from the paper: Adam instead of RMSprop, whole episodes in each batch, and one update per batch of episodes.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class A2CConfig(AgentConfig):
         require_one_step(self, NO_RATIO)
         require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         if self.critic is None:
-            raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
+            raise InvalidArgumentError("an actor-critic needs a critic: set critic=CriticConfig()")
         if self.steps_ahead is not None and self.steps_ahead < 1:
-            raise InvalidArgumentError(f"steps_ahead is at least 1, got {self.steps_ahead}")
+            raise InvalidArgumentError(f"steps_ahead must be at least 1, got {self.steps_ahead}")
         if self.steps_ahead is not None:
-            require_defaults(self, ("gae_lambda",), "With steps_ahead the estimates are not mixed")
+            require_defaults(self, ("gae_lambda",), "steps_ahead selects n-step advantages, which do not use it")
 
 
 class A2C(Agent):
@@ -77,7 +77,7 @@ class A2C(Agent):
         )
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """The returns that the advantages compare the values with: A_t + V_t."""
+        """The targets of the values: A_t + V_t."""
         assert batch.values is not None
         return self.advantages(batch) + batch.values
 

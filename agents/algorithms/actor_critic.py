@@ -1,17 +1,18 @@
 """Actor-critic (Barto, Sutton and Anderson 1983; Sutton and Barto 2018, section 13.5).
 
-The critic's value V of the state before a token is the baseline, and that of the state after it stands for the rest of the
-return: A_t = r_t + g V_(t+1) - V_t, the TD error. It varies less than the whole return, and is biased where the critic is
-wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, which the paper has, later errors count
-too, by `trace_decay` less for each token: A_t = sum over k of (g trace_decay)^k of the error k tokens on.
+The critic's value V of the state before a token is the baseline, and that of the state after it estimates the rest of the
+return: A_t = r_t + g V_(t+1) - V_t, the TD error. It has less variance than the whole return, and is biased where the critic
+is wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, as in the paper, later errors
+contribute with a weight that decays by `trace_decay` for each token: A_t = sum over k of (g trace_decay)^k times the error
+k tokens later.
 
-A2C has an entropy bonus, whole returns by default, and errors of n steps.
+A2C differs by an entropy bonus, whole returns by default, and n-step errors.
 
-Departures from the paper: the default is `trace_decay=0.95` and not 0, with which all that reaches a completion's first
-tokens comes through a critic that knows nothing yet: from the early checkpoint of benchmarks/learning_curves.py (Addition, 25
-steps of 128 completions, one seed) greedy accuracy fell from 0.42 to 0.10, and rose to 0.66 with `trace_decay=1`. Further:
-traces in their forward view (GAE, arXiv:1506.02438), Adam for plain gradient steps, whole episodes in each batch with the
-values before the update, and the book's factor gamma^t is left out.
+Departures from the paper: the default is `trace_decay=0.95` instead of 0, with which the first tokens of a completion only
+learn through a still untrained critic: from the early checkpoint of benchmarks/learning_curves.py (Addition, 25 steps of 128
+completions, one seed) greedy accuracy fell from 0.42 to 0.10 with 0, and rose to 0.66 with `trace_decay=1`. Also, traces are
+in their forward view (GAE, arXiv:1506.02438), Adam replaces plain gradient steps, each batch has whole episodes with the
+values before the update, and the book's factor gamma^t is omitted.
 """
 
 from __future__ import annotations
@@ -40,24 +41,24 @@ class ActorCriticConfig(AgentConfig):
     gamma: float = 1.0
     """Discount factor from one token to the next."""
     trace_decay: float = 0.95
-    """Decay of the eligibility traces (lambda); 0 uses one-step errors, which need a critic that is right already."""
+    """Decay of the eligibility traces (lambda); 0 uses one-step errors, which need an accurate critic."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
         require_share(gamma=self.gamma, trace_decay=self.trace_decay)
         if self.critic is None:
-            raise InvalidArgumentError("an actor-critic has a critic: set critic=CriticConfig()")
+            raise InvalidArgumentError("an actor-critic needs a critic: set critic=CriticConfig()")
 
 
 class ActorCritic(Agent):
-    """Policy gradient with the critic's error."""
+    """Policy gradient with TD errors of a critic."""
 
     name = "actor-critic"
     config: ActorCriticConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The TD error r_t + g V_(t+1) - V_t, or what the traces make of those that follow."""
+        """The TD error r_t + g V_(t+1) - V_t, or with traces the decayed sum of those that follow."""
         return critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def value_targets(self, batch: Batch) -> Tensor | None:

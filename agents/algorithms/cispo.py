@@ -1,10 +1,10 @@
 """CISPO: Clipped Importance Sampling Policy Optimization (MiniMax 2025, "MiniMax-M1", arXiv:2506.13585, equations 4 and 5).
 
-Clipping the surrogate takes the gradient of exactly those tokens away that have moved most. Here the importance weight is
-capped and every token keeps its gradient: -min(ratio, is_cap) A log pi, the weight being a constant.
+Clipping the surrogate removes the gradient of exactly those tokens that have moved most. CISPO caps the importance weight
+instead, so every token keeps its gradient: -min(ratio, is_cap) A log pi, where the weight is a constant.
 
-Departure from the paper: DAPO's dynamic sampling and length penalty, which it uses besides, are left out; the penalty is
-`truncation="soft-overlong"`.
+Departure from the paper: DAPO's dynamic sampling and length penalty, which the paper also uses, are omitted; the penalty is
+available as `truncation="soft-overlong"`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class CISPOConfig(GroupConfig):
     """Settings of CISPO."""
 
     scale: Scale = "group-std"
-    """What a score's distance from its group's mean is divided by: the standard deviation of the group, that of the batch,
-    or nothing."""
+    """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the
+    batch, or nothing."""
     is_cap: float = 5.0
     """Largest importance weight, the ratio itself and not its distance from 1."""
 
@@ -34,7 +34,7 @@ class CISPOConfig(GroupConfig):
         super().__post_init__()
         require_scale(self.scale)
         if not self.is_cap > 0:
-            raise InvalidArgumentError(f"is_cap is greater than 0, got {self.is_cap}")
+            raise InvalidArgumentError(f"is_cap must be greater than 0, got {self.is_cap}")
 
 
 class CISPO(GroupAgent):
@@ -52,6 +52,6 @@ class CISPO(GroupAgent):
         return cispo(logprobs, batch.old, advantages, self.config.is_cap)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the weight is capped; the gradient stays."""
+        """Return where the weight is capped; the gradient remains."""
         capped = (logprobs - batch.old).exp() > self.config.is_cap
         return torch.zeros_like(capped), capped

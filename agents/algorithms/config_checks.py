@@ -1,4 +1,4 @@
-"""Checks that the configs of several agents share."""
+"""Checks shared by the configs of several agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def require_share(**values: float) -> None:
     """
     for name, value in values.items():
         if not 0 <= value <= 1:
-            raise InvalidArgumentError(f"{name} is in [0, 1], got {value}")
+            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
 
 
 def require_clip(clip_low: float, clip_high: float) -> None:
@@ -30,44 +30,46 @@ def require_clip(clip_low: float, clip_high: float) -> None:
     """
     if not (0 <= clip_low <= 1 and clip_high >= 0):
         raise InvalidArgumentError(
-            f"clip_low is in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
+            f"clip_low must be in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
         )
 
 
 def require_groups(group_size: int) -> None:
-    """Check that there is something to compare with.
+    """Check that groups have at least two members to compare.
 
     Raises:
         InvalidArgumentError: If groups have one member.
     """
     if group_size < 2:
-        raise InvalidArgumentError(f"group_size is at least 2, since scores are compared in groups; got {group_size}")
+        raise InvalidArgumentError(
+            f"group_size must be at least 2, since scores are compared in groups; got {group_size}"
+        )
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:
-    """Check that each batch is learned from in one optimiser step.
+    """Check that each batch is used for one optimiser step.
 
     Raises:
-        InvalidArgumentError: If it is in several.
+        InvalidArgumentError: If there are several.
     """
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
-            f"{reason}: epochs and minibatches are 1, got epochs={config.epochs} and minibatches={config.minibatches}"
+            f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
         )
 
 
 def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
-    """Check that settings were left alone that would have no effect.
+    """Check that settings without effect have their default values.
 
     Args:
         settings: A dataclass.
-        names: Fields of it that nobody looks at.
-        instead: What decides in their place, for the message.
+        names: Its fields without effect.
+        instead: What applies in their place, for the message.
 
     Raises:
         InvalidArgumentError: If one was set; the message names it.
     """
-    defaults = {each.name: each.default for each in dataclasses.fields(settings)}
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name in names:
         if getattr(settings, name) != defaults[name]:
             raise InvalidArgumentError(
@@ -75,29 +77,27 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
             )
 
 
-NO_RATIO = (
-    "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch follows its gradient"
-)
-"""The reason of agents whose loss is `policy_gradient`."""
+NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
+"""Why agents whose loss is `policy_gradient` take one optimiser step per batch."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:
-    """Check that no setting adds to the scores that the verifier gave.
+    """Check that no setting changes the scores of the verifier.
 
     Raises:
         InvalidArgumentError: If one does.
     """
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
-        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r}, which changes it, is not for it")
+        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
     if config.needs_reference and config.kl_placement == "reward":
         raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
 
 
 def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Check that a name is one of those there are.
+    """Check that a name is one of the choices.
 
     Raises:
-        UnknownNameError: If it is not; the message offers the nearest.
+        UnknownNameError: If it is not; the message suggests the nearest.
     """
     if value not in choices:
         raise unknown_name(name, value, choices)

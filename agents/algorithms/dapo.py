@@ -2,10 +2,10 @@
 
 Four changes to GRPO: the upper clip bound is wider than the lower, so that unlikely tokens can become likely (clip-higher);
 problems whose completions all score the same are replaced by others before the update (dynamic sampling); the loss is a mean
-over tokens; and completions close to the limit lose some of their reward (soft overlong shaping; set
-`truncation="soft-overlong"`, `max_tokens` and `overlong_margin`).
+over tokens; and completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
+`max_tokens` and `overlong_margin`).
 
-Departure from the paper: after `max_rounds` rounds of problems the step goes on with the groups it has found.
+Departure from the paper: after `max_rounds` rounds of problems the step continues with the groups it has.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DAPOConfig(GRPOConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_rounds < 1:
-            raise InvalidArgumentError(f"max_rounds is at least 1, got {self.max_rounds}")
+            raise InvalidArgumentError(f"max_rounds must be at least 1, got {self.max_rounds}")
 
 
 class DAPO(GRPO):
@@ -55,7 +55,7 @@ class DAPO(GRPO):
             for group in _groups(self.play(env, self.episodes(env, first_round + rounds))):
                 (spread if _spreads(group) else flat).append(group)
             rounds += 1
-        # Groups without spread fill the step up: they have no gradient, and its size stays what the config says.
+        # Groups without spread fill up the step: they have no gradient, and keep its size as configured.
         return _renumbered((spread + flat)[:wanted]), rounds
 
 
@@ -67,12 +67,12 @@ def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
 
 
 def _spreads(group: Sequence[Trajectory]) -> bool:
-    scores = [trajectory.score for trajectory in group if not trajectory.broken]
+    scores = [trajectory.score for trajectory in group if not trajectory.errored]
     return bool(scores) and max(scores) > min(scores)
 
 
 def _renumbered(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
-    """Groups of different rounds have the same numbers: number them anew."""
+    """Renumber groups, since those of different rounds have the same numbers."""
     return [
         dataclasses.replace(trajectory, group=number) for number, group in enumerate(groups) for trajectory in group
     ]

@@ -1,8 +1,8 @@
 """GDPO: Group reward-Decoupled Normalization Policy Optimization (Liu et al. 2026, arXiv:2601.05242).
 
-Where the score is a weighted sum of several rewards, GRPO's z-score of the sum lets different combinations of them fall
-together, and the reward with the largest spread rule. Here each reward is normalised within the group on its own; their
-weighted sum is then normalised over the batch. Departures from the paper are those of GRPO.
+If the score is a weighted sum of several rewards, GRPO's z-score of the sum cannot tell their combinations apart, and the
+reward with the largest spread dominates. GDPO normalises each reward within the group separately, and then normalises their
+weighted sum over the batch. Departures from the paper are those of GRPO.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GDPOConfig(ClippedGroupConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_plain_scores(self, "GDPO compares the parts of a score, not their sum")
+        require_plain_scores(self, "GDPO compares the parts of a score rather than their sum")
 
 
 _WITHOUT_PARTS = (
@@ -36,28 +36,28 @@ _WITHOUT_PARTS = (
 
 
 class GDPO(ClippedGroupAgent):
-    """GRPO for several rewards, each normalised on its own."""
+    """GRPO for several rewards, each normalised separately."""
 
     name = "gdpo"
     config: GDPOConfig
 
     def __init__(self, policy: TrainablePolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
         super().__init__(policy, config, sampler=sampler)
-        self._weights: dict[str, float] | None = None  # of each part, as the first verdict said
+        self._weights: dict[str, float] | None = None  # of each part, from the first verdict
 
     def check_episode(self, trajectory: Trajectory) -> None:
-        """Refuse a score without parts, or with other parts or weights than those before it."""
-        if trajectory.broken:
+        """Reject a score without parts, or with other parts or weights than before."""
+        if trajectory.errored:
             return
         if not trajectory.reward_parts:
             raise InvalidArgumentError(_WITHOUT_PARTS)
         weights = {name: weight for name, (_, weight) in trajectory.reward_parts.items()}
         if self._weights is None:
             self._weights = weights
-        # In order, too: a batch takes them by their places.
+        # The order matters: a batch stores them by index.
         if list(weights.items()) != list(self._weights.items()):
             raise InvalidArgumentError(
-                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} came with the weights {weights}, and others with "
+                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier ones have "
                 f"{self._weights}"
             )
 

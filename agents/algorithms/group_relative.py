@@ -1,4 +1,4 @@
-"""What agents share that compare the completions of one problem, and those of them whose loss is PPO's clipped surrogate."""
+"""Base classes of agents that compare the completions of one problem, with and without PPO's clipped surrogate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.config import AgentConfig
 from agents.losses import clipped_surrogate, clipped_tokens
 
 Scale = Literal["group-std", "batch-std", "none"]
-"""What a score's distance from the mean of its group is divided by: the group's standard deviation, that of the batch
+"""Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch
 (arXiv:2508.08221), or nothing (Dr. GRPO)."""
 _RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
 
@@ -31,7 +31,7 @@ class GroupConfig(AgentConfig):
 
 
 class GroupAgent(Agent):
-    """Weighs every token of a completion by what its score is beside those of its group."""
+    """An agent whose advantages are scores relative to the group, the same for every token of a completion."""
 
     config: GroupConfig
     compares_groups = True
@@ -60,7 +60,7 @@ class ClippedGroupConfig(GroupConfig):
 
 
 class ClippedGroupAgent(GroupAgent):
-    """The same with PPO's clipped surrogate, so that a batch may be learned from in several steps."""
+    """A `GroupAgent` with PPO's clipped surrogate, so that a batch may be used for several optimiser steps."""
 
     config: ClippedGroupConfig
 
@@ -69,7 +69,7 @@ class ClippedGroupAgent(GroupAgent):
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where the surrogate has no gradient."""
+        """Return where the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
 
@@ -77,11 +77,11 @@ def require_scale(scale: str) -> None:
     """Check a `Scale`.
 
     Raises:
-        UnknownNameError: If there is no such one; the message offers the nearest.
+        UnknownNameError: If there is no such scale; the message suggests the nearest.
     """
     require_choice("scale", scale, get_args(Scale))
 
 
 def scaled_scores(batch: Batch, scale: Scale) -> Tensor:
-    """Each score's distance f64[b] from the mean of its group, divided as `scale` says."""
+    """Difference f64[b] between each score and its group's mean, divided according to `scale`."""
     return _RELATIVE[scale](batch.scores, batch.groups, batch.valid)

@@ -4,9 +4,9 @@ For each problem a group of completions is sampled. The advantage of every token
 within the group; the loss is PPO's clipped surrogate, with no critic.
 
 Departures from the paper: the losses are averaged over all tokens of the step; the paper averages over each completion's
-tokens first, which favours short right and long wrong completions (arXiv:2503.20783), and which
-`aggregation="sequence-mean-token-mean"` brings back. Groups whose scores are all equal get exactly 0. There is no KL term
-unless `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the other
+tokens first, which favours short right and long wrong completions (arXiv:2503.20783), and is available as
+`aggregation="sequence-mean-token-mean"`. Groups whose scores are all equal get exactly 0. There is no KL term unless
+`kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the opposite
 direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
 """
 
@@ -25,7 +25,7 @@ class GRPOConfig(ClippedGroupConfig):
     """Settings of GRPO."""
 
     scale: Scale = "group-std"
-    """What a score's distance from its group's mean is divided by: the standard deviation of the group, that of the batch
+    """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the batch
     (arXiv:2508.08221), or nothing (Dr. GRPO)."""
 
     def __post_init__(self) -> None:

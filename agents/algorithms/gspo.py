@@ -1,8 +1,8 @@
 """GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
 
-GRPO whose ratio belongs to the completion and not to the token: the geometric mean of its tokens' ratios. A completion is
-clipped as a whole, in a range that is much narrower, since means vary less. Departures from the paper are those of GRPO, but
-for the aggregation, which is the paper's.
+GRPO with one ratio per completion, the geometric mean of its tokens' ratios. A completion is clipped as a whole, in a much
+narrower range, since means vary less. Departures from the paper are those of GRPO, except that the aggregation is the
+paper's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GSPO(GRPO):
         )
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the completion's ratio takes the gradient away."""
+        """Return where clipping the completion's ratio removes the gradient."""
         sequence = sequence_log_ratio(logprobs, batch.old, batch.loss_mask).expand(logprobs.shape)
         return clipped_tokens(
             sequence, torch.zeros_like(sequence), advantages, self.config.clip_low, self.config.clip_high

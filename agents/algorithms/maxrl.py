@@ -1,12 +1,12 @@
 """MaxRL: Maximum Likelihood Reinforcement Learning (Tajwar et al. 2026, arXiv:2602.02710).
 
-Reinforcement learning maximises the chance p of a right completion, supervised learning log p. The gradient of log p is that
-of p divided by p, the sum over j of (1 - p)^(j-1) grad p; the mean of (R_i - mean) / mean grad log pi(y_i) over a group of G is
-unbiased for its first G - 1 terms, of which the plain policy gradient is the first. Problems that are seldom solved weigh the
-more.
+Reinforcement learning maximises the probability p of a right completion, supervised learning log p. The gradient of log p is
+that of p divided by p, the sum over j of (1 - p)^(j-1) grad p; the mean of (R_i - mean) / mean grad log pi(y_i) over a group
+of G is unbiased for its first G - 1 terms, of which the plain policy gradient is the first. Problems that are seldom solved
+get a larger weight.
 
-Departures from the paper: its estimator without the baseline gets to term G, at a higher variance; the loss is PPO's clipped
-surrogate, which on-policy has the same gradient.
+Departures from the paper: its estimator without the baseline reaches term G, at a higher variance; the loss is PPO's clipped
+surrogate, which has the same gradient on-policy.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class MaxRLConfig(ClippedGroupConfig):
-    """Settings of MaxRL; scores may not be negative."""
+    """Settings of MaxRL; scores must not be negative."""
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_plain_scores(self, "MaxRL divides by a mean that has to be positive")
+        require_plain_scores(self, "MaxRL divides by a mean that must be positive")
 
 
 class MaxRL(ClippedGroupAgent):
-    """GRPO whose advantages climb the likelihood of right completions."""
+    """GRPO whose advantages maximise the log-likelihood of right completions."""
 
     name = "maxrl"
     config: MaxRLConfig
 
     def check_episode(self, trajectory: Trajectory) -> None:
-        """Refuse a negative score."""
+        """Reject a negative score."""
         if trajectory.score < 0:
             raise InvalidArgumentError(
-                f"MaxRL needs scores of at least 0 (1 for a right completion, 0 for a wrong one), and that of problem "
+                f"MaxRL needs scores of at least 0 (1 for a right completion, 0 for a wrong one), but that of problem "
                 f"{trajectory.problem_id!r} is {trajectory.score}: shift the scores or choose another agent"
             )
 

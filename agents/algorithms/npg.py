@@ -3,11 +3,11 @@
 The gradient is multiplied by the inverse of the Fisher matrix, so that the step is the steepest in the space of
 distributions, whatever the parametrisation: x = F^-1 g by conjugate gradients (`agents.training.natural_gradient`). Each step
 is scaled to a mean divergence KL(pi_old || pi) of `max_kl` by its quadratic approximation (Rajeswaran et al. 2017,
-arXiv:1703.02660), and taken.
+arXiv:1703.02660).
 
-The divergence is over all actions, the whole vocabulary, at each state that was visited.
+The divergence is computed exactly over all actions, the whole vocabulary, at each visited state.
 
-Departures from the paper: the normalised step length; generalised advantage estimates of a critic, whitened, in place of
+Departures from the paper: the normalised step length; whitened generalised advantage estimates of a critic in place of
 action values; and `damping` is added to the Fisher matrix's diagonal.
 """
 
@@ -46,8 +46,8 @@ from verifiers import InvalidArgumentError
 class NPGConfig(AgentConfig):
     """Settings of the natural policy gradient.
 
-    `max_kl` decides how far a step goes, so the learner has no learning rate, warm-up or schedule here; the critic has its own
-    rate.
+    `max_kl` determines the step size, so the learner's learning rate, warm-up and schedule are not used; the critic has its
+    own learning rate.
     """
 
     problems_per_step: int = 128
@@ -73,19 +73,19 @@ class NPGConfig(AgentConfig):
             raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
         for name in ("max_kl", "cg_iterations"):
             if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if not self.damping >= 0:
-            raise InvalidArgumentError(f"damping is at least 0, got {self.damping}")
-        require_one_step(self, "one step is taken on the whole batch")
+            raise InvalidArgumentError(f"damping must be at least 0, got {self.damping}")
+        require_one_step(self, "the natural gradient takes one step on the whole batch")
         require_defaults(
             self.learner,
             ("learning_rate", "schedule", "warmup_steps", "skip_zero_advantages"),
-            f"{type(self).__name__}: max_kl decides how far a step goes, and critic=CriticConfig(critic_learning_rate=...) how "
-            "fast values are learned",
+            f"{type(self).__name__}: max_kl determines the step size, and critic=CriticConfig(critic_learning_rate=...) the "
+            "learning rate of the critic",
         )
 
     def for_model(self, model: Any) -> Self:
-        """Give these settings as they are: there is no learning rate to choose."""
+        """Return these settings unchanged: there is no learning rate to choose."""
         return self
 
 
@@ -97,8 +97,8 @@ class NPG(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
-        return whiten(found, batch.loss_mask)
+        advantages = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
+        return whiten(advantages, batch.loss_mask)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
@@ -109,7 +109,7 @@ class NPG(Agent):
         return -(logprobs - batch.old).exp() * advantages
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take the natural gradient's step, then fit the critic."""
+        """Take the natural gradient step, then fit the critic."""
         if not batch.loss_mask.any():
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         metrics = self._surrogate(batch, advantages)
@@ -149,13 +149,13 @@ class NPG(Agent):
         return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Take the full step from the weights `old`; `before` is the surrogate there."""
+        """Take the full step from the weights `old`, where the surrogate is `before`."""
         set_flat_parameters(self.policy, old - full)
         divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}
 
     def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """The loss of the whole batch, entropy and KL terms included; leaves its gradient unless gradients are off."""
+        """The loss of the whole batch, including entropy and KL terms; leaves its gradient unless gradients are disabled."""
         sums = self.learner.backward(
             dataclasses.replace(batch, value_targets=None),
             advantages,

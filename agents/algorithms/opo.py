@@ -1,13 +1,13 @@
 """OPO: On-Policy RL with Optimal reward baseline (Hao et al. 2025, arXiv:2505.23585).
 
-The baseline of least variance weighs each completion's score by the square of its gradient, which grows about as its length:
-so scores are compared with the length-weighted mean of their group. Exactly on-policy: one optimiser step for each batch, no
+The minimum-variance baseline weights each completion's score by its squared gradient, which grows roughly with its length, so
+scores are compared with the length-weighted mean of their group. OPO is exactly on-policy: one optimiser step per batch, no
 clipping, no KL term, no entropy bonus.
 
-Departures from the paper: KL term and entropy bonus may be set, since they are every agent's, and are off by default as there;
-groups whose scores are all equal get exactly 0. The baseline holds the completion's own score, as there, which biases
-the gradient by a share of about 1 / `group_size`. Completions that `truncation="mask"` takes out have no gradient, so they have
-no weight in the mean either.
+Departures from the paper: KL term and entropy bonus are available, as for every agent, and off by default as in the paper;
+groups whose scores are all equal get exactly 0. As in the paper, the baseline includes the completion's own score, which
+biases the gradient by a share of about 1 / `group_size`. Completions that `truncation="mask"` excludes have no gradient, and
+so no weight in the mean.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OPO(GroupAgent):
     config: OPOConfig
 
     def relative_scores(self, batch: Batch) -> Tensor:
-        """The score less the length-weighted mean of its group."""
+        """The score minus the length-weighted mean of its group."""
         return length_weighted(batch.scores, batch.loss_mask.sum(dim=1), batch.groups, batch.valid)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

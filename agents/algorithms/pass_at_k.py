@@ -1,12 +1,12 @@
 """Policy gradient for pass@k: the expected best score of k completions.
 
-With G completions of a problem, the difference between the mean best score over the subsets of size k that hold a completion
-and over those of the others is an unbiased estimate of what it adds (the leave-one-out form; see
-`agents.advantages.pass_at_k`). With k = 1 it is RLOO. Problems that are solved most of the time weigh little, since one
+With G completions of a problem, the contribution of a completion is the mean best score over the subsets of size k that
+contain it, minus that over the subsets that do not: an unbiased estimate in leave-one-out form (see
+`agents.advantages.pass_at_k`). With k = 1 it is RLOO. Problems that are solved most of the time get a small weight, since one
 success among k is enough.
 
-The paper is Walder and Karkhanis 2025, arXiv:2505.15201. Departure from it: the loss is PPO's clipped surrogate, which
-on-policy has the same gradient.
+The paper is Walder and Karkhanis 2025, arXiv:2505.15201. Departure from it: the loss is PPO's clipped surrogate, which has
+the same gradient on-policy.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class PassAtKConfig(ClippedGroupConfig):
         super().__post_init__()
         if not 1 <= self.k < self.group_size:
             raise InvalidArgumentError(
-                f"k is at least 1 and less than group_size, got k={self.k} and group_size={self.group_size}"
+                f"k must be at least 1 and less than group_size, got k={self.k} and group_size={self.group_size}"
             )
 
 
 class PassAtK(ClippedGroupAgent):
-    """Climbs the expected best score of k completions."""
+    """Policy gradient of the expected best score of k completions."""
 
     name = "pass-at-k"
     config: PassAtKConfig
 
     def relative_scores(self, batch: Batch) -> Tensor:
-        """What each completion adds to the best of k."""
+        """The contribution of each completion to the best of k."""
         return pass_at_k(batch.scores, batch.groups, batch.valid, self.config.k)

@@ -1,11 +1,11 @@
 """PPO: Proximal Policy Optimization (Schulman et al. 2017, arXiv:1707.06347, algorithm 1, equations 7, 9 and 11).
 
-Several passes over each batch: the clipped surrogate takes the gradient away once a token's probability has moved by more
-than the clip range in the direction its advantage asks for. Advantages are generalised advantage estimates against a critic
-that learns beside the policy. For language models see Ouyang et al. 2022 (arXiv:2203.02155): with `kl_coefficient` each
-token's reward loses the estimated divergence from the reference policy, and `kl_target` steers how much.
+Each batch is used for several optimiser steps: the clipped surrogate has no gradient once a token's probability has moved by
+more than the clip range in the direction of its advantage. Advantages are generalised advantage estimates with a critic
+trained beside the policy. For language models see Ouyang et al. 2022 (arXiv:2203.02155): with `kl_coefficient` the estimated
+divergence from the reference policy is subtracted from each token's reward, with a weight that `kl_target` can adapt.
 
-One training step, with what does each part:
+One training step, and the functions that implement it:
 
     episodes       problems of the step, and seeds                       rollouts.problem_order.episodes_of_step
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
@@ -21,10 +21,11 @@ One training step, with what does each part:
         step       clip the gradient's norm, AdamW                       training.learner.Learner.step
 
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
-choices of code; most code whitens in each minibatch). Value targets are not. And a batch is passed over once by default, in
-four minibatches, where the paper passes 3 to 15 times: from the early checkpoints of benchmarks/learning_curves.py (one seed,
-20 and 25 steps) greedy accuracy went from 0.82 to 0.92 on Sort and from 0.42 to 0.60 on Addition, with four passes to 0.78
-and 0.47 for three times the time, and the sampled reward was the same within 0.03.
+implementation choices; most implementations whiten each minibatch). Value targets are not whitened. The default is one pass
+over a batch, in four minibatches, where the paper makes 3 to 15 passes: from the early checkpoints of
+benchmarks/learning_curves.py (one seed, 20 and 25 steps) greedy accuracy went from 0.82 to 0.92 on Sort and from 0.42 to 0.60
+on Addition; with four passes it went to 0.78 and 0.47 in three times the time, and the sampled reward was the same within
+0.03.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class PPOConfig(AgentConfig):
     gae_lambda: float = 0.95
     """Decay of generalised advantage estimation (lambda)."""
     whiten: bool = True
-    """Whether advantages are brought to mean 0 and standard deviation 1 over the batch's tokens."""
+    """Whether advantages are normalised to mean 0 and standard deviation 1 over the batch's tokens."""
     clip_low: float = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
     clip_high: float = 0.2
@@ -77,9 +78,9 @@ class PPOConfig(AgentConfig):
         require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         require_clip(self.clip_low, self.clip_high)
         if self.critic is None:
-            raise InvalidArgumentError("PPO has a critic: set critic=CriticConfig(); without one, see GRPO")
+            raise InvalidArgumentError("PPO needs a critic: set critic=CriticConfig(), or use GRPO, which has none")
         if self.dual_clip is not None and not self.dual_clip > 1:
-            raise InvalidArgumentError(f"dual_clip is greater than 1, or None, got {self.dual_clip}")
+            raise InvalidArgumentError(f"dual_clip must be greater than 1, or None, got {self.dual_clip}")
 
 
 class PPO(Agent):
@@ -90,8 +91,8 @@ class PPO(Agent):
 
     def advantages(self, batch: Batch) -> Tensor:
         """Generalised advantage estimates, whitened."""
-        found = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
-        return whiten(found, batch.loss_mask) if self.config.whiten else found
+        advantages = critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
+        return whiten(advantages, batch.loss_mask) if self.config.whiten else advantages
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The lambda-returns: A_t + V_t, before whitening."""
@@ -103,5 +104,5 @@ class PPO(Agent):
         return clipped_surrogate(logprobs, batch.old, advantages, config.clip_low, config.clip_high, config.dual_clip)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where the surrogate has no gradient."""
+        """Return where the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -5,12 +5,12 @@ the discounted reward from token t on (the causal form; the paper credits every 
 baseline that does not depend on the episode's own tokens from t on. Baselines: a constant, the mean score of the batch, the
 moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
-With a discount below 1 the factor gamma^t of that gradient is left out, as is usual.
+With a discount below 1 the factor gamma^t of that gradient is omitted, as is usual.
 
-The batch mean and the moving average are of whole scores, each the undiscounted sum of all that an episode was paid, and one
-number for all of its tokens. With a discount below 1, or with rewards before the end, the return from a later token on is
-another quantity than that, so these baselines stay unbiased (the batch mean up to its factor) and take less of the variance
-away; `baseline="value"` follows the state.
+The batch mean and the moving average are means of whole scores, each the undiscounted sum of an episode's rewards, and one
+number for all of its tokens. With a discount below 1, or with rewards before the end, returns from later tokens are different
+quantities, so these baselines stay unbiased (the batch mean up to its factor) but reduce the variance less;
+`baseline="value"` depends on the state.
 
 Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch-mean
 baseline includes the episode itself, which scales the gradient by (n - 1) / n and leaves its direction unbiased.
@@ -60,16 +60,16 @@ class ReinforceConfig(AgentConfig):
             object.__setattr__(self, "critic", CriticConfig())
         if self.baseline != "value" and self.critic is not None:
             raise InvalidArgumentError(
-                f"baseline {self.baseline!r} uses no critic: leave it out, or set baseline='value'"
+                f"baseline {self.baseline!r} does not use a critic: leave critic out, or set baseline='value'"
             )
         super().__post_init__()
         require_one_step(self, NO_RATIO)
         require_share(gamma=self.gamma, decay=self.decay)
-        told = f"baseline {self.baseline!r} does not depend on it"
+        reason = f"baseline {self.baseline!r} does not depend on it"
         if self.baseline not in ("constant", "moving-average"):
-            require_defaults(self, ("constant",), told)
+            require_defaults(self, ("constant",), reason)
         if self.baseline != "moving-average":
-            require_defaults(self, ("decay",), told)
+            require_defaults(self, ("decay",), reason)
 
 
 class Reinforce(Agent):
@@ -84,7 +84,7 @@ class Reinforce(Agent):
         """The moving average of the scores of earlier batches."""
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, less the baseline."""
+        """The return from each token on, minus the baseline."""
         return self._returns(batch) - self._baseline(batch)
 
     def _returns(self, batch: Batch) -> Tensor:
@@ -105,7 +105,7 @@ class Reinforce(Agent):
                 return batch.values
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """Monte-Carlo: the return from each token on, with `Truncation.BOOTSTRAP` and the value of where it was cut off."""
+        """The Monte Carlo return from each token on; with `Truncation.BOOTSTRAP`, plus the value of the last state."""
         return None if self.critic is None else self._returns(batch)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class Reinforce(Agent):
         return policy_gradient(logprobs, advantages)
 
     def after_update(self, batch: Batch) -> None:
-        """Move the average, after its old value was the baseline: so it depends on no episode it is compared with."""
+        """Update the moving average after using its old value as the baseline, which is then independent of the batch."""
         self.average = moving_average(self.average, batch.scores, batch.valid, self.config.decay)
 
     def own_state(self) -> dict[str, Any]:
@@ -121,5 +121,5 @@ class Reinforce(Agent):
         return {"average": self.average}
 
     def load_own_state(self, state: dict[str, Any]) -> None:
-        """Go on from a state of `own_state`."""
+        """Restore the state returned by `own_state`."""
         self.average = state["average"]

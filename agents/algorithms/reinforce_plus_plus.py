@@ -1,9 +1,9 @@
 """REINFORCE++ (Hu et al. 2025, arXiv:2501.03262).
 
-REINFORCE with the parts of PPO that need no critic: the reward of each token loses the estimated divergence from the
-reference policy, advantages are the returns from each token on, whitened over all tokens of the batch, and the loss is the
-clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first takes the mean score of
-the group from each score, for tasks with many completions for each problem.
+REINFORCE with the parts of PPO that need no critic: the estimated divergence from the reference policy is subtracted from the
+reward of each token, advantages are the returns from each token on, whitened over all tokens of the batch, and the loss is
+the clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first subtracts the mean
+score of the group from each score, for tasks with many completions per problem.
 
 Departure from the paper: no KL term unless `kl_coefficient` is set.
 """
@@ -49,7 +49,7 @@ class ReinforcePlusPlusConfig(AgentConfig):
         require_clip(self.clip_low, self.clip_high)
         if self.group_baseline:
             require_groups(self.group_size)
-            require_defaults(self, ("gamma",), "With group_baseline=True whole scores are compared")
+            require_defaults(self, ("gamma",), "group_baseline=True compares whole scores, without a discount")
 
 
 class ReinforcePlusPlus(Agent):
@@ -76,5 +76,5 @@ class ReinforcePlusPlus(Agent):
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where the surrogate has no gradient."""
+        """Return where the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -1,16 +1,16 @@
 """ReMax (Li et al. 2023, arXiv:2310.10505, algorithm 1).
 
-REINFORCE whose baseline is the score of the greedy completion of the same problem: it costs one more completion for each
-problem, needs no critic, and does not depend on what was sampled.
+REINFORCE with the score of the greedy completion of the same problem as baseline: this costs one more completion per problem,
+needs no critic, and does not depend on the samples.
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy one too:
-what is compared is always paid by one rule. A problem on whose greedy completion the verifier broke has nothing to compare
-with, so its completions are left out of learning like those of a broken verifier.
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy
+completion too, so that both are scored by the same rule. If the verifier breaks on a problem's greedy completion, there is no
+baseline, and all completions of the problem are excluded from training like those whose own verifier broke.
 
-Departures from the paper: four completions of each problem share its greedy one by default (the paper: one), so that four
-fifths of what is played is learned from: in 25 steps of 128 completions on Addition (one seed) the sampled reward went from
-0.25 to 0.29, with one completion for each greedy one to 0.26 for 1.4 times the time. And no KL term unless `kl_coefficient`
-is set; then it is taken from the reward of each token, as there.
+Departures from the paper: by default four completions of each problem share its greedy one (the paper: one), so that four
+fifths of all completions are trained on: in 25 steps of 128 completions on Addition (one seed) the sampled reward went from
+0.25 to 0.29; with one completion per greedy one it went to 0.26 in 1.4 times the time. There is no KL term unless
+`kl_coefficient` is set; it is then subtracted from the reward of each token, as in the paper.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReMaxConfig(AgentConfig):
 
     problems_per_step: int = 32
     group_size: int = 4
-    """Number of completions sampled for each problem, beside the greedy one, which is not learned from."""
+    """Number of completions sampled for each problem, besides the greedy one, which is not trained on."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
@@ -57,21 +57,21 @@ class ReMax(Agent):
     config: ReMaxConfig
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
-        """Sample completions, and let each carry the score of its problem's greedy one."""
+        """Sample completions, and set the score of each problem's greedy completion as their baseline."""
         episodes = self.episodes(env, first_round)
         sampled = self.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())
         greedy = self.play(env, once, self.sampler.at_temperature(0.0))
         scores = self.truncated(make_batch(greedy)).scores.tolist()
         by_group = {trajectory.group: score for trajectory, score in zip(greedy, scores, strict=True)}
-        return [dataclasses.replace(each, baseline=by_group[each.group]) for each in sampled], 1
+        return [dataclasses.replace(trajectory, baseline=by_group[trajectory.group]) for trajectory in sampled], 1
 
     def prepare(self, batch: Batch) -> Batch:
-        """Leave completions out whose greedy completion has no score, and go on as for any agent."""
+        """Exclude completions without a greedy score, and continue as for any agent."""
         return super().prepare(batch.without(_baselines(batch).isnan()))
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, less the greedy score; 0 where the verifier broke on the greedy completion."""
+        """The return from each token on, minus the greedy score; 0 if the verifier broke on the greedy completion."""
         baselines = _baselines(batch)
         known = batch.valid & ~baselines.isnan()
         difference = returns_to_go(batch.rewards, batch.loss_mask) - baselines[:, None]
@@ -83,14 +83,14 @@ class ReMax(Agent):
 
 
 def _baselines(batch: Batch) -> Tensor:
-    """The greedy scores f64[b], NaN where there is none.
+    """The greedy scores f64[b]; NaN where there is none.
 
     Raises:
-        InvalidArgumentError: If there are none at all, so that something else than ReMax made the trajectories.
+        InvalidArgumentError: If there are none at all, because the trajectories were not collected by ReMax.
     """
     if batch.baselines is None:
         raise InvalidArgumentError(
-            "no trajectory carries the score of its problem's greedy completion: use ReMax.collect, or give each "
-            "trajectory its `baseline`"
+            "no trajectory has the score of its problem's greedy completion: use ReMax.collect, or set the `baseline` of each "
+            "trajectory"
         )
     return batch.baselines

@@ -1,10 +1,10 @@
 """RLOO: REINFORCE Leave-One-Out (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740, section 3.2).
 
-For each problem a group of completions is sampled. Each is compared with the mean score of the others, which does not depend
-on it, so that the gradient stays that of the expected score. A completion is one action: its log-probability is the sum over
+For each problem a group of completions is sampled. Each is compared with the mean score of the others, which is independent
+of it, so the gradient of the expected score stays unbiased. A completion is one action: its log-probability is the sum over
 its tokens.
 
-Departure from the paper: no KL term unless `kl_coefficient` is set; then it is taken from the reward, as there.
+Departure from the paper: no KL term unless `kl_coefficient` is set; it is then subtracted from the reward, as in the paper.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RLOO(GroupAgent):
     config: RLOOConfig
 
     def relative_scores(self, batch: Batch) -> Tensor:
-        """The score less the mean score of the others."""
+        """The score minus the mean score of the others."""
         return leave_one_out(batch.scores, batch.groups, batch.valid)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
 """TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
 
 Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`: the
-natural gradient's step (`npg.py`), scaled to the bound by the quadratic approximation of the divergence, is shortened until the
-surrogate has really improved and the real divergence keeps the bound. If no length does, nothing changes.
+natural gradient step (`npg.py`), scaled to the bound by the quadratic approximation of the divergence, is shortened until the
+surrogate has improved and the exact divergence satisfies the bound. If no length does, the policy does not change.
 
-As there, the divergence is over all actions, the whole vocabulary, at each state that was visited.
+As in NPG, the divergence is over all actions, the whole vocabulary, at each visited state.
 
-Departures from the paper: advantages are generalised advantage estimates of a critic, whitened, as in later work (the paper:
-Monte-Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
+Departures from the paper: advantages are whitened generalised advantage estimates of a critic, as in later work (the paper:
+Monte Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class TRPOConfig(NPGConfig):
-    """Settings of TRPO: those of the natural gradient, `max_kl` being a bound here, and of the search along its step."""
+    """Settings of TRPO: those of NPG, with `max_kl` as an upper bound, and those of the line search."""
 
     backtracks: int = 10
     """Number of step lengths that the line search tries."""
@@ -36,7 +36,8 @@ class TRPOConfig(NPGConfig):
         super().__post_init__()
         if not (self.backtracks > 0 and 0 < self.backtrack_ratio < 1):
             raise InvalidArgumentError(
-                f"backtracks is greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and {self.backtrack_ratio}"
+                f"backtracks must be greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and "
+                f"{self.backtrack_ratio}"
             )
 
 
@@ -47,7 +48,7 @@ class TRPO(NPG):
     config: TRPOConfig
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Search along the step, from its full length down, and stay where we are if no length will do."""
+        """Backtrack from the full step, and restore the old weights if no length is acceptable."""
         for tries in range(self.config.backtracks):
             set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():

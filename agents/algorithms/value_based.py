@@ -1,4 +1,4 @@
-"""Advantages and value targets of agents with a critic: generalised advantage estimation against the values in a batch."""
+"""Advantages and value targets of agents with a critic: generalised advantage estimation with the values in a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agents.batch import Batch
 
 
 def critic_advantages(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:
-    """Generalised advantage estimates f64[b l] against the values in a batch; see `agents.advantages.gae`."""
+    """Generalised advantage estimates f64[b l] with the values in a batch; see `agents.advantages.gae`."""
     assert batch.values is not None
     return gae(
         batch.rewards,
@@ -22,6 +22,6 @@ def critic_advantages(batch: Batch, *, gamma: float, gae_lambda: float) -> Tenso
 
 
 def lambda_returns(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:
-    """What values are fitted to, f64[b l]: the estimates plus the values that they compare with, A_t + V_t."""
+    """Targets of the values, f64[b l]: the advantage estimates plus the values, A_t + V_t."""
     assert batch.values is not None
     return critic_advantages(batch, gamma=gamma, gae_lambda=gae_lambda) + batch.values

@@ -20,22 +20,22 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class AuditVerifier:
-    """Look for what is wrong with a verifier: rewritten golds, near misses, attacks, threads, deadlines."""
+    """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
     """A verifier's name, or my_verifiers:function."""
     dataset: str = field(kw_only=True)
     """The environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv."""
     verifier: str | None = None
-    """The verifier, where it is not the first argument."""
+    """The verifier, if it is not the first argument."""
     reward_model: str | None = None
-    """The folder or Hugging Face name of a reward model to look at, in place of a verifier's name."""
+    """The folder or Hugging Face name of a reward model to audit, in place of a verifier's name."""
     split: str | None = None
-    """Split of the data set; by default the last one, which is the test split where there is one."""
+    """Split of the data set; by default the last one, which is the test split if there is one."""
     limit: int | None = None
     """Number of golds to sample; all of them by default."""
     seed: int = 0
-    """Seed of the sample of golds, and of the orders in which questions are asked."""
+    """Seed of the sample of golds, and of the order of the questions."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
@@ -45,25 +45,25 @@ class AuditVerifier:
     skip: tuple[str, ...] = ()
     """Transformations and attacks to leave out, by the names in the report."""
     deadline_s: float = 5.0
-    """Seconds that one verdict may take."""
+    """Number of seconds that one verdict may take."""
     json: Path | None = None
-    """File for everything that was found."""
+    """File for the full report, as JSON."""
     overwrite: bool = False
-    """Replace that file if it is there."""
+    """Replace the JSON file if it exists."""
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)
         check_at_least(0, seed=self.seed)
 
     def run(self, console: Console) -> int:
-        """Print the report card; 0 if nothing was found, 1 if something was."""
+        """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
         if self.name is not None and self.verifier is not None:
             raise InvalidArgumentError(f"two verifiers: {self.name!r} and {self.verifier!r}; give one of them")
         spec = verifier_spec(self.name or self.verifier, self.args, self.reward_model)
         if spec is None:
-            raise InvalidArgumentError("no verifier to look at: give its name, module:attribute, or --reward-model")
+            raise InvalidArgumentError("no verifier to audit: give its name, module:attribute, or --reward-model")
         name, arguments = spec
         task = environment_class(self.dataset).task
         dataset = task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))

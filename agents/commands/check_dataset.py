@@ -23,7 +23,7 @@ _CHUNK = 32
 
 @dataclass(frozen=True)
 class CheckDataset:
-    """Put every gold completion of a data set through its own verifier, and name those that do not pass."""
+    """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
 
     name: Annotated[str, tyro.conf.Positional]
     """An environment, such as GSM8K or rlvr/GSM8K-v0."""
@@ -38,7 +38,7 @@ class CheckDataset:
         check_at_least(1, limit=self.limit)
 
     def run(self, console: Console) -> int:
-        """Print what passes and each problem that does not; 0 if all pass."""
+        """Print the number of passing golds and each problem whose gold fails; return 0 if all pass."""
         task = environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)
@@ -83,7 +83,7 @@ class CheckDataset:
 
 
 def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:
-    """Judge the gold completion of each problem; a problem without one gives NO_ANSWER."""
+    """Verify the gold completion of each problem; a problem without one gives NO_ANSWER."""
     golds = [str(problem.metadata.get("gold_completion", "")) for problem in problems]
     return verifiers.verify_batch(verifier, golds, problems)
 

@@ -1,4 +1,4 @@
-"""What several commands share."""
+"""Functions shared by several commands."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from verifiers import InvalidArgumentError, redacted, secret
 
 
 def check_at_least(least: int, **values: float | None) -> None:
-    """Check the numbers of options before any work is done; None stands for a default.
+    """Check that options are at least a number, before any work is done; None stands for a default.
 
     Raises:
         InvalidArgumentError: If one is smaller; the message names it.
     """
     for name, value in values.items():
         if value is not None and not value >= least:
-            raise InvalidArgumentError(f"--{name.replace('_', '-')} is at least {least}, got {value}")
+            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
 
 
 VerifierSpec = tuple[str, dict[str, Any]]
-"""What `verifiers.make` takes by name: a name or module:attribute, and arguments."""
+"""A verifier's name or module:attribute, and its arguments, for `verifiers.make`."""
 
 
 def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     """Read `name=value` pairs; a value that is a Python literal is read as one, anything else as text.
 
-    A text `env:NAME`, also inside a literal, is replaced by what that environment variable holds: see `verifiers.secret`.
+    A text `env:NAME`, also inside a literal, is replaced by the value of that environment variable: see `verifiers.secret`.
 
     Raises:
-        InvalidArgumentError: If a pair has no `=`, a name comes twice, or there is no such variable.
+        InvalidArgumentError: If a pair has no `=`, a name occurs twice, or there is no such variable.
     """
     arguments: dict[str, Any] = {}
     for pair in pairs:
@@ -64,7 +64,7 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
 
 
 def redacted_pairs(pairs: Sequence[str]) -> list[str]:
-    """Give `name=value` pairs as records may hold them, without secrets."""
+    """Return `name=value` pairs without secrets, for records."""
     shown: list[str] = []
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -82,12 +82,12 @@ def _literal(text: str) -> Any:
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierSpec | None:
-    """The verifier that a command is given, None if it is given none.
+    """The verifier selected by a command's options; None if there is none.
 
     Args:
         verifier: A name, or module:attribute.
         pairs: Its arguments, each as name=value.
-        reward_model: The folder or hub name of a reward model, which is then the verifier.
+        reward_model: The folder or hub name of a reward model to use as the verifier.
 
     Raises:
         InvalidArgumentError: If there are two verifiers, or arguments without a verifier.
@@ -100,25 +100,27 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
     if reward_model is not None:
         return "reward_model", {"model": reward_model, **arguments}
     if verifier is None and arguments:
-        raise InvalidArgumentError(f"arguments {sorted(arguments)} of a verifier were given, and no verifier")
+        raise InvalidArgumentError(f"arguments {sorted(arguments)} of a verifier were given, but no verifier")
     return None if verifier is None else (verifier, arguments)
 
 
 def make_any_vec(
     name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
 ) -> VectorEnv[Any, Any, Any]:
-    """Build the native vector environment of a name, or, where it names another Gymnasium environment, so many of those.
+    """Build the native vector environment of a name, or vectorise any other Gymnasium environment.
 
     Args:
         name: As for `rlvr_envs.find_environment`.
-        num_envs: Episodes that are played at once.
-        arguments: Of the environment.
-        task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
+        num_envs: Number of episodes played at once.
+        arguments: Arguments of the environment.
+        task_arguments: Further arguments, passed only if the environment is a `TaskEnv`.
     """
-    found: Any = find_environment(name)
-    if isinstance(found, type) and issubclass(found, TaskEnv):
+    environment: Any = find_environment(name)
+    if isinstance(environment, type) and issubclass(environment, TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))
-    return SyncVectorEnv([functools.partial(_make_one, name, found, arguments)] * num_envs, autoreset_mode=DISABLED)
+    return SyncVectorEnv(
+        [functools.partial(_make_one, name, environment, arguments)] * num_envs, autoreset_mode=DISABLED
+    )
 
 
 DISABLED = AutoresetMode.DISABLED
@@ -128,28 +130,29 @@ def _make_one(name: str, make: Callable[..., object], arguments: Mapping[str, An
     """Build one environment of the user's own.
 
     Raises:
-        InvalidArgumentError: If it does not take the arguments, or what it gives is no Gymnasium environment.
+        InvalidArgumentError: If it does not accept the arguments, or does not return a Gymnasium environment.
     """
     try:
         inspect.signature(make).bind(**arguments)
     except TypeError as error:
-        raise InvalidArgumentError(f"the environment {name!r} does not take these arguments: {error}") from error
-    except ValueError:  # some callables of C have no signature
+        raise InvalidArgumentError(f"the environment {name!r} does not accept these arguments: {error}") from error
+    except ValueError:  # some callables written in C have no signature
         pass
     made = make(**arguments)
     spaces = (getattr(made, "observation_space", None), getattr(made, "action_space", None))
     if not isinstance(made, gymnasium.Env) or None in spaces:
         raise InvalidArgumentError(
-            f"the environment {name!r} gave {made!r}: expected a gymnasium.Env with its observation_space and action_space"
+            f"the environment {name!r} returned {made!r}: expected a gymnasium.Env with an observation_space and an "
+            "action_space"
         )
     return made
 
 
 def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment, those of `--env-args` and those that have an option of their own.
+    """Merge the environment arguments of `--env-args` with those that have an option of their own.
 
     Raises:
-        InvalidArgumentError: If one is given as both: a record would hold the one, and the run be of the other.
+        InvalidArgumentError: If an argument is given as both, so that a record could contradict the run.
     """
     twice = sorted(options.keys() & arguments.keys())
     if twice:
@@ -167,7 +170,7 @@ def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVector
 
 @contextlib.contextmanager
 def shown_warnings() -> Iterator[None]:
-    """While the block runs, show a warning to the user by its text alone, on standard error."""
+    """Within the block, print only the text of user warnings, on standard error."""
     plainly = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -20,6 +20,6 @@ class Demo:
     """Number of training steps of GRPO."""
 
     def run(self, console: Console) -> int:
-        """Run it and print the results."""
+        """Run the demonstration and print the results."""
         run_demo(DemoConfig(folder=self.folder, steps=self.steps), console)
         return 0

@@ -15,7 +15,7 @@ from rlvr_envs import ENVIRONMENTS, TaskEnv, environment_class
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments, with the size of their splits and where their data comes from."""
+    """List the environments, with the sizes of their splits and the sources of their data."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Environment to describe in full."""
@@ -29,12 +29,15 @@ class Envs:
         table.add_column("id", no_wrap=True)
         for column in ("splits", "verifier", "data"):
             table.add_column(column, overflow="fold")
-        for each in ENVIRONMENTS:
-            task = environment_class(each).task
+        for env_id in ENVIRONMENTS:
+            task = environment_class(env_id).task
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
-            table.add_row(each, splits, task.verifier[0].rpartition(":")[2], task.source)
+            table.add_row(env_id, splits, task.verifier[0].rpartition(":")[2], task.source)
         console.print(table)
-        console.print("Hub data can also lie in a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one.")
+        console.print(
+            "Data from the hub can also be read from a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one "
+            "environment."
+        )
         return 0
 
 

@@ -25,7 +25,7 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a model on an environment's problems, and write every completion with its verdict."""
+    """Evaluate a model on an environment's problems, and record every completion with its verdict."""
 
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
@@ -42,12 +42,12 @@ class Evaluate:
     seed: int = 0
     """Seed of sampling."""
     num_envs: int = 64
-    """Number of episodes that are played at once."""
+    """Number of episodes played at once."""
     out: Path | None = None
     """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
     resume: bool = False
-    """Go on with the evaluation in the folder --out, or begin it if there is none yet. The other options have to be the
-    same, but there may be more problems and samples. Samples whose verifier broke are made again."""
+    """Continue the evaluation in the folder --out, or start it if there is none yet. The other options must be the same, but
+    there may be more problems and samples. Samples whose verifier broke are repeated."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     verifier: str | None = None
@@ -64,17 +64,17 @@ class Evaluate:
         check_at_least(0, seed=self.seed, temperature=self.temperature)
         if self.model == "tiny" and not Path(self.model).exists():
             raise InvalidArgumentError(
-                'the "tiny" model of rlvr train and rlvr sft is made on the spot: evaluate what one of them saved, such as '
+                'the "tiny" model of rlvr train and rlvr sft is untrained: evaluate a model that one of them saved, such as '
                 "--model runs/grpo-Addition"
             )
 
     def run(self, console: Console) -> int:
-        """Evaluate, write the samples as they come, and print the score."""
+        """Evaluate, record the samples, and print the score."""
         name = environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         if self.resume and self.out is None:
-            raise InvalidArgumentError("--resume needs --out, the folder of the evaluation that is to go on")
+            raise InvalidArgumentError("--resume needs --out, the folder of the evaluation to continue")
         out = self.out or free_folder(
             Path("runs/eval"), f"{_short(self.model)}-{name.removeprefix('rlvr/').replace(':', '.')}"
         )
@@ -96,7 +96,7 @@ class Evaluate:
             except BaseException:
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
-                        f"the samples so far are in {out}; go on with the same command and --out {out} --resume",
+                        f"the samples so far are in {out}; continue with the same command and --out {out} --resume",
                         markup=False,
                         soft_wrap=True,
                     )
@@ -137,7 +137,7 @@ class Evaluate:
         if result.verifier_errors:
             lines.append(
                 f"the verifier broke on {result.verifier_errors} samples, for the reasons in {out / SAMPLES}; the same command "
-                f"with --out {out} --resume makes them again"
+                f"with --out {out} --resume repeats them"
             )
         for line in lines:
             console.print(line, markup=False, soft_wrap=True)

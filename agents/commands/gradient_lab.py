@@ -27,18 +27,18 @@ from verifiers import InvalidArgumentError, Problem, from_function
 
 HORIZON = 3
 _NOTES = """\
-each agent has its own aggregation, and epochs, minibatches and entropy bonus so that a batch is one estimate of a gradient;
+each agent uses its own aggregation; epochs, minibatches and entropy bonus are set so that a batch is one gradient estimate;
 token-mean divides by the batch's tokens and sequence-mean-token-sum-norm by a constant, which changes the mean's scale;
-sequence-mean-token-mean divides by each length, which changes its direction too; --aggregation sets one for all
-means are compared with the gradient of the expected return, that of pass@2 with the gradient of the expected best of two, and
-that of "log p" with the gradient of a success's log-likelihood, as many terms of its series as a group has others; what divides
-by a mean or a deviation climbs another objective than the return, and its bias there says how different that is
-"unbiased, scaled" is along the gradient, at the scale that its column says; z is the largest deviation in standard errors;
-bias and the variance of a batch are relative to the gradient's size, "relative" to the estimate's part along it"""
+sequence-mean-token-mean divides by each length, which also changes its direction; --aggregation sets one for all agents
+means are compared with the gradient of the expected return; that of pass@2 with the gradient of the expected best of two, and
+that of "log p" with the gradient of the log-likelihood of a success, truncated to group_size - 1 terms; estimators that divide
+by a mean or a standard deviation optimise another objective than the return, and their bias shows how different it is
+"unbiased, scaled" means parallel to the gradient, at the scale in its column; z is the largest deviation in standard errors;
+bias and variance are relative to the gradient's norm, "relative" is the variance relative to the estimate along the gradient"""
 Objective = Literal["return", "best of 2", "log-likelihood"]
 CriticValues = Literal["exact", "wrong", "half"]
-"""Exact ones; off by a fixed random amount in each state; half of the exact ones, as of a critic that began at 0 and is on its
-way."""
+"""Exact values; exact values plus a fixed random error in each state; half the exact values, as of a critic that started at 0
+and is still learning."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Estimator:
     agent: str
     settings: Mapping[str, Any]
     values: CriticValues = "exact"
-    """What stands for the critic's values."""
+    """The values used in place of a critic's."""
     objective: Objective = "return"
-    """Whose gradient it is compared with: the expected return, that of the best of two completions, or the chance's logarithm
-    of a success, as far as its series goes that a group can tell."""
+    """The objective whose gradient it is compared with: the expected return, the expected best of two completions, or the
+    log-likelihood of a success, truncated to the terms that a group can estimate."""
     scores: Literal["graded", "binary"] = "graded"
-    """What completions are paid: something between -0.2 and 1.2, or 1 for a success and else 0."""
+    """How completions are scored: from -0.2 to 1.2, or 1 for a success and 0 otherwise."""
 
 
 ESTIMATORS = (
@@ -87,17 +87,17 @@ ESTIMATORS = (
 
 
 def graded(completion: str, problem: Problem) -> float:
-    """A score to which every token counts."""
+    """A score to which every token contributes."""
     return 0.2 + 0.3 * completion.count("a") + 0.7 * completion.count("ab") - 0.1 * completion.count("bb")
 
 
 def binary(completion: str, problem: Problem) -> float:
-    """1 for a success, else 0."""
+    """1 for a success, 0 otherwise."""
     return float("ab" in completion)
 
 
 def small_env(score: Callable[[str, Problem], float] = graded) -> TokenVectorEnv:
-    """One problem: two letters and an end, at most three tokens."""
+    """An environment with one problem: two letters and an end token, at most three tokens."""
     rules = Rules(
         tokenizer=CharTokenizer("ab"),
         render_prompt=lambda problem: str(problem.prompt),
@@ -109,7 +109,7 @@ def small_env(score: Callable[[str, Problem], float] = graded) -> TokenVectorEnv
 
 
 def small_policy(vocab_size: int, seed: int = 0) -> CausalLMPolicy:
-    """A transformer of about a thousand weights, whose distributions are far from uniform."""
+    """A transformer with about a thousand weights, whose distributions are far from uniform."""
     model = tiny_model(vocab_size, layers=1, hidden_size=8, heads=2, intermediate_size=16, seed=seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -131,8 +131,8 @@ def build(
     horizon: int = HORIZON,
     aggregation: Aggregation | None = None,
 ) -> Agent:
-    """The agent of an estimator, without entropy bonus; None is its own aggregation."""
-    kind, config_kind = _classes(estimator.agent)
+    """Build the agent of an estimator, without entropy bonus; `aggregation=None` uses its own aggregation."""
+    cls, config_cls = _classes(estimator.agent)
     settings: dict[str, Any] = {
         "problems_per_step": groups,
         "group_size": group_size,
@@ -141,11 +141,11 @@ def build(
         **({} if aggregation is None else {"aggregation": aggregation}),
         **estimator.settings,
     }
-    return kind(policy, config_kind(**settings))
+    return cls(policy, config_cls(**settings))
 
 
 def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
-    """The gradient f64[p] of what an estimator climbs."""
+    """The gradient f64[p] of an estimator's objective."""
     match objective:
         case "return":
             return lab.gradient
@@ -155,9 +155,9 @@ def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
             return lab.gradient_of(lab.log_likelihood(group_size - 1))
 
 
-def critic_values(lab: GradientLab, kind: CriticValues) -> Tensor:
+def critic_values(lab: GradientLab, values: CriticValues) -> Tensor:
     """Values f64[c l] of the states of a lab's completions."""
-    match kind:
+    match values:
         case "exact":
             return lab.values
         case "wrong":
@@ -167,13 +167,13 @@ def critic_values(lab: GradientLab, kind: CriticValues) -> Tensor:
 
 
 def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
-    """Values f64[c l] off by a fixed random amount in each state, the same for completions that share it."""
+    """Values f64[c l] with a fixed random error in each state, the same for completions that share the state."""
     generator = torch.Generator().manual_seed(1)
     errors: dict[bytes, float] = {}
     values = lab.values.clone()
-    for row, each in enumerate(lab.completions):
-        for position in range(each.prompt_length, len(each.tokens)):
-            prefix = each.tokens[:position].tobytes()
+    for row, completion in enumerate(lab.completions):
+        for position in range(completion.prompt_length, len(completion.tokens)):
+            prefix = completion.tokens[:position].tobytes()
             if prefix not in errors:
                 errors[prefix] = size * float(torch.randn((), generator=generator))
             values[row, position] += errors[prefix]
@@ -182,7 +182,7 @@ def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
 
 @dataclass(frozen=True)
 class GradientLabCommand:
-    """Compare gradient estimators with the exact gradient, where all completions of a problem are written down."""
+    """Compare gradient estimators with the exact gradient, on a problem whose completions can all be enumerated."""
 
     batches: int = 4000
     """Number of batches drawn for each estimator."""
@@ -191,16 +191,16 @@ class GradientLabCommand:
     group_size: int = 4
     """Number of completions in a group."""
     seed: int = 0
-    """Seed of everything that is drawn."""
+    """Seed of all random draws."""
     estimator: str | None = None
-    """One agent in place of the table of estimators: its name, such as grpo, or an agent of your own as module:Class, where
-    the module may be in the current folder. Its config is module:ClassConfig, or AgentConfig."""
+    """One agent in place of the table of estimators: its name, such as grpo, or a custom agent as module:Class, where the
+    module may be in the current folder. Its config is module:ClassConfig, or AgentConfig."""
     aggregation: Aggregation | None = None
-    """How the losses of tokens are averaged or summed to one loss; None takes each agent's own default. Only
+    """How the losses of tokens are averaged or summed to one loss; None uses each agent's own default. Only
     sequence-mean-token-sum is on the gradient's scale."""
     env: str | None = None
-    """Environment small enough that all completions can be written down, such as Maze with --env-args max_new_tokens=5;
-    None takes a problem of 15 completions, each with a score of its own."""
+    """Environment small enough that all completions can be enumerated, such as Maze with --env-args max_new_tokens=5;
+    None uses a built-in problem with 15 completions, each with its own score."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
     problem: int = 0
@@ -212,7 +212,7 @@ class GradientLabCommand:
         check_at_least(0, seed=self.seed, problem=self.problem)
 
     def run(self, console: Console) -> int:
-        """Examine each estimator and print a table."""
+        """Examine all estimators and print a table."""
         labs = self._labs()
         lab = labs["graded"]
         console.print(
@@ -236,17 +236,17 @@ class GradientLabCommand:
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:
-        """The labs by how completions are paid; `binary` only where completions are paid 1 or 0."""
+        """The labs by how completions are scored; `binary` only if all scores are 1 or 0."""
         if self.env is None:
             if self.env_args or self.problem:
-                raise InvalidArgumentError("env_args and problem belong to an environment: name it with --env")
+                raise InvalidArgumentError("env_args and problem need an environment: set --env")
             return {"graded": small_lab(), "binary": small_lab(binary)}
         env = make_vec(self.env, 64, env_arguments(self.env_args))
         lab = lab_of(env, self.problem)
         return {"graded": lab} | ({"binary": lab} if ((lab.returns == 0) | (lab.returns == 1)).all() else {})
 
     def _agents(self, labs: Mapping[str, GradientLab], console: Console) -> list[tuple[Estimator, GradientLab, Agent]]:
-        """All agents, before any of them draws a batch: a setting that one of them refuses ends the command at once."""
+        """Build all agents before any of them draws a batch, so that an invalid setting ends the command at once."""
         agents: list[tuple[Estimator, GradientLab, Agent]] = []
         for estimator in ESTIMATORS if self.estimator is None else (_named(self.estimator),):
             if estimator.scores not in labs:
@@ -282,7 +282,7 @@ class GradientLabCommand:
 
 
 def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:
-    """All completions of a problem of an environment, under `small_policy`.
+    """A lab of all completions of a problem of an environment, under `small_policy`.
 
     Raises:
         InvalidArgumentError: If there is no such problem, or it has too many completions.
@@ -296,10 +296,10 @@ def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:
 
 
 def _named(name: str) -> Estimator:
-    """An agent with its defaults, but for several steps on one batch, which are no estimate of one gradient."""
-    kind, config_kind = _classes(name)
-    one_step = {"epochs": 1, "minibatches": 1} if config_kind.epochs * config_kind.minibatches > 1 else {}
-    return Estimator(kind.__name__, name, one_step)
+    """An agent with its defaults, except that a batch has one optimiser step and so estimates one gradient."""
+    cls, config_cls = _classes(name)
+    one_step = {"epochs": 1, "minibatches": 1} if config_cls.epochs * config_cls.minibatches > 1 else {}
+    return Estimator(cls.__name__, name, one_step)
 
 
 def _classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:

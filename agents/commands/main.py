@@ -1,16 +1,16 @@
-"""The console command `rlvr`: finds the command that is named, and imports nothing of the others.
+"""The console command `rlvr`: runs the named subcommand, without importing the others.
 
 Every error is one line on standard error. The exit code is
 
 | | |
 |---|---|
 | 0 | done |
-| 1 | the command could not be carried out, or found something wrong (`verify`, `check-dataset` and `audit-verifier`) |
-| 2 | the command line was refused: an option, name or value that can't be, a missing one; `verify`: the verifier broke |
+| 1 | the command failed, or found an error (`verify`, `check-dataset` and `audit-verifier`) |
+| 2 | the command line is invalid: an unknown option, an invalid or missing value; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
-| 130, 143 | interrupted; ended by SIGTERM, in a command that saves its work then |
+| 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
-With the environment variable `RLVR_TRACEBACK=1` the traceback comes before the line.
+With the environment variable `RLVR_TRACEBACK=1` the traceback is printed before the error.
 """
 
 from __future__ import annotations
@@ -58,41 +58,41 @@ class _Command(Protocol):
     """A dataclass of options."""
 
     def run(self, console: Console) -> int:
-        """Do it, and give the exit code."""
+        """Run the command, and return the exit code."""
         ...
 
 
 @dataclass(frozen=True)
 class _Entry:
     home: str
-    """The command's class. Where it has subcommands: their summaries by name, with a method `load` that gives their classes."""
+    """The command's class; for a command with subcommands, a mapping from names to summaries with a method `load`."""
     summary: str
     subcommands: str | None = None
-    """What a subcommand is called in the usage, None for a command without."""
+    """Placeholder of a subcommand in the usage; None for a command without subcommands."""
 
 
 _COMMANDS = {
     "envs": _Entry("agents.commands.envs:Envs", "list the environments, or describe one"),
     "check-dataset": _Entry(
-        "agents.commands.check_dataset:CheckDataset", "put a data set's gold answers through its verifier"
+        "agents.commands.check_dataset:CheckDataset", "check that a data set's gold answers pass its verifier"
     ),
-    "verify": _Entry("agents.commands.verify:Verify", "judge one completion against one reference, and say why"),
+    "verify": _Entry("agents.commands.verify:Verify", "verify one completion against one reference"),
     "audit-verifier": _Entry(
-        "agents.commands.audit_verifier:AuditVerifier", "look for what is wrong with a verifier, on a data set's golds"
+        "agents.commands.audit_verifier:AuditVerifier", "test a verifier for errors, on a data set's gold answers"
     ),
     "train": _Entry(
         "agents.commands.train:AGENT_COMMANDS",
-        "train an agent: rlvr train grpo --env Addition; your own is module:Class",
+        "train an agent, such as rlvr train grpo --env Addition; module:Class names a custom one",
         subcommands="AGENT",
     ),
-    "sft": _Entry("agents.commands.sft:SFT", "fit a model to gold completions, as a start for training"),
-    "eval": _Entry("agents.commands.evaluate:Evaluate", "score a model on an environment's problems"),
-    "grade": _Entry("agents.commands.grade:Grade", "judge completions that were made elsewhere"),
-    "rescore": _Entry("agents.commands.rescore:Rescore", "judge an evaluation's completions by another verifier"),
+    "sft": _Entry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
+    "eval": _Entry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
+    "grade": _Entry("agents.commands.grade:Grade", "verify completions that were made elsewhere"),
+    "rescore": _Entry("agents.commands.rescore:Rescore", "verify an evaluation's completions with another verifier"),
     "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "plot": _Entry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
     "contamination": _Entry(
-        "agents.commands.contamination:Contamination", "find problems of one data set that stand in another"
+        "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),
     "gradient-lab": _Entry(
         "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"
@@ -102,7 +102,7 @@ _COMMANDS = {
 
 
 class _RefusedError(Exception):
-    """The command line does not fit the command; the message says how."""
+    """The command line is invalid; the message explains why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,18 +114,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _exit_code(arguments: list[str]) -> int:
     try:
         code = _run(arguments)
-        sys.stdout.flush()  # here, where an error can still be told
+        sys.stdout.flush()  # here, where an error can still be reported
         return code
     except (_RefusedError, InvalidArgumentError, UnknownNameError, VerifierContractError) as error:
         return _report(error, str(error), REFUSED)
     except RLVRError as error:
         return _report(error, str(error), CANNOT)
     except BrokenPipeError as error:
-        _drop_output()  # whoever read it has seen enough
+        _drop_output()  # the reader has closed the pipe
         return _report(error, None, CANNOT)
     except OSError as error:
         if error.errno is None:
-            return _unforeseen(error)  # of no system call, but of a library or of the user's code
+            return _unforeseen(error)  # raised by a library or the user's code, not by a system call
         if error.filename is None:
             _drop_output()  # it may be the output that can't be written
         return _report(error, _os_error(error), CANNOT)
@@ -134,7 +134,7 @@ def _exit_code(arguments: list[str]) -> int:
         return _report(error, text, CANNOT)
     except KeyboardInterrupt as error:
         return _report(error, "interrupted", TERMINATED if isinstance(error, Terminated) else INTERRUPTED, label="")
-    except Exception as error:  # noqa: BLE001 - the last place: whatever is not foreseen becomes a report of its own
+    except Exception as error:  # noqa: BLE001 - the last resort: unexpected errors are reported
         return _unforeseen(error)
 
 
@@ -204,7 +204,7 @@ def _text(values: list[str]) -> str:
     try:
         values[0].encode()
     except UnicodeEncodeError:
-        # Bytes of the command line that are no UTF-8 are half surrogate pairs here.
+        # Bytes of the command line that are not UTF-8 become lone surrogates.
         raise ValueError(f"expected text in UTF-8, got {values[0]!a}") from None
     return values[0]
 
@@ -244,14 +244,14 @@ _READERS: dict[Any, tuple[str, Any]] = {
 def _plain_value(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """How text, numbers and optional ones are read: as by `tyro`, with messages that say what was expected."""
-    kinds = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
-    optional = types.NoneType in kinds
-    given = [kind for kind in kinds if kind is not types.NoneType]
-    if len(given) != 1 or given[0] not in _READERS:
+    """Parse text, numbers and optional values as `tyro` does, with messages that state what was expected."""
+    allowed = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
+    optional = types.NoneType in allowed
+    required = [cls for cls in allowed if cls is not types.NoneType]
+    if len(required) != 1 or required[0] not in _READERS:
         return None
-    (kind,) = given
-    metavar, read = _READERS[kind]
+    (cls,) = required
+    metavar, read = _READERS[cls]
 
     def read_optional(values: list[str]) -> Any:
         if values == ["None"]:
@@ -265,7 +265,7 @@ def _plain_value(
         nargs=1,
         metavar=f"{metavar}|None" if optional else metavar,
         instance_from_str=read_optional if optional else read,
-        is_instance=lambda value: isinstance(value, kinds) or (kind is float and isinstance(value, int)),
+        is_instance=lambda value: isinstance(value, allowed) or (cls is float and isinstance(value, int)),
         str_from_instance=lambda value: [str(value)],
     )
 
@@ -274,7 +274,7 @@ def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Com
     """Read the options of a command.
 
     Raises:
-        _RefusedError: If they are none of its own, or their values don't fit.
+        _RefusedError: If an option is unknown, or its value is invalid.
         SystemExit: After `--help`.
     """
     _check_given_once(options, arguments)
@@ -288,32 +288,32 @@ def _parse(options: type[_Command], arguments: Sequence[str], prog: str) -> _Com
     except SystemExit as stop:
         if not stop.code:
             raise
-        # Where a config refused a value, tyro says so by the config's place within the command, which nobody knows.
-        cause = next((each for each in _context(stop) if isinstance(each, RLVRError)), stop)
+        # If a config rejects a value, tyro names the config's path within the command, which means nothing to the user.
+        cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
         message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
         raise _RefusedError(message) from cause
 
 
 def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None:
-    """Refuse an option of several values that is given twice: only the last would count, and the values before be lost."""
+    """Reject a repeated option of several values, since only the last values would count."""
     hints = get_type_hints(options)
     several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
     own = itertools.takewhile(lambda argument: argument != "--", arguments)
     given = Counter(argument.partition("=")[0].replace("_", "-") for argument in own)
     for name in several:
         if given[name] > 1:
-            raise _RefusedError(f"{name} is given twice: give it once, with the values one after the other")
+            raise _RefusedError(f"{name} is given twice: give it once, followed by all its values")
 
 
 def _context(error: BaseException) -> Iterator[BaseException]:
-    """The errors during whose handling an error was raised."""
+    """The chain of errors in whose handlers an error was raised."""
     while (error := error.__context__) is not None:  # type: ignore[assignment]  # None ends the loop
         yield error
 
 
 @contextlib.contextmanager
 def _wide_terminal() -> Iterator[None]:
-    """Let tyro break no line of its messages."""
+    """Keep tyro from wrapping its messages."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "10000"
     try:
@@ -326,12 +326,12 @@ def _wide_terminal() -> Iterator[None]:
 
 
 def _without_box(text: str) -> str:
-    """What tyro says of a wrong command line: the box without its frame, its title, and the sections on where to find help."""
+    """Tyro's message about an invalid command line, without the frame, the title and the pointers to help."""
     text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
     _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
     sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
-    first, *others = (part.strip() for part in re.split(r"[-─]{10,}", sections) if part.strip())
-    kept = [part for part in others if part.startswith("Perhaps you meant")]
+    first, *others = (section.strip() for section in re.split(r"[-─]{10,}", sections) if section.strip())
+    kept = [section for section in others if section.startswith("Perhaps you meant")]
     return ". ".join([first, *kept])
 
 
@@ -349,27 +349,27 @@ def _report(error: BaseException, message: str | None, code: int, *, label: str 
 
 
 def _os_error(error: OSError) -> str:
-    """What the system refused, and of which file."""
+    """The system's error message, with the file's name."""
     return str(error.strerror) if error.filename is None else f"{error.strerror}: {os.fspath(error.filename)!r}"
 
 
 def _drop_output() -> None:
-    """Forget what could not be written, which Python would try again at its end."""
+    """Discard unwritten output, which Python would otherwise try to flush again on exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unforeseen(error: Exception) -> int:
-    """Say whose an error is that nobody foresaw: of code of the user's, where it comes from there, and else a bug of ours."""
+    """Report an unexpected error as one of the user's code if it was raised there, and otherwise as a bug of rlvr-envs."""
     own = Path(__file__).parents[2]
     ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
     others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     what = f"{type(error).__name__}: {error}"
     again = f"run again with {TRACEBACK_VARIABLE}=1 to see the whole traceback"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        place = f"{frame.filename}:{frame.lineno}"
+        location = f"{frame.filename}:{frame.lineno}"
         if any(frame.filename.startswith(folder) for folder in ours):
-            return _report(error, f"this is a bug in rlvr-envs {__version__}, at {place}: {what}; {again}", BUG)
+            return _report(error, f"this is a bug in rlvr-envs {__version__}, at {location}: {what}; {again}", BUG)
         if os.path.isfile(frame.filename) and not any(frame.filename.startswith(folder) for folder in others):
-            return _report(error, f"the code at {place} raised {what}; {again}", CANNOT)
+            return _report(error, f"the code at {location} raised {what}; {again}", CANNOT)
     return _report(error, f"this is a bug in rlvr-envs {__version__}: {what}; {again}", BUG)

@@ -1,4 +1,4 @@
-"""The policies of commands that train; apart from `common`, since this needs torch."""
+"""The policies of training commands; separate from `common`, since this needs torch."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ def policy_for(
     task_arguments: Mapping[str, Any],
     config: PolicyConfig,
 ) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
-    """A policy to be trained, and an environment of the same tokens.
+    """Build a policy to train, and an environment with the same tokenizer.
 
     Args:
-        model: A folder, a Hugging Face name, or "tiny" for random weights of a size for the environment; on the GPU where
-            there is one.
-        name: The environment's id, or one of the user's own; see `make_any_vec`.
-        num_envs: Episodes that are played at once.
-        arguments: Of the environment.
-        task_arguments: Further ones, which a `TaskEnv` takes and any other environment does not.
-        config: Of the policy.
+        model: A folder, a Hugging Face name, or "tiny" for a small model with random weights; on the GPU if there is one.
+        name: The environment's id, or a custom environment; see `make_any_vec`.
+        num_envs: Number of episodes played at once.
+        arguments: Arguments of the environment.
+        task_arguments: Further arguments, passed only if the environment is a `TaskEnv`.
+        config: Settings of the policy.
     """
     if model != "tiny":
         policy, tokenizer = load_policy(model, config, tokenizer=arguments.get("tokenizer"), dtype="float32")
@@ -55,16 +54,16 @@ def policy_for(
 def sampler_for(
     policy: CausalLMPolicy, env: VectorEnv[Any, Any, Any], engine: Literal["torch", "vllm"], pairs: Sequence[str]
 ) -> contextlib.AbstractContextManager[Sampler]:
-    """What plays a policy's episodes, to be closed in the end.
+    """The sampler used for rollouts, as a context manager that closes it.
 
     Args:
-        policy: Who learns.
-        env: What is played.
-        engine: What samples.
+        policy: The policy to train.
+        env: The environment.
+        engine: The engine that samples.
         pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
 
     Raises:
-        InvalidArgumentError: If there are arguments for an engine that takes none, or the environment's rules are not known.
+        InvalidArgumentError: If the engine takes no arguments, or the environment does not expose its rules.
     """
     if engine == "torch":
         if pairs:
@@ -74,11 +73,11 @@ def sampler_for(
 
     if not isinstance(env, TokenVectorEnv):
         raise InvalidArgumentError(
-            f"vLLM is told the stop tokens and the budget of a TokenVectorEnv, and this is a {type(env).__name__}: set engine "
-            "to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
+            f"vLLM needs the stop tokens and the token budget of a TokenVectorEnv, but this is a {type(env).__name__}: set "
+            "engine to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
         )
     arguments = named_arguments(pairs, "an engine")
-    names = {each.name for each in dataclasses.fields(VLLMConfig)}
+    names = {setting.name for setting in dataclasses.fields(VLLMConfig)}
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}
     return VLLMPolicy.for_env(policy, env, VLLMConfig(**own, engine_args=others))

@@ -23,14 +23,14 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class SFT:
-    """Fit a model to a data set's gold completions: the supervised warm start of reinforcement learning."""
+    """Fine-tune a model on a data set's gold completions: a supervised warm start for reinforcement learning."""
 
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     out: Path
     """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" makes a small transformer with random weights on the spot."""
+    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
     split: str = "train"
     """Split of the data set to learn from."""
     env_args: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class SFT:
     """Settings of supervised learning."""
 
     def run(self, console: Console) -> int:
-        """Train, save the model and print where it is."""
+        """Train, save the model and print its folder."""
         check_new_folder(self.out)
         policy, env = policy_for(
             self.model,
@@ -67,7 +67,7 @@ class SFT:
 
                 train_supervised(policy, env.streams, config, on_step=show)
         finally:
-            if done:  # also where it was interrupted: what has been learned is not lost
+            if done:  # also after an interrupt, so that progress is not lost
                 with interrupts_deferred(), whole_folder(self.out) as folder:
                     save_model(folder, policy.model, env.streams.rules.tokenizer)
                 steps = f"{done} steps" if done == config.steps else f"stopped after {done} of {config.steps} steps"
@@ -79,7 +79,7 @@ class SFT:
         return 0
 
     def _choices(self, config: SupervisedConfig, model: Any) -> str:
-        """What is about to be done, and which of it was not set but chosen."""
+        """Describe the steps and the learning rate, and how to set them if they were chosen automatically."""
         assert config.learner.learning_rate is not None
         if config.learner == self.config.learner:
             return f"{config.steps} steps, learning rate {config.learner.learning_rate:.1e}"

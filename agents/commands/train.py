@@ -39,10 +39,10 @@ from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
 
 _FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
-"""What a resumed run may be told anew. Of these only `steps` changes a number, and only where a schedule follows it. (Another
+"""Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
 `num_envs` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
-"""The options that are the policy's own."""
+"""Options that are settings of the policy."""
 
 
 @dataclass(frozen=True)
@@ -54,36 +54,36 @@ class TrainOptions:
     steps: int = 100
     """Number of the last training step; schedules end there unless schedule_steps is set."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" makes a small transformer with random weights on the spot."""
+    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
-    """Go on from the last sound checkpoint in the run's folder, or from the beginning if there is none yet; the other
-    options have to be those that the run was started with."""
+    """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
+    options must be those that the run was started with."""
     split: str = "train"
     """Split of the data set to learn from."""
     num_envs: int = 128
-    """Number of episodes that are played at once."""
+    """Number of episodes played at once."""
     temperature: float = 1.0
     """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
     lora_rank: int | None = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     precision: Precision = "auto"
-    """Precision of matrix products; "auto" is bfloat16 on a GPU that has it, and float32 anywhere else."""
+    """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and float32 otherwise."""
     checkpointing: Checkpointing = "auto"
-    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so where they do not fit in a
-    GPU."""
+    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in the
+    memory of a GPU."""
     shared_prefix: bool = True
-    """Compute the common prefix of a group's completions once, where that is less work."""
+    """Compute the common prefix of a group's completions once, where that is faster."""
     max_cached_tokens: int | None = None
-    """Most tokens whose keys and values are kept when sampling, so that fewer long episodes are played at once. None takes
-    what a GPU's free memory has room for, and sets no limit on a CPU."""
+    """Maximum number of tokens in the KV cache when sampling, which limits how many long episodes are played at once. None
+    uses the free memory of a GPU, and sets no limit on a CPU."""
     fast: bool = True
-    """Use the optimisations of docs/speed.md; --no-fast turns them off, to see that they change nothing."""
+    """Use the optimisations of docs/speed.md; --no-fast disables them for comparison."""
     checkpoint_every: int = 50
     """Number of steps between checkpoints."""
     keep: int | None = 2
-    """Number of last checkpoints to keep, beside the one with the best mean reward; None keeps all."""
+    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None
@@ -93,10 +93,10 @@ class TrainOptions:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     engine: Literal["torch", "vllm"] = "torch"
-    """Engine that samples: torch, with the model that learns itself, or vLLM with its weights."""
+    """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
     engine_args: tuple[str, ...] = ()
-    """Arguments of vLLM, each as name=value: those of VLLMConfig, such as server=http://localhost:8000, and those of vllm.LLM,
-    such as gpu_memory_utilization=0.4."""
+    """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
+    vllm.LLM, such as gpu_memory_utilization=0.4."""
 
     def __post_init__(self) -> None:
         at_least_one = ("steps", "checkpoint_every", "num_envs", "keep", "lora_rank", "max_cached_tokens")
@@ -105,7 +105,7 @@ class TrainOptions:
 
 
 class AgentCommands(Mapping[str, str]):
-    """The agents and what each is in a line, and the options of the command that trains one."""
+    """The agents with their summaries, and the options of the command that trains each."""
 
     def __getitem__(self, name: str) -> str:
         return AGENTS[name].summary
@@ -117,27 +117,27 @@ class AgentCommands(Mapping[str, str]):
         return len(AGENTS)
 
     def load(self, name: str) -> type[TrainOptions]:
-        """The common options and the agent's own settings.
+        """Return the dataclass of the common options and the agent's own settings.
 
         Args:
-            name: One of `AGENTS`, or module:Class for an agent of the user's own.
+            name: One of `AGENTS`, or module:Class for a custom agent.
 
         Raises:
-            UnknownNameError: If there is no such agent; the message offers the nearest.
-            InvalidArgumentError: If the user's own can't be imported.
+            UnknownNameError: If there is no such agent; the message suggests the nearest.
+            InvalidArgumentError: If a custom agent can't be imported.
         """
-        kind, config_kind = own_agent(name) if ":" in name else agent_classes(name)
-        summary = f"an agent of your own, {name}" if ":" in name else AGENTS[name].summary
+        cls, config_cls = own_agent(name) if ":" in name else agent_classes(name)
+        summary = f"the custom agent {name}" if ":" in name else AGENTS[name].summary
 
         def run(self: Any, console: Console) -> int:
-            """Train, and print where the results are."""
-            return _train(kind, self, self.config, console)
+            """Train, and print the folder of the results."""
+            return _train(cls, self, self.config, console)
 
         return dataclasses.make_dataclass(
-            f"Train{kind.__name__}",
-            [("config", config_kind, field(default_factory=config_kind))],
+            f"Train{cls.__name__}",
+            [("config", config_cls, field(default_factory=config_cls))],
             bases=(TrainOptions,),
-            namespace={"run": run, "__doc__": f"Train with {kind.__name__}: {summary}."},
+            namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {summary}."},
             frozen=True,
         )
 
@@ -145,9 +145,9 @@ class AgentCommands(Mapping[str, str]):
 AGENT_COMMANDS = AgentCommands()
 
 
-def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     name = environment_id(options.env)
-    folder = options.run_folder or Path("runs") / f"{kind.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
+    folder = options.run_folder or Path("runs") / f"{cls.name}-{name.removeprefix('rlvr/').replace(':', '.')}"
     check_folder(folder)
     policy, env = _policy_and_env(options, name, config.seed)
     resolved = config.for_model(policy.model)
@@ -155,7 +155,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
     manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
     record = {
-        "agent": kind.name,
+        "agent": cls.name,
         **_plain(options),
         "config": plain(dataclasses.asdict(resolved)),
         "environment": manifest,
@@ -163,7 +163,7 @@ def _train(kind: Any, options: TrainOptions, config: AgentConfig, console: Conso
     if options.resume:
         _check_same(folder, record)
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
-        agent = kind(policy, resolved, sampler=sampler)
+        agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return _train_in(folder, agent, env, options, record, console)
@@ -186,21 +186,25 @@ def _train_in(
         if run.checkpoint is not None:
             agent.load(run.checkpoint)
         if options.resume:
-            console.print(f"going on after step {agent.steps}", markup=False)
+            console.print(f"continuing after step {agent.steps}", markup=False)
         if agent.steps >= options.steps:
-            console.print(f"{folder} is at step {agent.steps} already: choose a greater --steps to go on", markup=False)
+            console.print(
+                f"{folder} is already at step {agent.steps}: choose a greater --steps to continue", markup=False
+            )
             return 0
         try:
             _learn(agent, env, options, run)
         except KeyboardInterrupt:
-            console.print(f"stopped after step {agent.steps}; go on with the same command and --resume", markup=False)
+            console.print(
+                f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
+            )
             raise
         best = run.best_checkpoint()
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
     console.print(f"{steps} done; the run is in {folder}", markup=False)
     if best is not None:
         console.print(
-            f"the best checkpoint, by the mean reward of the {BEST_OVER} steps before, is {best}", markup=False
+            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
         )
     return 0
 
@@ -233,14 +237,14 @@ def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, r
 
 
 def _plain(options: TrainOptions) -> dict[str, Any]:
-    """The options as they come back from JSON, without secrets."""
+    """The options as they are read back from JSON, without secrets."""
     pairs = {name: redacted_pairs(getattr(options, name)) for name in ("env_args", "verifier_args", "engine_args")}
     settings: dict[str, Any] = plain({**dataclasses.asdict(options), **pairs})
     return settings
 
 
 def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """Refuse to resume under other settings.
+    """Check that a run is resumed with the same settings.
 
     Raises:
         CheckpointError: If there is no run to resume, or its settings can't be read.
@@ -250,13 +254,13 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
     if not record.keys() <= started.keys():
         lacks = ", ".join(repr(name) for name in sorted(record.keys() - started.keys())[:3])
         raise CheckpointError(
-            f"the run at {folder} can't be resumed: its config.json is of no run, it lacks {lacks}, ..."
+            f"the run at {folder} can't be resumed: its config.json is not that of a run, it lacks {lacks}, ..."
         )
     decided = {name: value for name, value in plain(record).items() if name not in _FREE_TO_CHANGE}
     before = {name: started.get(name) for name in decided}
     changed = [f"{name} was {old!r} and is now {new!r}" for name, old, new in differences(before, decided)]
     if changed:
         raise InvalidArgumentError(
-            f"the run at {folder} was started with other settings: {'; '.join(changed)}. Give the same settings, or "
-            "start another run"
+            f"the run at {folder} was started with other settings: {'; '.join(changed)}. Use the same settings, or start "
+            "another run"
         )

@@ -17,10 +17,10 @@ from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentErr
 
 @dataclass(frozen=True)
 class Verify:
-    """Judge one completion against one reference, and say why."""
+    """Verify one completion against one reference, and explain the verdict."""
 
     completion: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="COMPLETION")]
-    """Completion to judge."""
+    """Completion to verify."""
     reference: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REFERENCE")]
     """Gold answer to compare with."""
     verifier: str = "math"
@@ -29,14 +29,14 @@ class Verify:
     """Arguments of the verifier, each as name=value."""
 
     def run(self, console: Console) -> int:
-        """Print the verdict; 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
+        """Print the verdict; return 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
         try:
             verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
         except (UnknownArgumentError, VerifierContractError):
             raise
         except TypeError as error:
             raise InvalidArgumentError(
-                f"the verifier {self.verifier!r} does not take these arguments: {error}"
+                f"the verifier {self.verifier!r} does not accept these arguments: {error}"
             ) from error
         (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", "", self.reference)])
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)

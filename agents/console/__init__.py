@@ -1,1 +1,1 @@
-"""What people see in the terminal."""
+"""Terminal output: progress bars, and text made safe to print."""

@@ -1,4 +1,4 @@
-"""Text that is safe to print: other people's text goes to a terminal with nothing in it that the terminal obeys."""
+"""Text made safe to print: escapes control sequences in text from data, completions and errors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 
 
 def printable(text: str) -> str:
-    r"""Write what is no printable character as Python does in a literal, such as `\x1b` or `\ud800`; line breaks stay."""
-    return "".join(each if each.isprintable() or each == "\n" else _escaped(each) for each in text)
+    r"""Escape characters that are not printable as in a Python literal, such as `\x1b` or `\ud800`; line breaks stay."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else _escaped(character) for character in text
+    )
 
 
 def in_one_line(text: str) -> str:
-    """Give a text of several lines as one, with ` | ` where a line ended, and with nothing that does not print."""
+    """Join the lines of a text by ` | `, and escape characters that are not printable."""
     return printable(re.sub(r"\s*\n\s*", " | ", text.strip()))
 
 

@@ -1,4 +1,4 @@
-"""Progress bars for work that takes long."""
+"""Progress bars for long-running work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Advance(Protocol):
     """Moves a progress bar."""
 
     def __call__(self, done: float, text: str = "") -> None:
-        """Show how much is done in all, and a few words."""
+        """Show the total progress so far, and a short text."""
         ...
 
 
@@ -26,9 +26,9 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
     """Show a progress bar while the block runs; on standard error, so that output can be piped.
 
     Args:
-        title: What is going on.
-        total: How much there is to do.
-        console: Where to show it.
+        title: Description of the work.
+        total: Progress at which the work is complete.
+        console: Console to show it on.
     """
     columns = (
         TextColumn("{task.description}", markup=False),  # it may name what the user typed
@@ -51,4 +51,4 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
         try:
             yield advance
         finally:
-            bar.update(task, visible=begun)  # an empty one says nothing, such as above an error
+            bar.update(task, visible=begun)  # hide an empty bar, such as above an error

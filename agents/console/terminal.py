@@ -1,4 +1,4 @@
-"""The console of every command: data, completions and exceptions that it prints can't steer the terminal."""
+"""The console of all commands: it escapes terminal control sequences in data, completions and exceptions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agents.console.printable import printable
 
 
 class TerminalConsole(Console):
-    """A console that shows what it prints, and has no markup: styles come from the code alone."""
+    """A console that escapes what is not printable, and does not interpret markup in text."""
 
     def __init__(self, **options: Any) -> None:
-        """Take the options of `rich.console.Console`."""
+        """Accept the options of `rich.console.Console`."""
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Make printable what is rendered, in the one place through which all output goes."""
+        """Make rendered text printable; all output passes through here."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
@@ -29,7 +29,7 @@ _format = warnings.formatwarning
 
 
 def print_warnings_safely() -> None:
-    """Make the text of warnings printable too, which Python itself writes to standard error."""
+    """Make the text of warnings printable, which Python itself writes to standard error."""
     warnings.formatwarning = _format_safely
 
 

@@ -1,1 +1,1 @@
-"""Programs on top of agents: supervised warm starts, the gradient lab, the demonstration."""
+"""Programs built on agents: supervised warm starts, the gradient lab, the demonstration."""

@@ -1,7 +1,7 @@
-"""The demonstration: GRPO teaches a tiny transformer to add, from an early checkpoint that supervised learning left.
+"""The demonstration: GRPO teaches a tiny transformer to add, starting from an early supervised checkpoint.
 
-Everything is made here and nothing is downloaded. Beside the result stands a control: the same checkpoint, trained on for
-the same number of seconds with supervised learning.
+Nothing is downloaded. As a control, the same checkpoint is trained further with supervised learning for the same number of
+seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
     steps=330, batch_size=128, learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=512)
 )
-"""Stopped early: the checkpoint then answers about a quarter of held-out sums when it samples."""
+"""Stopped early, when the checkpoint answers about a quarter of held-out sums with sampling."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class DemoConfig:
     """Settings of the demonstration."""
 
     folder: Path = Path("runs/demo")
-    """The warm start is kept here and used again; the run's own folder below it is made anew."""
+    """Folder of the warm start, which is reused, and of the runs, each in a new subfolder."""
     steps: int = 160
     test_problems: int = 500
     samples: int = 4
-    """Completions for each test problem, where they are sampled."""
+    """Number of sampled completions for each test problem."""
     grpo: GRPOConfig = field(
         default_factory=lambda: GRPOConfig(
             problems_per_step=64,
@@ -57,11 +57,11 @@ class DemoConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "test_problems", "samples"):
             if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is at least 1, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None:
-    """Make the early checkpoint, with its tokenizer, unless it is there already. The same settings give the same weights."""
+    """Train the early checkpoint, with its tokenizer, unless it exists. The same settings give the same weights."""
     if (folder / "config.json").is_file():
         return
     env = make_env("train", num_envs=1)
@@ -75,15 +75,15 @@ def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None
 
 
 def make_env(split: str, num_envs: int = 256) -> Any:
-    """Build the demonstration's environment: two-digit sums, character tokens."""
+    """Build the demonstration's environment: two-digit sums with character tokens."""
     return gymnasium.make_vec(ENV, num_envs=num_envs, split=split, tokenizer="char", max_new_tokens=5, copy=False)
 
 
 def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
-    """Run the demonstration, print its results and give them by name."""
+    """Run the demonstration, print its results and return them by name."""
     check_folder(config.folder)
     started = time.perf_counter()
-    # For so small a model a second thread gains little, and loses much where something else uses the machine.
+    # A second thread gains little for so small a model, and costs much if the machine is busy.
     torch.set_num_threads(1)
     warm_start = config.folder / "warm-start"
     make_warm_start(warm_start)
@@ -110,7 +110,7 @@ def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
 
 
 def _train(policy: CausalLMPolicy, config: DemoConfig, folder: Path) -> float:
-    """Train with GRPO and give the seconds it took."""
+    """Train with GRPO and return the duration in seconds."""
     agent = GRPO(policy, config.grpo)
     env = make_env("train")
     run = Run(folder, {"demo": dataclasses.asdict(config), "environment": env.manifest})
@@ -126,7 +126,7 @@ def _train(policy: CausalLMPolicy, config: DemoConfig, folder: Path) -> float:
 
 
 def _train_control(policy: CausalLMPolicy, seconds: float) -> int:
-    """Go on with supervised learning for the same time, and give the number of steps."""
+    """Continue supervised learning for the same time, and return the number of steps."""
     started = time.perf_counter()
     with progress("Control: supervised", round(seconds)) as advance:
 
@@ -150,6 +150,6 @@ def _report(console: Console, results: Mapping[str, Evaluation], grpo: str, cont
         )
     console.print(table)
     console.print(
-        "GRPO is told only whether an answer is right. The control is shown the right answers, for the same number of "
-        "seconds: where there are such answers, that is what GRPO has to be compared with."
+        "GRPO only learns whether an answer is right. The control learns from the right answers, for the same number of "
+        "seconds: where such answers exist, this is the baseline for GRPO."
     )

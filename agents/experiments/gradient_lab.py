@@ -1,11 +1,11 @@
-"""The gradient lab: what an agent's gradient estimate is worth, against the gradient itself.
+"""The gradient lab: bias and variance of an agent's gradient estimate, compared with the exact gradient.
 
-Where a vocabulary and a budget are so small that every completion of a problem can be written down, the expected return
+If vocabulary and budget are so small that all completions of a problem can be enumerated, the expected return
 J = sum_y pi(y) R(y) and its gradient are known exactly. An estimator's batches are drawn from the same completions, so that
 its mean can be compared with the gradient, and its variance with that of other estimators.
 
 An estimate is exactly what the agent's learner would compute: its loss is differentiated with respect to the log-probabilities
-and entropies of the batch, and those with respect to the weights, once for all batches.
+and entropies of each batch, and those with respect to the weights, once for all batches.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
 
 MAX_SEQUENCES = 4096
-"""Most sequences that are tried to find every completion."""
+"""Largest number of sequences tried to enumerate the completions."""
 MAX_BYTES = 4 * 2**30
-"""Most room for the derivatives of all completions."""
+"""Largest memory for the derivatives of all completions."""
 _ROWS_AT_ONCE = 16
 MAX_BATCHES = 10_000_000
-"""Most batches of an examination, which keeps a few numbers of each."""
+"""Largest number of batches of an examination, which stores a few numbers of each."""
 _DIRECTIONS = 16
 
 
 class _Scripted:
-    """A policy that plays given sequences, one for each episode's seed."""
+    """A policy that plays given sequences, selected by the episode's seed."""
 
     version = 0
 
@@ -79,13 +79,13 @@ class _Scripted:
 def all_completions(
     env: VectorEnv[Any, Any, Any], problem: int, horizon: int, actions: Sequence[int]
 ) -> list[Trajectory]:
-    """Play every completion of a problem, each once.
+    """Play every completion of a problem once.
 
     Args:
-        env: See `rollout`.
-        problem: Its index, -1 for an environment that has only one.
-        horizon: Its budget of tokens.
-        actions: The tokens that may be chosen.
+        env: The environment; see `rollout`.
+        problem: Index of the problem, -1 for an environment that has only one.
+        horizon: Token budget of the problem.
+        actions: The tokens to choose from.
 
     Raises:
         InvalidArgumentError: If there are too many sequences to try.
@@ -94,7 +94,7 @@ def all_completions(
     if count > MAX_SEQUENCES:
         size = str(count) if count < 10**9 else f"about 10^{math.log10(len(actions)) * horizon:.0f}"
         raise InvalidArgumentError(
-            f"{len(actions)} tokens and a budget of {horizon} make {size} sequences; the lab writes down at most "
+            f"{len(actions)} tokens and a budget of {horizon} make {size} sequences; the lab enumerates at most "
             f"{MAX_SEQUENCES}: choose a smaller vocabulary or budget"
         )
     sequences = list(itertools.product(actions, repeat=horizon))
@@ -107,11 +107,11 @@ class GradientLab:
     """Every completion of one problem, with its probability, return and derivatives under a policy.
 
     Args:
-        policy: Whose weights the gradients are of; they stay as they are.
-        env: See `rollout`.
-        problem: The problem's index.
-        horizon: Its budget of tokens.
-        actions: The tokens that may be chosen; None for the policy's whole vocabulary.
+        policy: The policy whose gradients are computed; its weights are not changed.
+        env: The environment; see `rollout`.
+        problem: Index of the problem.
+        horizon: Token budget of the problem.
+        actions: The tokens to choose from; None for the policy's whole vocabulary.
     """
 
     def __init__(
@@ -130,38 +130,38 @@ class GradientLab:
         self._batch = make_batch(played)
         self.logprob_jacobian, self.entropy_jacobian, logprobs = _jacobians(policy, self._batch)
         self.completions = [
-            dataclasses.replace(each, logprobs=row[: len(each.tokens)].astype(np.float32))
-            for each, row in zip(played, logprobs.numpy(), strict=True)
+            dataclasses.replace(trajectory, logprobs=row[: len(trajectory.tokens)].astype(np.float32))
+            for trajectory, row in zip(played, logprobs.numpy(), strict=True)
         ]
         self.returns = self._batch.scores
         self.probabilities = torch.where(self._batch.loss_mask, logprobs, 0.0).sum(dim=1).exp()
         total = float(self.probabilities.sum())
         if abs(total - 1) > 1e-4:
             raise InvalidArgumentError(
-                f"the probabilities of all completions sum to {total:.6f}, not 1: give the tokens that may be chosen as actions"
+                f"the probabilities of all completions sum to {total:.6f}, not 1: pass the legal tokens as actions"
             )
         self.probabilities /= total
         self.expected_return = float(self.probabilities @ self.returns)
         self.gradient: Float[Tensor, " p"] = self.gradient_of(lambda p: p @ self.returns)
         """The gradient of the expected return, f64[p]."""
         self.values = self._exact_values()
-        """f64[c l], the expected return from the state before each token on, rewards before it left out."""
+        """f64[c l], the expected return from the state before each token on, without earlier rewards."""
 
     def _exact_values(self) -> Tensor:
-        """V of each prefix: the mean, over the completions that begin with it, of what is paid from there on."""
+        """V of each prefix: the mean of the rewards from there on, over the completions that begin with the prefix."""
         togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
         paid = self.probabilities[:, None] * togo
-        places = [
+        prefixes = [
             (row, position, self.completions[row].tokens[:position].tobytes())
             for row, position in self._batch.loss_mask.nonzero().tolist()
         ]
         mass: defaultdict[bytes, float] = defaultdict(float)
         total: defaultdict[bytes, float] = defaultdict(float)
-        for row, position, prefix in places:
+        for row, position, prefix in prefixes:
             mass[prefix] += float(self.probabilities[row])
             total[prefix] += float(paid[row, position])
         values = torch.zeros_like(togo)
-        for row, position, prefix in places:
+        for row, position, prefix in prefixes:
             values[row, position] = total[prefix] / mass[prefix]
         return values
 
@@ -183,10 +183,10 @@ class GradientLab:
         return objective
 
     def log_likelihood(self, terms: int) -> Callable[[Tensor], Tensor]:
-        """The first terms of log p = -sum_j (1 - p)^j / j, p being the chance of a success, as a function of the probabilities.
+        """The first terms of log p = -sum_j (1 - p)^j / j, for p the probability of a success, as a function.
 
         Raises:
-            InvalidArgumentError: If returns are not 1 for a success and else 0.
+            InvalidArgumentError: If a return is neither 1 for a success nor 0.
         """
         if not ((self.returns == 0) | (self.returns == 1)).all():
             raise InvalidArgumentError(
@@ -248,9 +248,9 @@ class GradientLab:
         coefficients = _coefficients(agent, batch)
         agent.after_update(batch)
         total = torch.zeros_like(self.gradient)
-        for jacobian, part in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
-            if part is not None:
-                total -= torch.einsum("bl,blp->p", part, jacobian[rows, : part.shape[1]])
+        for jacobian, coefficient in zip((self.logprob_jacobian, self.entropy_jacobian), coefficients, strict=True):
+            if coefficient is not None:
+                total -= torch.einsum("bl,blp->p", coefficient, jacobian[rows, : coefficient.shape[1]])
         return total
 
 
@@ -268,19 +268,19 @@ def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Te
             f"{2 * 8 * math.prod(shape) / 2**30:.1f} GiB; the lab takes at most {MAX_BYTES / 2**30:.0f}: choose a smaller "
             "vocabulary, budget or model"
         )
-    found = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
+    jacobians = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
     logprobs = torch.zeros(shape[:2], dtype=torch.float64)
-    # A derivative costs a pass over all that was read with its token, so few completions are read at once.
+    # A derivative costs a backward pass over the whole micro-batch, so micro-batches are small.
     for rows in torch.arange(shape[0]).split(_ROWS_AT_ONCE):
-        part = batch.rows(rows).to(policy.model.device)
-        first, width = part.first, part.tokens.shape[1]
-        outputs = policy.forward(part.tokens, first, part.legal_tokens(first, policy.vocab_size))
-        for row, position in part.loss_mask.nonzero().tolist():
-            for jacobian, output in zip(found, (outputs.logprobs, outputs.entropy), strict=True):
+        micro_batch = batch.rows(rows).to(policy.model.device)
+        first, width = micro_batch.first, micro_batch.tokens.shape[1]
+        outputs = policy.forward(micro_batch.tokens, first, micro_batch.legal_tokens(first, policy.vocab_size))
+        for row, position in micro_batch.loss_mask.nonzero().tolist():
+            for jacobian, output in zip(jacobians, (outputs.logprobs, outputs.entropy), strict=True):
                 grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
                 jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
         logprobs[rows, first:width] = outputs.logprobs.detach().double().cpu()
-    return *found, torch.where(batch.loss_mask, logprobs, 0.0)
+    return *jacobians, torch.where(batch.loss_mask, logprobs, 0.0)
 
 
 def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
@@ -301,47 +301,47 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 _LARGEST_ERROR = 0.1
-"""Of a scale that says something about the bias."""
+"""Largest standard error of the scale at which a verdict is given."""
 
 
 @dataclass(frozen=True)
 class BiasReport:
-    """What the lab found about one estimator."""
+    """Results of the lab for one estimator."""
 
     name: str
     batches: int
     bias: float
-    """Size of the difference between the estimate's mean and the gradient, over that of the gradient; what chance alone would
-    give is taken off, so that it is 0 within rounding where there is none."""
+    """Norm of the difference between the estimate's mean and the gradient, relative to the gradient's norm, with the expected
+    sampling error subtracted."""
     z: float
-    """The largest difference along the gradient and some random directions at right angles to it, in standard errors."""
+    """Largest difference along the gradient and some random directions orthogonal to it, in standard errors."""
     z_across: float
-    """The same without the gradient's own direction: an estimate that is only too long or too short differs in that alone."""
+    """Largest difference along the orthogonal directions only, in standard errors; not affected by the estimate's scale."""
     scale: float
-    """The mean's component along the gradient, over the gradient's size: 1 for an unbiased estimate."""
+    """Component of the mean along the gradient, relative to the gradient's norm: 1 for an unbiased estimate."""
     scale_error: float
-    """The standard error of the scale."""
+    """Standard error of the scale."""
     cosine: float
-    """Of the angle between the estimate's mean and the gradient."""
+    """Cosine of the angle between the estimate's mean and the gradient."""
     raw_variance: float
-    """The total variance of one batch's estimate, over the squared size of the gradient."""
+    """Total variance of one batch's estimate, relative to the squared norm of the gradient."""
     variance: float
-    """The same over the squared size of its mean's component along the gradient: so estimates of different scale can be
-    compared."""
+    """Total variance of one batch's estimate, relative to the squared component of its mean along the gradient, so that
+    estimates of different scale can be compared."""
 
     @property
     def unbiased(self) -> bool:
-        """Whether the mean is the gradient, as far as these batches can tell, at a level of 0.1 % over all directions."""
+        """Whether the mean is consistent with the gradient, at a level of 0.1 % over all directions."""
         return self.z < _z_bound(_DIRECTIONS + 1)
 
     @property
     def proportional(self) -> bool:
-        """Whether the mean points along the gradient, whatever its length, as far as these batches can tell."""
+        """Whether the mean is consistent with a positive multiple of the gradient."""
         return self.scale > 0 and self.z_across < _z_bound(_DIRECTIONS)
 
     @property
     def verdict(self) -> str:
-        """What the mean is, in words; nothing is said where the scale is not known to a tenth."""
+        """The result in words; there is none if the standard error of the scale is above 0.1."""
         if self.scale_error > _LARGEST_ERROR:
             return "too few batches"
         if self.unbiased:
@@ -374,19 +374,19 @@ def examine(
     """Compare an agent's gradient estimate with the gradient.
 
     Args:
-        lab: The problem and the policy.
-        name: Of the estimator, for the report.
+        lab: The lab with the problem and the policy.
+        name: Name of the estimator, for the report.
         agent: The estimator, with the number of groups and their size in its config. Only the aggregation
-            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's own scale; one that divides by each length also points elsewhere.
-        batches: How many are drawn.
-        seed: Decides what is drawn.
+            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's scale; one that divides by each length also has another direction.
+        batches: Number of batches to draw.
+        seed: Seed of the draws.
         values: See `GradientLab.estimate`.
         target: The gradient f64[p] to compare with; by default that of the expected return.
         progress: Called with the number of batches done.
 
     Raises:
-        InvalidArgumentError: If there are fewer than two batches, which have no variance, or more than `MAX_BATCHES`; the seed
-            is negative; or the gradient is 0.
+        InvalidArgumentError: If there are fewer than two batches or more than `MAX_BATCHES`, the seed is negative, or the
+            gradient is 0.
     """
     gradient = lab.gradient if target is None else target
     _check_examination(batches, seed, gradient)
@@ -397,10 +397,10 @@ def examine(
     directions = _directions(gradient)
     along = torch.zeros(batches, len(directions), dtype=torch.float64)
     for number in range(batches):
-        found = lab.estimate(agent, lab.draw(config.problems_per_step, config.group_size, generator), values)
-        mean += found / batches
-        square += float(found @ found) / batches
-        along[number] = directions @ found
+        estimate = lab.estimate(agent, lab.draw(config.problems_per_step, config.group_size, generator), values)
+        mean += estimate / batches
+        square += float(estimate @ estimate) / batches
+        along[number] = directions @ estimate
         if progress is not None:
             progress(number + 1)
     variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)
@@ -424,18 +424,18 @@ def examine(
 
 def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
     if not 2 <= batches <= MAX_BATCHES:
-        raise InvalidArgumentError(f"batches is from 2 to {MAX_BATCHES}, got {batches}")
+        raise InvalidArgumentError(f"batches must be from 2 to {MAX_BATCHES}, got {batches}")
     if seed < 0:
-        raise InvalidArgumentError(f"seed is at least 0, got {seed}")
+        raise InvalidArgumentError(f"seed must be at least 0, got {seed}")
     if not gradient.any():
         raise InvalidArgumentError(
-            "the gradient is 0, as where every completion has one return, and there is nothing to compare with: choose another "
-            "problem, verifier or budget"
+            "the gradient to compare with is 0, as when all completions have the same return: choose another problem, verifier "
+            "or budget"
         )
 
 
 def _directions(gradient: Tensor) -> Tensor:
-    """Unit vectors f64[d p]: the gradient's own, and some random ones at right angles to it."""
+    """Unit vectors f64[d p]: the gradient's, and some random ones orthogonal to it."""
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randn(_DIRECTIONS, len(gradient), generator=generator, dtype=torch.float64)
     drawn -= torch.outer(drawn @ gradient, gradient) / gradient.square().sum()

@@ -1,7 +1,7 @@
-"""Supervised learning from gold completions: the warm start before reinforcement learning.
+"""Supervised learning from gold completions: a warm start for reinforcement learning.
 
-The loss is the negative log-likelihood of the completion's tokens and its end token, which is the policy gradient's with
-advantage 1 on given tokens; so it is one more use of the learner.
+The loss is the negative log-likelihood of the completion's tokens and its end token. This is the policy-gradient loss with
+advantage 1 on given tokens, so the same learner is used.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class SupervisedConfig:
     """Settings of the optimiser."""
 
     def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
-        """Give these settings with all that is chosen for a torch model: the number of steps and the learning rate.
+        """Return these settings with the number of steps and the learning rate chosen for a torch model, if not set.
 
         Args:
-            model: What will learn.
-            trained: Whether it was trained before, so that only the task is new to it.
+            model: The model to train.
+            trained: Whether the model was trained before, so that only the task is new to it.
         """
         steps = self.steps if self.steps is not None else _TRAINED_STEPS if trained else _RANDOM_STEPS
         return dataclasses.replace(self, steps=steps, learner=self.learner.for_model(model, supervised=True))
@@ -66,13 +66,13 @@ class SupervisedConfig:
         for name, least in (("steps", 1), ("batch_size", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise InvalidArgumentError(f"{name} is at least {least}, got {value}")
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
         if self.batch_size > MAX_COMPLETIONS:
-            raise InvalidArgumentError(f"batch_size is at most {MAX_COMPLETIONS}, got {self.batch_size}")
+            raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
 
 
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:
-    """Make the episode in which a policy writes a problem's gold completion, and stops if the episode is not over then.
+    """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
 
     Raises:
         DataError: If the problem has no gold completion.
@@ -80,7 +80,7 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     problem = streams.dataset[index]
     gold = problem.metadata.get("gold_completion")
     if not isinstance(gold, str):
-        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be learned from")
+        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
     tokenizer = streams.rules.tokenizer
     prompt = streams.prompt_tokens(index)
     tokens = np.concatenate([prompt, tokenizer.encode(gold)])
@@ -105,13 +105,13 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
 
 
 def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:
-    """The tokens that each was chosen from, packed; None where any token is legal."""
+    """The legal tokens at each position, packed; None if every token is legal."""
     legal = streams.rules.legal_actions
     if legal is None:
         return None
     masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
-    for place in range(prompt_length, len(tokens)):
-        masks[place] = legal(tokens[:place], prompt_length).astype(bool)
+    for position in range(prompt_length, len(tokens)):
+        masks[position] = legal(tokens[:position], prompt_length).astype(bool)
     return np.packbits(masks, axis=1)
 
 
@@ -126,17 +126,17 @@ def train_supervised(
     """Fit a policy to gold completions.
 
     Args:
-        policy: Whose weights learn.
-        streams: Where the problems, their prompts and the tokenizer come from.
-        config: How.
-        seconds: Stop after this time in place of `config.steps`.
+        policy: The policy to train.
+        streams: Source of the problems, their prompts and the tokenizer.
+        config: Settings of the training.
+        seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
 
     Returns:
         The number of steps done.
 
     Raises:
-        InvalidArgumentError: If neither the config nor `seconds` says when to stop.
+        InvalidArgumentError: If neither `config.steps` nor `seconds` is set.
     """
     if seconds is None and config.steps is None:
         raise InvalidArgumentError(
@@ -149,7 +149,7 @@ def train_supervised(
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         demonstrations = [demonstration(streams, index) for index in indices]
-        with interrupts_deferred():  # the weights are those after a whole step, whenever they are looked at
+        with interrupts_deferred():  # weights never change by a partial step
             metrics = _fit(learner, demonstrations)
             step += 1
             if on_step is not None:

@@ -1,1 +1,1 @@
-"""How results reach the disk: whole, strict and never overwritten unasked."""
+"""Writing results to disk: atomically, as strict JSON, and without overwriting unless asked to."""

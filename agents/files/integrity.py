@@ -1,4 +1,4 @@
-"""Whether a folder still holds, byte for byte, what was written: its sizes and checksums are written with it."""
+"""Integrity of a folder's files, by sizes and checksums that are written with them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _CHECKSUMS = "checksums.json"
 
 
 def write_checksums(folder: Path) -> None:
-    """Write down the size in bytes and the SHA-256 of every file below a folder, in `checksums.json`."""
+    """Write the size in bytes and the SHA-256 of every file below a folder to `checksums.json`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     record = {path.relative_to(folder).as_posix(): fingerprint(path) for path in files}
     (folder / _CHECKSUMS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def check_checksums(folder: Path) -> None:
-    """Check a folder against its `checksums.json`; files that are not named there are ignored.
+    """Check a folder against its `checksums.json`; files that are not listed there are ignored.
 
     Raises:
-        CheckpointError: If a file is missing, cut short or changed; the message names the first.
+        CheckpointError: If a file is missing, truncated or changed; the message names the first.
     """
     try:
         record: dict[str, Any] = json.loads((folder / _CHECKSUMS).read_text(encoding="utf-8"))
@@ -39,8 +39,8 @@ def _damage(path: Path, written: dict[str, Any]) -> str | None:
     try:
         size = path.stat().st_size
         if size != written["bytes"]:
-            return f"{path.name} has {size} bytes, and {written['bytes']} were written"
-        return None if fingerprint(path) == written else f"{path.name} is not what was written: its checksum differs"
+            return f"{path.name} has {size} bytes, but {written['bytes']} were written"
+        return None if fingerprint(path) == written else f"{path.name} has changed: its checksum differs"
     except OSError as error:
         return f"{path.name} can't be read ({error.strerror})"
 

@@ -1,22 +1,22 @@
-r"""JSON as every file of this package is written: strict, in UTF-8, whatever the data holds.
+r"""JSON as written by this package: strict, in UTF-8, for any data.
 
-Text, finite numbers, booleans, null, lists and objects with text as keys are written as they are. All else stays visible:
+Text, finite numbers, booleans, null, lists and objects with text as keys are written as they are. Other values are converted:
 
 | value | written as |
 |---|---|
 | a lone surrogate in text | the six characters `\ud800`, as Python's "backslashreplace" writes it |
 | NaN and infinities | the text `NaN`, `Infinity` or `-Infinity`, as in the JSON mapping of Protocol Buffers |
-| an integer of more than 2048 bits | its hexadecimal text, since Python refuses to read decimal ones of that size |
+| an integer of more than 2048 bits | its hexadecimal text, since Python refuses to parse decimal integers of that size |
 | a mapping, a dataclass | an object |
-| a key that is not text | its JSON text; an apostrophe is added where that key is taken |
-| a tuple, a set | a list, that of a set in the order of its items' JSON text |
+| a key that is not text | its JSON text; an apostrophe is appended if that key exists |
+| a tuple, a set | a list; that of a set is sorted by the items' JSON text |
 | NumPy's and torch's numbers and arrays | numbers and lists |
 | a path | text |
 | bytes | text: UTF-8, with other bytes as `\xff` |
-| a `verifiers.Secret` | where it comes from, such as `env:NAME` |
-| anything else, what contains itself, what lies deeper than 64 levels | the text of its `repr` |
+| a `verifiers.Secret` | its source, such as `env:NAME` |
+| anything else, a value that contains itself, a value nested deeper than 64 levels | the text of its `repr` |
 
-A line is one line for every reader: control characters and other line ends are written as JSON's escapes.
+Control characters and all kinds of line ends are escaped, so that every reader sees one line as one line.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Write any value as strict JSON, without a line end unless `indent` asks for several lines."""
+    """Convert any value to strict JSON, on one line unless `indent` is set."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: object) -> Any:
-    """Give a value as it comes back from JSON, as the module's table says: what `json.loads` makes of `to_json(value)`."""
+    """Convert a value as in the module's table: the result of `json.loads(to_json(value))`."""
     return _plain(value, ())
 
 
 def _plain(value: object, outer: tuple[int, ...]) -> Any:
     try:
         return _converted(value, outer)
-    except Exception:  # noqa: BLE001 - objects of anyone, whose methods may raise anything: said in the text
+    except Exception:  # noqa: BLE001 - methods of arbitrary objects may raise anything: reported in the text
         return _described(value)
 
 
@@ -124,12 +124,12 @@ def _text(value: str) -> str:
 def _described(value: object) -> str:
     try:
         return _text(repr(value))
-    except Exception as error:  # noqa: BLE001 - said in the text
+    except Exception as error:  # noqa: BLE001 - reported in the text
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a file of indented JSON, which appears as a whole or stays as it was."""
+    """Write a file of indented JSON atomically."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("w", encoding="utf-8") as file:
@@ -142,28 +142,28 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of JSON.
+    """Read a JSON file.
 
     Raises:
-        DataError: If it holds none.
+        DataError: If it does not contain valid JSON.
     """
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} holds no JSON, or only a part of it: {error}") from error
+        raise DataError(f"{path} is not valid JSON, or is truncated: {error}") from error
 
 
 def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Give what `parse` makes of each line's value, without a line at the end that is not finished; the file stays as it is.
+    """Return the result of `parse` for each line's value, ignoring a partial last line; the file is not changed.
 
     Raises:
-        DataError: If a line is no JSON, or `parse` raises a ValueError.
+        DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
     return _read_lines(path, parse)[0]
 
 
 def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
-    """The values of all whole lines, and where the last of these ends."""
+    """The values of all complete lines, and the offset of the end of the last one."""
     values: list[T] = []
     end = 0
     with path.open("rb") as file:
@@ -174,21 +174,20 @@ def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
                 values.append(parse(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise DataError(
-                    f"{path}, line {number} is damaged ({error}): remove that line to have it made again"
+                    f"{path}, line {number} is damaged ({error}): remove that line to regenerate it"
                 ) from error
             end += len(line)
     return values, end
 
 
 class JsonLines:
-    """A file that lines of JSON are appended to, each as a whole or not at all.
+    """A JSON Lines file to which lines are appended atomically.
 
-    A line is in the hands of the system when `write` returns, so that a process that is killed loses none; one that is killed
-    in the middle of `write` leaves a part of that line behind, which `read` leaves out and removes. Only one process at a time
-    may write.
+    A line has been passed to the operating system when `write` returns, so a killed process loses none; if it is killed
+    during `write`, `read` ignores and removes the partial line. Only one process may write at a time.
 
     Args:
-        path: Made if there is no such file.
+        path: Path of the file, which is created if missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -199,12 +198,12 @@ class JsonLines:
         """Append one line.
 
         Raises:
-            OSError: If it can't be written, as on a full disk; the file then holds the lines before it.
+            OSError: If it can't be written, as on a full disk; the file then holds the earlier lines.
         """
         line = to_json(value).encode() + b"\n"
         start = self._file.seek(0, os.SEEK_END)
         try:
-            while line:  # an unbuffered write may take a part only
+            while line:  # an unbuffered write may be partial
                 line = line[self._file.write(line) :]
         except BaseException as error:
             self._file.truncate(start)
@@ -213,10 +212,10 @@ class JsonLines:
             raise
 
     def read(self, parse: Callable[[Any], T]) -> list[T]:
-        """Give what `parse` makes of each line's value, and remove what a crash left of a line at the end.
+        """Return the result of `parse` for each line's value; a partial last line left by a crash is removed.
 
         Raises:
-            DataError: If a line is no JSON, or `parse` raises a ValueError.
+            DataError: If a line is not JSON, or `parse` raises a ValueError.
         """
         values, end = _read_lines(self.path, parse)
         self._file.truncate(end)
@@ -232,7 +231,7 @@ class JsonLines:
 
 
 def differences(before: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Everything in which two trees of JSON objects differ: its dotted name and both values, None for one that is missing."""
+    """The differences of two trees of JSON objects: the dotted name and both values, None for a missing one."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
             yield from differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)

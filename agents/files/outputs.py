@@ -1,4 +1,4 @@
-"""Where results go: found out before any work is done, and never overwritten unasked."""
+"""Checks of output paths, made before any work is done, so that nothing is overwritten unless asked to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import IO
 from verifiers import InvalidArgumentError
 
 LOCK = ".lock"
-"""A file in a folder that one process at a time writes into."""
+"""Name of the lock file of a folder that only one process may write into at a time."""
 
 
 def check_folder(folder: Path) -> None:
-    """Find out whether files can be written into a folder, also one that is not there yet; nothing is left behind.
+    """Check that files can be written into a folder, which need not exist yet; nothing is left behind.
 
     Raises:
         InvalidArgumentError: If they can't.
@@ -31,26 +31,26 @@ def check_folder(folder: Path) -> None:
             file.write(b"\n")
             file.flush()
     except OSError as error:
-        said = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+        said = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror
         raise InvalidArgumentError(f"can't write to the folder {folder}: {said}; choose another") from error
     finally:
         remove_empty(missing)
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """A folder and those above it that are not there, the innermost first."""
-    return [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+    """The folder and its parents that do not exist, innermost first."""
+    return [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders, the innermost first, except where one was not made or somebody else has put something there."""
-    for each in folders:
+    """Remove folders, innermost first, except those that do not exist or are not empty."""
+    for folder in folders:
         with contextlib.suppress(OSError):
-            each.rmdir()
+            folder.rmdir()
 
 
 def check_new_folder(folder: Path) -> None:
-    """Find out whether a folder can be filled: it is not there or empty, and files can be written into it.
+    """Check that a folder is missing or empty, and that files can be written into it.
 
     Raises:
         InvalidArgumentError: If not.
@@ -61,20 +61,20 @@ def check_new_folder(folder: Path) -> None:
 
 
 def check_new_file(file: Path, *, overwrite: bool) -> None:
-    """Find out whether a file can be written.
+    """Check that a file can be written.
 
     Raises:
-        InvalidArgumentError: If it can't, or is there and not to be overwritten.
+        InvalidArgumentError: If it can't, or exists and must not be overwritten.
     """
     if file.is_dir():
         raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
     if os.path.lexists(file) and not overwrite:
-        raise InvalidArgumentError(f"{file} is there already: choose another path, or replace it with --overwrite")
+        raise InvalidArgumentError(f"{file} exists already: choose another path, or replace it with --overwrite")
     check_folder(file.parent)
 
 
 def free_folder(parent: Path, name: str) -> Path:
-    """The first of `parent/name-1`, `parent/name-2`, ... that is not there."""
+    """The first of `parent/name-1`, `parent/name-2`, ... that does not exist."""
     number = 1
     while os.path.lexists(parent / f"{name}-{number}"):
         number += 1
@@ -82,10 +82,10 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Lock a folder until the file that is given is closed; the kernel does that for a process that dies.
+    """Lock a folder until the returned file is closed, at the latest when the process ends.
 
     Raises:
-        InvalidArgumentError: If another has locked it.
+        InvalidArgumentError: If another process has locked it.
     """
     file = (folder / LOCK).open("a+", encoding="utf-8")
     try:
@@ -98,9 +98,9 @@ def locked(folder: Path) -> IO[str]:
             f"{folder} is in use by {holder or 'another process'}: wait for it to end, stop it, or choose another folder"
         ) from None
     except OSError as error:
-        # Some network file systems have no locks; a run is still possible there.
+        # Some network file systems do not support locks; a run is still possible there.
         warnings.warn(
-            f"{folder} can't be locked ({error.strerror}): see to it that nothing else writes there", stacklevel=3
+            f"{folder} can't be locked ({error.strerror}): make sure that nothing else writes there", stacklevel=3
         )
     file.truncate(0)
     file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
@@ -110,10 +110,10 @@ def locked(folder: Path) -> IO[str]:
 
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to write into that becomes `folder` in the end, so that it appears as a whole or not at all.
+    """A temporary folder that is renamed to `folder` in the end, so that `folder` appears complete or not at all.
 
     Raises:
-        OSError: If `folder` is there by then and not empty.
+        OSError: If `folder` exists by then and is not empty.
     """
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""`check_policy`: whether a policy keeps the contract of `TrainablePolicy`, found out by using it.
+"""`check_policy`: checks by trial that a policy satisfies the contract of `TrainablePolicy`.
 
-Agents trust what is checked here: that log-probabilities read for learning are those of the distribution that was sampled,
-that they depend on earlier tokens alone, and that their gradients reach the weights.
+Agents rely on what is checked here: that log-probabilities computed for training are those of the sampling distribution, that
+they depend only on earlier tokens, and that their gradients reach the weights.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 _TOLERANCE = 1e-3
-"""Between log-probabilities of one token that two passes give: far above the rounding of float32, far below any mistake."""
+"""Largest difference of a token's log-probabilities in two passes: far above float32 rounding, far below any mistake."""
 _HALF_TOLERANCE = 0.1
 _STEPS = 4
 _PROMPTS = (3, 1, 2)
-"""The lengths of the prompts that it is tried on."""
+"""The lengths of the trial prompts."""
 
 
 def check_policy(policy: TrainablePolicy, *, seed: int = 0) -> None:
-    """Try a policy on a few tokens; its weights are moved and put back.
+    """Check a policy on a few tokens; its weights are changed and then restored.
 
     Args:
-        policy: On a model of at least two tokens, at a temperature above 0.
-        seed: Decides the tokens.
+        policy: A policy whose model has at least two tokens, at a temperature above 0.
+        seed: Seed of the tokens.
 
     Raises:
-        InvalidArgumentError: At the first thing that agents rely on and that does not hold; the message says what was
-            expected, what came, and what usually is the matter.
+        InvalidArgumentError: If a check fails; the message states what was expected, the actual result, and the usual cause.
     """
     _check_members(policy)
     checker = _Checker(policy, seed)
@@ -66,16 +65,19 @@ def _check_members(policy: Any) -> None:
         "It is saved in checkpoints and copied for a reference policy",
     )
     _require(policy.temperature > 0, "a temperature above 0", policy.temperature, "Greedy policies don't learn")
-    own = {id(each) for each in policy.model.parameters()}
+    own = {id(weight) for weight in policy.model.parameters()}
     learning = list(policy.parameters())
     _require(
-        bool(learning) and all(each.requires_grad and id(each) in own for each in learning),
-        "`parameters()` gives weights of `model` that require a gradient",
-        f"{len(learning)} of which {sum(id(each) in own for each in learning)} are of the model",
+        bool(learning) and all(weight.requires_grad and id(weight) in own for weight in learning),
+        "`parameters()` returns weights of `model` that require a gradient",
+        f"{len(learning)} weights, {sum(id(weight) in own for weight in learning)} of them of the model",
         "A weight that is not in `model` is neither saved nor copied",
     )
     _require(
-        not any(isinstance(each, torch.nn.Dropout) and each.p > 0 and each.training for each in policy.model.modules()),
+        not any(
+            isinstance(module, torch.nn.Dropout) and module.p > 0 and module.training
+            for module in policy.model.modules()
+        ),
         "a model without active dropout",
         "dropout in training mode",
         "With dropout the stored log-probabilities are not those that are trained: call model.eval()",
@@ -106,7 +108,7 @@ class _Checker:
         return self.policy.act(self._observation(), **arguments)
 
     def _play(self) -> Batch:
-        """Let the policy write a few tokens after each prompt, and make a batch of them."""
+        """Let the policy generate a few tokens after each prompt, and make a batch of them."""
         self.policy.begin(np.arange(len(self.tokens)), self.seeds)
         for _ in range(_STEPS):
             action = self.policy.act(self._observation())
@@ -139,7 +141,7 @@ class _Checker:
         shapes = (action.tokens.shape, action.counts.shape, action.logprobs.shape)
         _require(
             shapes == ((rows, 1), (rows,), (rows, 1)) and action.tokens.dtype == np.int64,
-            f"act() gives tokens i64[{rows} 1], counts i64[{rows}] and logprobs f32[{rows} 1] for {rows} rows",
+            f"act() returns tokens i64[{rows} 1], counts i64[{rows}] and logprobs f32[{rows} 1] for {rows} rows",
             f"shapes {shapes}, tokens of {action.tokens.dtype}",
             "Observations have tokens i32[b l] and length i32[b 1]",
         )
@@ -153,7 +155,7 @@ class _Checker:
         )
 
     def acting(self) -> None:
-        """What a row is given depends on its own tokens and seed."""
+        """Actions depend only on a row's own tokens and seed."""
         again = self._act()
         action = self._act()
         _require(
@@ -182,8 +184,8 @@ class _Checker:
 
     def greedy(self) -> None:
         """At temperature 0 the likeliest token is chosen."""
-        found = self.policy.at_temperature(0.0)
-        first, second = (found.act(self._observation()).tokens for _ in range(2))
+        greedy = self.policy.at_temperature(0.0)
+        first, second = (greedy.act(self._observation()).tokens for _ in range(2))
         _require(
             bool((first == second).all()),
             "at_temperature(0) chooses the same tokens each time",
@@ -192,24 +194,24 @@ class _Checker:
         )
 
     def reading(self) -> None:
-        """What is read is what was sampled."""
+        """`read` returns the log-probabilities that were sampled with."""
         with torch.no_grad():
-            found = self.policy.read(self.batch)
+            outputs = self.policy.read(self.batch)
         first, mask = self.batch.first, self.batch.loss_mask[:, self.batch.first :]
         shape = tuple(mask.shape)
         _require(
-            tuple(found.logprobs.shape) == shape and tuple(found.entropy.shape) == shape,
-            f"read() gives log-probabilities and entropies of shape {shape}, from token part.first={first} on",
-            f"{tuple(found.logprobs.shape)} and {tuple(found.entropy.shape)}",
-            "The logits before token t say how likely token t is",
+            tuple(outputs.logprobs.shape) == shape and tuple(outputs.entropy.shape) == shape,
+            f"read() returns log-probabilities and entropies of shape {shape}, from token micro_batch.first={first} on",
+            f"{tuple(outputs.logprobs.shape)} and {tuple(outputs.entropy.shape)}",
+            "The distribution of token t comes from the logits at position t - 1",
         )
         self._same(
             self.batch.logprobs[:, first:][mask].cpu().numpy(),
-            found.logprobs[mask].cpu().numpy(),
-            "read() gives the log-probabilities with which act() sampled",
+            outputs.logprobs[mask].cpu().numpy(),
+            "read() returns the log-probabilities with which act() sampled",
             "Both divide by the temperature, and the logits at position t - 1 belong to token t",
         )
-        entropy = found.entropy[mask]
+        entropy = outputs.entropy[mask]
         most = float(np.log(self.policy.vocab_size)) + self.tolerance
         _require(
             bool(((entropy > -self.tolerance) & (entropy < most)).all()),
@@ -219,28 +221,28 @@ class _Checker:
         )
 
     def causality(self) -> None:
-        """Later tokens and other rows change nothing."""
+        """Later tokens and other rows have no effect."""
         tokens = self.batch.tokens.clone()
         ends = self.batch.lengths - 1
         rows = torch.arange(len(tokens), device=tokens.device)
         tokens[rows, ends] = (tokens[rows, ends] + 1) % self.policy.vocab_size
         other = dataclasses.replace(self.batch, tokens=tokens)
         with torch.no_grad():
-            before, after = (self.policy.read(each).logprobs for each in (self.batch, other))
+            before, after = (self.policy.read(batch).logprobs for batch in (self.batch, other))
         mask = self.batch.loss_mask.clone()
         mask[rows, ends] = False
         kept = mask[:, self.batch.first :]
         self._same(
             before[kept].cpu().numpy(),
             after[kept].cpu().numpy(),
-            "log-probabilities that depend on earlier tokens alone",
-            "Another last token changed those before it: the model looks ahead",
+            "log-probabilities that depend only on earlier tokens",
+            "Another last token changed those before it: the model attends to later tokens",
         )
-        part = self.batch.rows(torch.tensor([1], device=tokens.device))
+        single = self.batch.rows(torch.tensor([1], device=tokens.device))
         with torch.no_grad():
-            alone = self.policy.read(part).logprobs
-        own = part.loss_mask[:, part.first :]
-        whole = before[1, part.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
+            alone = self.policy.read(single).logprobs
+        own = single.loss_mask[:, single.first :]
+        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
         self._same(
             whole.cpu().numpy(),
             alone[own].cpu().numpy(),
@@ -249,7 +251,7 @@ class _Checker:
         )
 
     def legal_tokens(self) -> None:
-        """Tokens that are not legal have probability 0, in acting and reading."""
+        """Illegal tokens have probability 0 in `act` and `read`."""
         v = self.policy.vocab_size
         allowed = np.zeros((len(self.tokens), v), dtype=np.int8)
         rows = np.arange(len(self.tokens))
@@ -264,45 +266,45 @@ class _Checker:
         )
         packed = np.packbits(np.eye(v, dtype=bool)[self.batch.tokens.cpu().numpy()], axis=-1)
         with torch.no_grad():
-            part = dataclasses.replace(self.batch, legal=torch.from_numpy(packed).to(self.policy.device))
-            found = self.policy.read(part).logprobs[self.batch.loss_mask[:, self.batch.first :]]
+            batch = dataclasses.replace(self.batch, legal=torch.from_numpy(packed).to(self.policy.device))
+            logprobs = self.policy.read(batch).logprobs[self.batch.loss_mask[:, self.batch.first :]]
         _require(
-            bool((found.abs() < self.tolerance).all()),
-            "read() gives log-probability 0 to a token that was the only legal one",
-            found.tolist(),
-            "Mask the logits with part.legal_tokens(part.first, vocab_size)",
+            bool((logprobs.abs() < self.tolerance).all()),
+            "read() returns log-probability 0 for a token that was the only legal one",
+            logprobs.tolist(),
+            "Mask the logits with micro_batch.legal_tokens(micro_batch.first, vocab_size)",
         )
 
     def distributions(self) -> None:
-        """The whole distributions agree with what is read of tokens."""
+        """`distributions` agrees with `read`."""
         first = self.batch.first
         with torch.no_grad():
-            found = self.policy.distributions(self.batch.tokens, first)
+            logprobs = self.policy.distributions(self.batch.tokens, first)
             read = self.policy.read(self.batch).logprobs
         shape = (*self.batch.tokens[:, first:].shape, self.policy.vocab_size)
-        _require(tuple(found.shape) == shape, f"distributions() of shape {shape}", tuple(found.shape), "[b t v]")
+        _require(tuple(logprobs.shape) == shape, f"distributions() of shape {shape}", tuple(logprobs.shape), "[b t v]")
         mask = self.batch.loss_mask[:, first:]
-        chosen = found.gather(-1, self.batch.tokens[:, first:, None])[..., 0]
+        chosen = logprobs.gather(-1, self.batch.tokens[:, first:, None])[..., 0]
         self._same(
             read[mask].cpu().numpy(),
             chosen[mask].cpu().numpy(),
-            "distributions() whose entry at each token is what read() gives",
+            "distributions() whose entry at each token equals the result of read()",
             "Log-probabilities at the policy's temperature",
         )
 
     def states(self) -> None:
-        """The states that a critic is put on."""
+        """The states for a critic have the right shape."""
         rows, t = self.batch.tokens[:, self.batch.first :].shape
         shape = (rows, t + 1, self.policy.state_size)
         with torch.no_grad():
-            found = self.policy.read_states(self.batch)
+            states = self.policy.read_states(self.batch)
             beside = self.policy.read(self.batch, with_states=True).states
-        _require(tuple(found.shape) == shape, f"read_states() of shape {shape}", tuple(found.shape), "[b t+1 d]")
+        _require(tuple(states.shape) == shape, f"read_states() of shape {shape}", tuple(states.shape), "[b t+1 d]")
         _require(
             beside is not None and tuple(beside.shape) == shape,
             f"read(with_states=True).states of shape {shape}",
             None if beside is None else tuple(beside.shape),
-            "What the output layer reads before each token, and after the last",
+            "The inputs of the output layer before each token, and after the last",
         )
 
     def gradients(self) -> None:
@@ -311,32 +313,35 @@ class _Checker:
         total = self.policy.read(self.batch).logprobs[self.batch.loss_mask[:, self.batch.first :]].sum()
         if total.requires_grad:
             total.backward()
-        sizes = [0.0 if each.grad is None else float(each.grad.abs().sum()) for each in self.policy.parameters()]
+        sizes = [
+            0.0 if parameter.grad is None else float(parameter.grad.abs().sum())
+            for parameter in self.policy.parameters()
+        ]
         self.policy.model.zero_grad(set_to_none=True)
         _require(
             any(sizes) and bool(np.isfinite(sizes).all()),
-            "read() gives log-probabilities whose gradient reaches the weights",
+            "read() returns log-probabilities whose gradient reaches the weights",
             f"gradients of sizes {sizes}",
-            "read() works with gradients: no torch.no_grad(), no detach()",
+            "read() must track gradients: no torch.no_grad(), no detach()",
         )
 
     def copies(self) -> None:
-        """A policy on a copy of the model says the same."""
+        """A policy on a copy of the model returns the same log-probabilities."""
         other = self.policy.with_model(copy.deepcopy(self.policy.model))
         mask = self.batch.loss_mask[:, self.batch.first :]
         with torch.no_grad():
-            mine, theirs = (each.read(self.batch).logprobs[mask] for each in (self.policy, other))
+            mine, theirs = (policy.read(self.batch).logprobs[mask] for policy in (self.policy, other))
         self._same(
             mine.cpu().numpy(),
             theirs.cpu().numpy(),
-            "with_model() gives a policy with the same settings on a copy of the model",
+            "with_model() returns a policy with the same settings on a copy of the model",
             "It is the reference policy of a KL term",
         )
 
     def updates(self) -> None:
         """After an update the policy acts with the new weights."""
         version = self.policy.version
-        saved = [each.detach().clone() for each in self.policy.parameters()]
+        saved = [parameter.detach().clone() for parameter in self.policy.parameters()]
         before = self._act().logprobs
         with torch.no_grad():
             for parameter in self.policy.parameters():
@@ -363,7 +368,7 @@ class _Checker:
             changed,
             "other actions after other weights",
             "the same log-probabilities",
-            "weights_changed() drops what was kept of the old weights",
+            "weights_changed() must drop caches computed with the old weights",
         )
 
     def _same(self, one: Any, other: Any, expected: str, hint: str) -> None:

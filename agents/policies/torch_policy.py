@@ -1,7 +1,7 @@
 """`TorchPolicy`: any causal torch module as a policy, such as a recurrent network or a table.
 
-Two modules make it: a body, from tokens to states, and an output layer, from states to logits. Each act reads the whole
-prefix again; for a `transformers` model there is `CausalLMPolicy`, which keeps what it has read.
+It consists of two modules: a body, from tokens to states, and an output layer, from states to logits. Each `act` processes
+the whole prefix again; for a `transformers` model use `CausalLMPolicy`, which has a KV cache.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from verifiers import DivergedError, InvalidArgumentError
 
 
 class TorchPolicy:
-    """A policy of two torch modules; it has all of `TrainablePolicy`, so that every agent trains it.
+    """A policy of two torch modules; it implements `TrainablePolicy`, so that every agent can train it.
 
     Args:
-        body: Tokens i64[b l] -> states f[b l d]. The state at a position depends on the tokens up to there alone, as in a
-            recurrent network that reads from left to right; padding stands on the right.
+        body: Tokens i64[b l] -> states f[b l d]. The state at a position depends only on the tokens up to there, as in a
+            recurrent network that reads from left to right; padding is on the right.
         head: States f[... d] -> logits f[... v], such as a linear layer.
-        temperature: Divides the logits when sampling and when training alike; 0 chooses the likeliest token.
-        seed: Decides the sampling of episodes that were not announced by `begin`.
+        temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest token.
+        seed: Seed for sampling episodes that were not announced by `begin`.
 
     Raises:
-        InvalidArgumentError: If the temperature is negative, or the modules give other shapes.
+        InvalidArgumentError: If the temperature is negative, or the modules return other shapes.
     """
 
     fast = False
@@ -61,59 +61,59 @@ class TorchPolicy:
             if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
                 said = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
                 raise InvalidArgumentError(
-                    f"the body makes states f[b l d] of tokens i64[b l]; of i64[1 1] it made {said}"
+                    f"the body must map tokens i64[b l] to states f[b l d], but it mapped i64[1 1] to {said}"
                 )
             logits = self._tried("head", states)
         if not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[:2] != (1, 1):
             said = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise InvalidArgumentError(
-                f"the head makes logits f[b l v] of states f[b l d]; of one state it made {said}"
+                f"the head must map states f[b l d] to logits f[b l v], but it mapped one state to {said}"
             )
         return states.shape[2], logits.shape[2]
 
-    def _tried(self, part: str, value: Tensor) -> Any:
+    def _tried(self, name: str, value: Tensor) -> Any:
         try:
-            return self.model[part](value)
+            return self.model[name](value)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise InvalidArgumentError(
-                f"the {part} fails on a tensor of shape {tuple(value.shape)}: {' '.join(str(error).split())}"
+                f"the {name} fails on a tensor of shape {tuple(value.shape)}: {' '.join(str(error).split())}"
             ) from error
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        return next((each.device for each in self.model.parameters()), torch.device("cpu"))
+        """The device of the weights."""
+        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
-        """The weights that learn."""
+        """The trainable weights."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     # Acting
 
     @property
     def learner(self) -> TorchPolicy:
-        """Itself."""
+        """This policy itself."""
         return self
 
     def sampling(self) -> contextlib.AbstractContextManager[Mapping[str, float]]:
-        """Nothing has to be done before acting: what acts is what learns."""
+        """A null context: the policy samples with the trained weights themselves."""
         return contextlib.nullcontext({})
 
     def at_temperature(self, temperature: float) -> TorchPolicy:
-        """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        """Return a policy with the same weights at another temperature, such as 0 for greedy evaluation."""
         return TorchPolicy(self.model["body"], self.model["head"], temperature=temperature, seed=self.seed)
 
     def with_model(self, model: Any) -> TorchPolicy:
-        """Give a policy with the same settings on another model, such as a copy of this one's."""
+        """Return a policy with the same settings on another model, such as a copy of this one's."""
         return TorchPolicy(model["body"], model["head"], temperature=self.temperature, seed=self.seed)
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes and the seeds u64[r] of their sampling."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
         self._fit(int(rows.max(initial=-1)) + 1)
         self._seeds[rows] = seeds
 
     def _fit(self, num_rows: int) -> None:
-        """Give rows that were never announced seeds of their own."""
+        """Assign seeds to rows that were never announced."""
         first = len(self._seeds)
         if num_rows > first:
             new = np.arange(first, num_rows, dtype=np.uint64)
@@ -128,10 +128,10 @@ class TorchPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
+        """Choose the next token of each row; see `Policy.act`. The same observation always gives the same action.
 
         Raises:
-            InvalidArgumentError: If the action mask leaves a row no token.
+            InvalidArgumentError: If the action mask allows a row no token.
             DivergedError: If the weights have diverged.
         """
         tokens = np.atleast_2d(observation["tokens"])
@@ -148,7 +148,7 @@ class TorchPolicy:
             if legal is not None and not legal.any(axis=1).all():
                 raise InvalidArgumentError(
                     f"the action mask allows row {wanted[~legal.any(axis=1)][0]} no token at all: "
-                    "legal_actions must leave one, such as a stop token"
+                    "legal_actions must allow at least one, such as a stop token"
                 )
             chosen, logprobs = self._choose(tokens[wanted, : length[wanted].max()], length[wanted], wanted, legal)
             action.tokens[wanted, 0], action.logprobs[wanted, 0], action.counts[wanted] = chosen, logprobs, 1
@@ -174,21 +174,21 @@ class TorchPolicy:
 
     # Learning
 
-    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
-        """What the model says of a batch's tokens from `part.first` on; see `TrainablePolicy.read`."""
-        first = part.first
-        states, tokens = self.read_states(part), part.tokens[:, first:]
-        legal = part.legal_tokens(first, self.vocab_size)
+    def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
+        """Log-probabilities and entropies from `micro_batch.first` on; see `TrainablePolicy.read`."""
+        first = micro_batch.first
+        states, tokens = self.read_states(micro_batch), micro_batch.tokens[:, first:]
+        legal = micro_batch.legal_tokens(first, self.vocab_size)
         logits = self.model["head"](states[:, :-1]).flatten(0, 1)
         allowed = None if legal is None else legal.flatten(0, 1)
-        found = token_logprobs_and_entropy(logits, tokens.reshape(-1), self.temperature, allowed)
-        logprobs, entropy = (each.view(tokens.shape) for each in found)
+        outputs = token_logprobs_and_entropy(logits, tokens.reshape(-1), self.temperature, allowed)
+        logprobs, entropy = (values.view(tokens.shape) for values in outputs)
         return TokenOutputs(logprobs, entropy, states if with_states else None)
 
-    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
-        """What the head reads before a batch's tokens from `part.first` on, and after the last; with gradients."""
-        states: Tensor = self.model["body"](part.tokens)
-        return states[:, part.first - 1 :]
+    def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
+        """The states before each token from `micro_batch.first` on, and after the last, with gradients."""
+        states: Tensor = self.model["body"](micro_batch.tokens)
+        return states[:, micro_batch.first - 1 :]
 
     def distributions(
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
@@ -198,8 +198,8 @@ class TorchPolicy:
         return scaled_logprobs(logits, self.temperature, legal)
 
     def weights_changed(self) -> None:
-        """Count a new version of the weights; nothing is kept of the old ones."""
+        """Count a new version of the weights; there is no cache to drop."""
         self.version += 1
 
     def release_cache(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, since there is no cache."""

@@ -1,13 +1,13 @@
-"""The one interaction loop: a policy acts in an environment until a list of episodes is done.
+"""The interaction loop: a policy acts in an environment until a list of episodes is done.
 
-It uses `reset` and `step_many` of a vector environment with the observations, options and information of `TokenVectorEnv`,
-and `step` where the outermost wrapper has no `step_many`. Rows that end are refilled at once with the next episode.
+It uses `reset` and `step_many` of a vector environment with the observations, options and `info` of `TokenVectorEnv`, and
+`step` if the outermost wrapper has no `step_many`. A row whose episode ends immediately starts the next episode.
 
-A verdict may say that parts of its score belong to earlier tokens (`Verdict.token_scores`). The environment pays the score as
-a whole, with the last token, since the steps before are over; a trajectory has each part at its token.
+A verdict may attribute parts of its score to earlier tokens (`Verdict.token_scores`). The environment returns the whole score
+with the last token, since the earlier steps are over; a trajectory has each part at its token.
 
-What `step` returns is the reward, and `info["rewards"]` says only which tokens it came with: where they differ, since a
-wrapper changed the one and not the other, the difference belongs to the last token of the step.
+The reward is the one returned by `step`; `info["rewards"]` only distributes it over the tokens. If a wrapper changes one but
+not the other, the difference is added to the last token of the step.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode to be played."""
+    """An episode to play."""
 
     problem: int
     """The problem's index, -1 to let the environment draw it."""
     group: int
-    """Carried into the trajectory."""
+    """Number of the episode's group, which is copied to the trajectory."""
     seed: int
-    """Decides the policy's sampling, together with the observations alone; u64."""
+    """Seed u64 of the policy's sampling, which otherwise depends only on the observations."""
     env_seed: int | None = None
-    """What the row is reset with, so that an environment that draws the problem itself draws the same again; None for an
-    environment that goes on drawing. Episodes with one problem and one `env_seed` begin alike."""
+    """Seed with which the row is reset, so that an environment that draws the problem itself draws the same one again; None
+    continues the environment's random state. Episodes with the same problem and `env_seed` start alike."""
 
     def __post_init__(self) -> None:
         if not _is_u64(self.seed):
             raise InvalidArgumentError(
-                f"an episode's seed is a whole number of 64 bits, 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
+                f"an episode's seed must be an integer from 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
             )
 
 
@@ -54,9 +54,9 @@ def _is_u64(value: object) -> bool:
 _ALL_LEGAL = 255
 """Eight bits of a packed mask."""
 _POLL_S = 1e-3
-"""Between two looks for a verdict, where a wrapper hides `wait`."""
+"""Interval between two checks for a verdict, if a wrapper hides `wait`."""
 _ROUNDING = 1e-6
-"""Relative, of a reward that a wrapper returns in float32."""
+"""Relative rounding error of a reward that a wrapper returns in float32."""
 
 
 def rollout(
@@ -66,19 +66,19 @@ def rollout(
     *,
     on_episode: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes, as many at once as the environment has rows and the policy has room for.
+    """Play episodes, as many at once as the environment has rows and the policy has memory for.
 
     Args:
-        env: A vector environment with `AutoresetMode.DISABLED`; one built with `copy=False` saves time.
-        policy: Who acts. One that has `rows_at_once`, as `CausalLMPolicy` does, is given no more rows than that.
-        episodes: What is played.
+        env: A vector environment with `AutoresetMode.DISABLED`; one built with `copy=False` is faster.
+        policy: The policy that acts. If it has `rows_at_once`, like `CausalLMPolicy`, no more rows are played at once.
+        episodes: The episodes to play.
         on_episode: Called with each trajectory as it ends.
 
     Returns:
         The trajectories in the order of `episodes`.
 
     Raises:
-        InvalidArgumentError: If the environment can't be played (see `with_token_info`), or begins differently when it is
+        InvalidArgumentError: If the environment is not supported (see `with_token_info`), or starts differently when it is
             reset with the same seed.
     """
     done: dict[int, Trajectory] = {}
@@ -92,22 +92,22 @@ def rollout(
 def play(
     env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
 ) -> Iterator[tuple[int, Trajectory]]:
-    """Play episodes as `rollout` does, and give each trajectory as it ends, with its index in `episodes`."""
+    """Play episodes as `rollout` does, and yield each trajectory as it ends, with its index in `episodes`."""
     return _Recorder(with_token_info(env), policy, episodes).play()
 
 
 def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
-    """Refuse a policy of other tokens than the environment's, as far as their number tells."""
+    """Reject a policy with more tokens than the environment, which must have another tokenizer."""
     tokens, known = int(env.single_action_space.n), getattr(policy, "vocab_size", None)  # type: ignore[attr-defined] # Discrete
     if known is not None and known > tokens:
         raise InvalidArgumentError(
-            f"the policy chooses among {known} tokens, and the environment has {tokens}: give both the same tokenizer, and the "
-            "policy its vocab_size"
+            f"the policy chooses among {known} tokens, but the environment has {tokens}: use the same tokenizer for both, and "
+            "set the policy's vocab_size to its size"
         )
 
 
 class _Recorder:
-    """Plays episodes and writes down what each token came with, by position in the row's buffer."""
+    """Plays episodes and records the data of each token, by position in the row's buffer."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]) -> None:
         _check_vocabulary(env, policy)
@@ -155,7 +155,7 @@ class _Recorder:
                     observation, mask = self._refill(ended)
 
     def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
-        """Start the next episodes in free rows, as far as there are any and the policy has room for them."""
+        """Start the next episodes in free rows, as many as the policy has memory for."""
         room = self.most - int((self.playing >= 0).sum())
         rows = np.flatnonzero(free)[: max(min(len(self.episodes) - self.next, room), 0)]
         starting = self.episodes[self.next : self.next + len(rows)]
@@ -179,7 +179,7 @@ class _Recorder:
         return observation, info.get("action_mask")
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
-        """One seed for each row of the environment, None for rows that are not reset; None altogether if there is none."""
+        """A reset seed for each row of the environment, None for rows that are not reset; None if there are no seeds."""
         if all(episode.env_seed is None for episode in starting):
             return None
         seeds: list[int | None] = [None] * self.env.num_envs
@@ -188,7 +188,7 @@ class _Recorder:
         return seeds
 
     def _check_starts(self, rows: NDArray[np.int64], starting: Sequence[Episode], observation: Any) -> None:
-        """Members of a group are compared, so an environment that ignores its seed must not pass unnoticed."""
+        """Check that episodes with the same problem and seed start alike, since members of a group are compared."""
         for row, episode in zip(rows.tolist(), starting, strict=True):
             if episode.env_seed is None:
                 continue
@@ -196,11 +196,11 @@ class _Recorder:
             if self.starts.setdefault((episode.problem, episode.env_seed), prompt) != prompt:
                 raise InvalidArgumentError(
                     f"{type(self.env.unwrapped).__name__} began differently when it was reset twice with seed "
-                    f"{episode.env_seed}: an environment draws all that is random from the seed of reset(seed=...)"
+                    f"{episode.env_seed}: an environment must draw all its randomness from the seed of reset(seed=...)"
                 )
 
     def _wait(self, mask: NDArray[np.int8] | None) -> Any:
-        """Give what comes once a verdict is there: from `wait`, or, where a wrapper hides it, from steps that move no row."""
+        """Wait for a verdict: by `wait`, or if a wrapper hides it, by polling with steps that consume no token."""
         if hasattr(self.env, "wait"):
             return self.env.wait(every=False)
         time.sleep(_POLL_S)
@@ -213,15 +213,15 @@ class _Recorder:
             return self.env.step_many(action.tokens, action.counts)
         if action.tokens.shape[1] != 1:
             raise InvalidArgumentError(
-                f"the policy gives {action.tokens.shape[1]} tokens at once, and the outermost wrapper of the environment, "
-                f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that gives one token"
+                f"the policy returns {action.tokens.shape[1]} tokens at once, but the outermost wrapper of the environment, "
+                f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that returns one token at a time"
             )
-        # `step` has a token for every row: those that are not played get a legal one.
+        # `step` needs a token for every row: rows that are not played get a legal one.
         unused = 0 if mask is None else mask.argmax(axis=1)
         return self.env.step(np.where(action.counts > 0, action.tokens[:, 0], unused))
 
     def _keep_masks(self, mask: NDArray[np.int8] | None, action: Action, acting: NDArray[np.bool_]) -> None:
-        """Note which tokens each was chosen from: what the policy kept, or else the legal ones."""
+        """Record the candidates of each choice: the tokens the policy kept, or else the legal ones."""
         if mask is None and action.kept is None:
             return
         rows = np.flatnonzero(acting)
@@ -236,16 +236,16 @@ class _Recorder:
         width = self.action_masks.shape[1]
         for column in range(packed.shape[1]):
             at = self.length[rows] + column
-            fits = at < width  # what is beyond the buffer is never consumed
+            fits = at < width  # tokens beyond the buffer are never consumed
             self.action_masks[rows[fits], at[fits]] = packed[fits, column]
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
-        """The environment's mask is that of the next token only."""
+        """Check that a policy returns one token at a time where tokens are limited: the mask covers only the next token."""
         width = action.tokens.shape[1]
         if width > 1 and not mask[rows].all():
             raise InvalidArgumentError(
-                f"the policy gives {width} tokens at once, and the environment limits tokens, of which only the next one's "
-                "limits are known: give one token at a time, or say in `Action.kept` what each was chosen from"
+                f"the policy returns {width} tokens at once, but the environment's action mask is that of the next token only: "
+                "return one token at a time, or set `Action.kept` to the tokens that each was chosen from"
             )
 
     def _record(self, action: Action, info: dict[str, Any]) -> None:
@@ -259,13 +259,13 @@ class _Recorder:
             self.versions[rows, at] = self.policy.version
 
     def _correct_rewards(self, reward: NDArray[np.float64], ended: NDArray[np.bool_], info: dict[str, Any]) -> None:
-        """Put the difference between what `step` returned and what the tokens were paid on the last of them."""
+        """Add the difference between the reward of `step` and the sum of the tokens' rewards to the last token."""
         paid = info["rewards"].sum(axis=1)
         if (reward == paid).all():
             return
         consumed = info["consumed"]
         differs = ~np.isclose(reward, paid, rtol=_ROUNDING, atol=0, equal_nan=True)
-        # What is no number stays as it is, for the trajectory to name it; a row that waits has no token to put it on.
+        # NaN stays as it is, so that the trajectory reports it; a row that waits has no token to add the difference to.
         differs &= np.isfinite(paid) & ((consumed > 0) | ended)
         rows = np.flatnonzero(differs & (self.playing >= 0))
         self.rewards[rows, self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
@@ -273,12 +273,12 @@ class _Recorder:
         self.reward_scale[whole] = reward[whole] / paid[whole]
 
     def _record_rewards(self, info: dict[str, Any]) -> None:
-        """A verdict that was awaited comes without a token: it belongs to the last one."""
+        """Add the reward of a deferred verdict, which arrives without a token, to the last token."""
         rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
         self.rewards[rows, self.length[rows] - 1] += info["rewards"][rows, 0]
 
     def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
-        """Move the parts of the last reward that belong to earlier tokens there; the return stays what it was."""
+        """Move the parts of the last reward that belong to earlier tokens; the return does not change."""
         if "token_scores" in info and info["_token_scores"][row]:
             for position, amount in info["token_scores"][row]:
                 moved = amount * self.reward_scale[row]  # a wrapper that scales a reward scales its parts
@@ -289,7 +289,7 @@ class _Recorder:
     def _finish(
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
     ) -> tuple[int, Trajectory]:
-        """The index of the episode in a row, which is free then, and its trajectory."""
+        """Free a row, and return the index of its episode and the trajectory."""
         length = int(self.length[row])
         self._credit(row, length, info)
         masks = None if self.action_masks is None else self.action_masks[row, :length].copy()

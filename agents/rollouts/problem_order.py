@@ -1,4 +1,4 @@
-"""Which problems a training step works on: a pure function of seed and step, so that resuming needs no cursor."""
+"""The problems of each training step: a pure function of seed and step, so that resuming needs no cursor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agents.seeding import ORDERS, env_seeds, episode_seeds
 
 
 def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
-    """The indices of one step: the data set is gone through in a new random order each time.
+    """The indices of one step; each pass over the data set has a new random order.
 
     Args:
         num_problems: Size of the data set.
-        step: The first is 0.
-        per_step: Problems in each step.
-        seed: Decides the orders.
+        step: Number of the step, from 0.
+        per_step: Number of problems in each step.
+        seed: Seed of the orders.
     """
     numbers = range(step * per_step, (step + 1) * per_step)
     return [int(_order(num_problems, number // num_problems, seed)[number % num_problems]) for number in numbers]
@@ -30,7 +30,7 @@ def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
     key = (num_problems, epoch, seed)
     if key not in _orders:
         _orders.clear()  # one epoch at a time
-        # One word of seed and epoch together: a list of both would run together where the seed is longer than 32 bits.
+        # Seed and epoch are mixed into one word: a list of both would be ambiguous for seeds of more than 32 bits.
         entropy = int(episode_seeds(seed, ORDERS + epoch, 1)[0])
         generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
         _orders[key] = generator.permutation(num_problems)
@@ -43,10 +43,10 @@ _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 def episodes_of_step(
     env: VectorEnv[Any, Any, Any], step: int, problems_per_step: int, group_size: int, seed: int
 ) -> list[Episode]:
-    """The episodes of one step: `group_size` of each problem, with sampling seeds of their own.
+    """The episodes of one step: `group_size` for each problem, each with its own sampling seed.
 
-    A `TokenVectorEnv` is told the problems. Any other environment is reset with one seed for each group, so that its members
-    begin alike, and so that a run that is repeated or resumed plays the same episodes.
+    A `TokenVectorEnv` is reset with problem indices. Any other environment is reset with one seed per group, so that members
+    of a group start alike, and a repeated or resumed run plays the same episodes.
     """
     size = num_problems(env)
     problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)

@@ -1,8 +1,8 @@
-"""Vector environments of other makers, given the information that a rollout reads.
+"""Adapter that adds the `info` that a rollout needs to other vector environments.
 
-`TokenVectorEnv` says for each row which tokens it consumed, what each was paid, and how an episode ended. Any other
-Gymnasium environment with a discrete action and the token observation says the same by `reset` and `step` alone: one token
-was consumed, the reward is that token's, and what is not said is unknown.
+`TokenVectorEnv` reports for each row the consumed tokens, the reward of each, and how an episode ended. For any other
+Gymnasium environment with a discrete action and the token observation, this follows from `reset` and `step` alone: one
+token was consumed, the reward is that token's, and everything else is unknown.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from verifiers import InvalidArgumentError
 
 
 def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
-    """Give an environment as a rollout reads it.
+    """Wrap an environment for a rollout, if necessary.
 
     Raises:
-        InvalidArgumentError: If it is no vector environment, resets itself, or has other observations or actions.
+        InvalidArgumentError: If it is not a vector environment, resets itself, or has other observations or actions.
     """
     if not isinstance(env, VectorEnv):
         raise InvalidArgumentError(
@@ -32,7 +32,7 @@ def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise InvalidArgumentError(
-            f"rollout refills rows itself and needs an environment whose metadata say AutoresetMode.DISABLED, got {mode}; "
+            f"rollout resets rows itself and needs an environment with AutoresetMode.DISABLED in its metadata, got {mode}; "
             "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
         )
     if isinstance(env.unwrapped, TokenVectorEnv):
@@ -52,29 +52,29 @@ def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
 
 
 def num_problems(env: VectorEnv[Any, Any, Any]) -> int | None:
-    """How many problems an environment has; None where it does not say, so that every draw is left to it."""
+    """The number of problems of an environment; None if it does not report one, and draws problems itself."""
     size = getattr(env.unwrapped, "num_problems", None)
     return None if size is None else int(size)
 
 
 class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Adds what a rollout reads to `info`, and leaves rows that ended alone until they are reset."""
+    """Adds what a rollout needs to `info`, and ignores rows that ended until they are reset."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
         self._begun = False
-        self._ended = np.ones(env.num_envs, dtype=bool)  # rows that were not asked for yet rest like those that ended
+        self._ended = np.ones(env.num_envs, dtype=bool)  # rows that were never reset count as ended
         self._masks: NDArray[np.int8] | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all rows, or those of `reset_mask`.
 
-        The option `problems` is passed on where the environment says its `num_problems`; elsewhere none can be chosen.
+        The option `problems` is passed on if the environment has `num_problems`; otherwise problems can't be chosen.
         """
         given = options or {}
         mask = given.get("reset_mask")
         rows = np.ones(self.num_envs, dtype=bool) if mask is None else mask
-        # The first time, all rows: of one that was never reset there is no observation.
+        # The first time reset all rows, since a row that was never reset has no observation.
         passed: dict[str, Any] = {"reset_mask": rows.copy() if self._begun else np.ones_like(rows)}
         self._begun = True
         if "problems" in given and num_problems(self.env) is not None:
@@ -85,7 +85,7 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         return observation, self._complete(info, np.zeros(self.num_envs, dtype=np.int64), np.zeros(self.num_envs))
 
     def step(self, actions: NDArray[np.int64]) -> Any:
-        """Step every row; those that ended play an episode that nobody sees, since a vector environment steps them all."""
+        """Step every row; rows that ended play an unused episode, since a vector environment steps all rows."""
         resting = self._ended.copy()
         if resting.any():
             _, info = self.env.reset(options={"reset_mask": resting.copy()})
@@ -114,10 +114,10 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         self, info: dict[str, Any], consumed: NDArray[np.int64], reward: NDArray[np.float64]
     ) -> dict[str, Any]:
         unknown = {"problem_id": "", "completion": "", "verdict": None}
-        said = {name: self._each(info, name, default) for name, default in unknown.items()}
+        said = {name: self._row_values(info, name, default) for name, default in unknown.items()}
         masks = {} if self._masks is None else {"action_mask": self._masks.copy()}
         return {**info, **said, **masks, "consumed": consumed, "rewards": reward[:, None].astype(np.float64)}
 
-    def _each(self, info: dict[str, Any], name: str, default: object) -> list[Any]:
+    def _row_values(self, info: dict[str, Any], name: str, default: object) -> list[Any]:
         said = info.get(f"_{name}", np.zeros(self.num_envs, dtype=bool))
         return [info[name][row] if said[row] else default for row in range(self.num_envs)]

@@ -1,4 +1,4 @@
-"""What an agent carries from step to step, as it goes into a checkpoint beside the model."""
+"""The state of an agent that is saved in a checkpoint besides the model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def agent_state(agent: Agent) -> dict[str, Any]:
-    """Tensors and plain data from which `restore` makes an agent of the same kind go on."""
+    """Return an agent's state as tensors and plain data, for `restore`."""
     return {
         "agent": agent.name,
-        "parts": parts_of(agent),
+        "parts": components_of(agent),
         "steps": agent.steps,
         "rounds": agent.rounds,
         "tokens": agent.tokens,
@@ -27,7 +27,7 @@ def agent_state(agent: Agent) -> dict[str, Any]:
 
 
 def restore(agent: Agent, state: dict[str, Any]) -> None:
-    """Go on from a state of `agent_state`, that of an agent with the same parts."""
+    """Restore a state of `agent_state`; the agent must have the same components."""
     agent.steps, agent.rounds, agent.tokens = state["steps"], state["rounds"], state["tokens"]
     agent.learner.load_state_dict(state["learner"])
     if agent.reference is not None:
@@ -38,8 +38,8 @@ def restore(agent: Agent, state: dict[str, Any]) -> None:
     set_random_state(state["random"])
 
 
-def parts_of(agent: Agent) -> dict[str, list[str] | None]:
-    """What an agent has beside its policy, by the names of the weights; None for what it has not."""
+def components_of(agent: Agent) -> dict[str, list[str] | None]:
+    """Names of the weights of each component of an agent besides its policy; None for a component it does not have."""
     return {
         "critic": None if agent.critic is None else list(agent.critic.state_dict()),
         "reference": None if agent.reference is None else list(agent.reference.state_dict() or ()),

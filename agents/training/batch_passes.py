@@ -13,19 +13,19 @@ from agents.policies.trainable import TrainablePolicy
 from agents.training.critic import Critic
 
 TOKENS_AT_ONCE = 2**17
-"""Most tokens of one forward pass of the learner, padding included; a single row may have more."""
+"""Largest number of tokens in one forward pass of the learner, including padding; a single row may have more."""
 
 
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
-    """Row indices in parts of up to `size`: groups together, since they share their prompt, and those of similar length.
+    """Row indices of micro-batches of up to `size` rows; groups, which share a prompt, and similar lengths are kept together.
 
-    A part has fewer rows where they would have more than `TOKENS_AT_ONCE` tokens. Rows without a token to learn from, and
-    those not in `keep` (bool[b]), are left out.
+    A micro-batch has fewer rows if they would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss mask,
+    and those not in `keep` (bool[b]), are excluded.
     """
     wanted = batch.loss_mask.any(dim=1).cpu()
     wanted = wanted if keep is None else wanted & keep.cpu()
     _, group = batch.groups.cpu().unique(return_inverse=True)
-    lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # rows that are left out decide nothing
+    lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # excluded rows do not affect the order
     longest = torch.zeros(len(group), dtype=lengths.dtype).scatter_reduce(0, group, lengths, "amax")[group]
     # By the group's longest row, then by group, then by the row's own length.
     order = torch.from_numpy(np.lexsort((-lengths.numpy(), group.numpy(), -longest.numpy())))
@@ -33,47 +33,47 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
     while len(order):
         width = lengths[order].cummax(0).values
         rows = int((width[:size] * torch.arange(1, len(width[:size]) + 1) <= TOKENS_AT_ONCE).sum())
-        part, order = order.split([max(rows, 1), len(order) - max(rows, 1)])
-        yield part
+        indices, order = order.split([max(rows, 1), len(order) - max(rows, 1)])
+        yield indices
 
 
 @torch.no_grad()
 def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Tensor:
-    """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 off the loss mask."""
+    """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 outside the loss mask."""
 
-    def read(part: Batch, first: int) -> Tensor:
-        return policy.read(part).logprobs
+    def read(micro_batch: Batch, first: int) -> Tensor:
+        return policy.read(micro_batch).logprobs
 
-    found = _fill(policy, batch, micro_batch_size, read)
-    return torch.where(batch.loss_mask, found, 0.0)
+    logprobs = _fill(policy, batch, micro_batch_size, read)
+    return torch.where(batch.loss_mask, logprobs, 0.0)
 
 
 @torch.no_grad()
 def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
-    """Values f64[b l] of the states before a batch's tokens, 0 off the loss mask, and f64[b] after the last of each row."""
+    """Values f64[b l] of the states before each token, 0 outside the loss mask, and f64[b] after the last of each row."""
 
-    def read(part: Batch, first: int) -> Tensor:
-        return critic_values(policy, critic, part, first)
+    def read(micro_batch: Batch, first: int) -> Tensor:
+        return critic_values(policy, critic, micro_batch, first)
 
-    found = _fill(policy, batch, micro_batch_size, read, extra=1).double()
-    last = found.gather(1, batch.lengths[:, None].to(found.device)).squeeze(1)
-    return torch.where(batch.loss_mask, found[:, :-1], 0.0), last
+    values = _fill(policy, batch, micro_batch_size, read, extra=1).double()
+    last = values.gather(1, batch.lengths[:, None].to(values.device)).squeeze(1)
+    return torch.where(batch.loss_mask, values[:, :-1], 0.0), last
 
 
-def critic_values(policy: TrainablePolicy, critic: Critic, part: Batch, first: int) -> Tensor:
-    """The critic's values f32[b t+1] of one micro-batch, by a pass of the policy where the critic reads its states."""
+def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch, first: int) -> Tensor:
+    """The critic's values f32[b t+1] of one micro-batch, with a pass of the policy if the critic reads its states."""
     if not critic.reads_policy:
-        return critic.values(part.tokens, first, None)
-    return critic.values(part.tokens, first, policy.read_states(part))
+        return critic.values(micro_batch.tokens, first, None)
+    return critic.values(micro_batch.tokens, first, policy.read_states(micro_batch))
 
 
 def _fill(
     policy: TrainablePolicy, batch: Batch, size: int, read: Callable[[Batch, int], Tensor], extra: int = 0
 ) -> Tensor:
     rows, length = batch.tokens.shape
-    found = torch.zeros(rows, length + extra, dtype=torch.float32)
+    outputs = torch.zeros(rows, length + extra, dtype=torch.float32)
     for indices in micro_batches(batch, size):
-        part = batch.rows(indices).to(policy.device)
-        first = part.first
-        found[indices, first : part.tokens.shape[1] + extra] = read(part, first).float().cpu()
-    return found
+        micro_batch = batch.rows(indices).to(policy.device)
+        first = micro_batch.first
+        outputs[indices, first : micro_batch.tokens.shape[1] + extra] = read(micro_batch, first).float().cpu()
+    return outputs

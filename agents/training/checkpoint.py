@@ -1,4 +1,4 @@
-"""Checkpoints: folders that appear as a whole or not at all."""
+"""Checkpoints: folders that are written atomically."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _MODEL = "model"
 
 
 def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: Tokenizer | None = None) -> None:
-    """Write the model, as `load_policy` reads it, and a state of tensors and plain data.
+    """Write the model, in the form that `load_policy` reads, and a state of tensors and plain data.
 
-    A model with an adapter is written merged; the adapter itself goes with the state.
+    A model with an adapter is merged before it is written; the adapter itself is saved with the state.
 
-    Everything is written beside the folder first, with checksums, flushed to the disk and renamed. A checkpoint that the
-    folder holds is set aside between two renames, as `.NAME.previous`, and removed in the end; after a crash between the two,
-    `load_checkpoint` puts it back.
+    Everything is first written to a temporary folder, with checksums, flushed to disk and then renamed. An existing
+    checkpoint is renamed to `.NAME.previous` in between and removed in the end; after a crash between the two renames,
+    `load_checkpoint` restores it.
 
     Raises:
-        InvalidArgumentError: If the folder holds something else.
+        InvalidArgumentError: If the folder contains anything but a checkpoint.
     """
     if folder.exists() and not (folder / _STATE).is_file() and any(folder.iterdir()):
-        raise InvalidArgumentError(f"{folder} holds something else than a checkpoint: choose another folder")
+        raise InvalidArgumentError(f"{folder} contains something other than a checkpoint: choose another folder")
     partial, previous = folder.with_name(f".{folder.name}.partial"), _previous(folder)
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -47,7 +47,7 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
         for path in (*partial.rglob("*"), partial):
             _flush(path)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)  # on a disk that is full, its room is what is needed first
+        shutil.rmtree(partial, ignore_errors=True)  # frees space if the disk is full
         raise
     if folder.exists():
         shutil.rmtree(previous, ignore_errors=True)
@@ -62,29 +62,29 @@ def _previous(folder: Path) -> Path:
 
 
 def load_checkpoint(
-    folder: Path, model: Any, *, agent: str, parts: Mapping[str, Sequence[str] | None]
+    folder: Path, model: Any, *, agent: str, components: Mapping[str, Sequence[str] | None]
 ) -> dict[str, Any]:
-    """Load the weights into the model and give the state.
+    """Load the weights into the model and return the state.
 
     Args:
-        folder: Written by `save_checkpoint`.
-        model: Gets the weights, once everything else has been found to fit.
+        folder: A folder written by `save_checkpoint`.
+        model: The model that receives the weights, after all checks have passed.
         agent: The agent's name.
-        parts: What the agent has beside its policy, by the names of the weights; None for what it has not.
+        components: Names of the weights of each component of the agent besides its policy; None for one it does not have.
 
     Raises:
-        CheckpointError: If there is no checkpoint, it is damaged, or it is of another kind of agent, part or model.
+        CheckpointError: If there is no checkpoint, it is damaged, or it is of another agent, component or model.
     """
     if not folder.exists() and _previous(folder).is_dir():
-        os.replace(_previous(folder), folder)  # a save was cut off between its two renames
+        os.replace(_previous(folder), folder)  # a save was interrupted between its two renames
     state = _read_state(folder)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
     if has_adapter(model) != (state["adapter"] is not None):
         here, there = ("an", "none") if has_adapter(model) else ("no", "one")
         raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
-    _check_kind(folder, model)
-    _check_parts(folder, state["parts"], parts)
+    _check_model_type(folder, model)
+    _check_components(folder, state["parts"], components)
     try:
         if state["adapter"] is not None:
             _check_weights(folder, state["adapter"], adapter_weights(model) or {})
@@ -104,28 +104,28 @@ def _read_state(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
     check_checksums(folder)
     try:
-        # Not to the device it was saved on, which may not be here.
+        # To the CPU, since the device it was saved from may not exist here.
         state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"the checkpoint at {folder} is damaged: {_STATE} can't be read ({error})") from error
     return state
 
 
-def _check_parts(
+def _check_components(
     folder: Path, saved: Mapping[str, Sequence[str] | None], wanted: Mapping[str, Sequence[str] | None]
 ) -> None:
     for name, weights in wanted.items():
         if saved[name] == weights:
             continue
-        kinds = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
-        there, here = kinds if None in (saved[name], weights) else (f"one kind of {name}", "another")
+        phrases = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
+        there, here = phrases if None in (saved[name], weights) else (f"one kind of {name}", "another")
         raise CheckpointError(
-            f"the checkpoint at {folder} has {there}, and this agent has {here}: give it the config it was saved with"
+            f"the checkpoint at {folder} has {there}, and this agent has {here}: use the config it was saved with"
         )
 
 
 def _check_weights(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """`load_state_dict` copies the weights that fit before it raises; nothing is to be copied then."""
+    """Check all shapes first, since `load_state_dict` copies the weights that fit before it raises."""
     for name in {**wanted, **saved}:
         there, here = (None if name not in weights else tuple(weights[name].shape) for weights in (saved, wanted))
         if there != here:
@@ -135,7 +135,7 @@ def _check_weights(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 
 def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """An adapter is only what it was with the same scale, on the same weights."""
+    """Check that an adapter is loaded with the same scale and the same base weights."""
     for name, there in saved.items():
         if there != wanted.get(name):
             raise CheckpointError(
@@ -143,14 +143,14 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
             )
 
 
-def _check_kind(folder: Path, model: Any) -> None:
-    """A class of `transformers` reads the weights of another as far as names agree, and invents the others."""
+def _check_model_type(folder: Path, model: Any) -> None:
+    """Check the model type, since `transformers` loads weights of another class where names agree and makes up the rest."""
     if not is_pretrained(model):
         return
-    kind = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
-    if kind != model.config.model_type:
+    model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
+    if model_type != model.config.model_type:
         raise CheckpointError(
-            f"the checkpoint at {folder} is of another model: a {kind}, and this is a {model.config.model_type}"
+            f"the checkpoint at {folder} is of another model: a {model_type}, and this is a {model.config.model_type}"
         )
 
 

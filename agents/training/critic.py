@@ -1,7 +1,7 @@
-"""Critics: the value of a state, the return that the policy is expected to get from there on.
+"""Critics: estimates of the value of a state, the expected return of the policy from there on.
 
-The state is everything before a token: V_t belongs to the prefix of token t, and one more value to the state after the last
-token, from which a return that was cut off is continued.
+The state is everything before a token: V_t is the value of the prefix of token t. One more value, of the state after the last
+token, continues the return of a truncated episode.
 """
 
 from __future__ import annotations
@@ -22,47 +22,49 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
 _LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
-"""By the kind of critic."""
+"""Default learning rate of each kind of critic."""
 
 
 @dataclass(frozen=True)
 class CriticConfig:
-    """How values are learned.
+    """Settings of the critic.
 
     Raises:
         InvalidArgumentError: If a value is out of range.
     """
 
     critic: Literal["head", "separate"] = "head"
-    """Kind of the critic: `"head"` is one linear layer on the policy's last states, whose gradient also shapes the policy's
-    layers; `"separate"` is a model of its own, a copy of the policy's, with that layer."""
+    """Kind of the critic: `"head"` is one linear layer on the policy's last hidden states, whose gradient also trains the
+    policy's layers; `"separate"` is a separate model, a copy of the policy's, with such a layer."""
     critic_learning_rate: float | None = None
-    """Learning rate of the critic's own weights. None takes 1e-3 for a head, which is one layer that begins at 0, and 1e-5
-    for a separate model, which is a whole language model and may not be moved faster than those are fine-tuned."""
+    """Learning rate of the critic's own weights. None uses 1e-3 for a head, which is one layer that starts at 0, and 1e-5
+    for a separate model, a rate that is usual for fine-tuning whole language models."""
     value_coefficient: float = 0.5
     """Weight of the value loss relative to the policy loss."""
     value_clip: float | None = None
-    """How far a value may move from that before the update (PPO's value clipping); None does not clip."""
+    """Largest change of a value from that before the update (PPO's value clipping); None does not clip."""
 
     def __post_init__(self) -> None:
         check_types(self)
         if self.critic not in _LEARNING_RATES:
             raise unknown_name("critic", self.critic, _LEARNING_RATES)
         if not self.learning_rate > 0:
-            raise InvalidArgumentError(f"critic_learning_rate is greater than 0, or None, got {self.learning_rate}")
+            raise InvalidArgumentError(
+                f"critic_learning_rate must be greater than 0, or None, got {self.learning_rate}"
+            )
         if not self.value_coefficient > 0:
-            raise InvalidArgumentError(f"value_coefficient is greater than 0, got {self.value_coefficient}")
+            raise InvalidArgumentError(f"value_coefficient must be greater than 0, got {self.value_coefficient}")
         if self.value_clip is not None and not self.value_clip > 0:
-            raise InvalidArgumentError(f"value_clip is greater than 0, or None, got {self.value_clip}")
+            raise InvalidArgumentError(f"value_clip must be greater than 0, or None, got {self.value_clip}")
 
     @property
     def learning_rate(self) -> float:
-        """That of the critic's own weights: what was set, or what its kind has by default."""
+        """Learning rate of the critic's own weights: `critic_learning_rate`, or the default of its kind."""
         return _LEARNING_RATES[self.critic] if self.critic_learning_rate is None else self.critic_learning_rate
 
 
 class Critic(torch.nn.Module, abc.ABC):
-    """Gives values. Its layer starts at 0, so that values do, and advantages are then returns."""
+    """Base class of critics. The value layer starts at 0, so that first values are 0 and first advantages are returns."""
 
     reads_policy: bool
     """Whether it needs the policy's states."""
@@ -80,9 +82,9 @@ class Critic(torch.nn.Module, abc.ABC):
         """The values f32 of the states before tokens `first` to l - 1, and after the last of them.
 
         Args:
-            tokens: Right-padded; what is said of padding means nothing.
-            first: At least 1.
-            states: Of the policy, where `reads_policy`.
+            tokens: Right-padded tokens; values of padding are meaningless.
+            first: First position, at least 1.
+            states: The policy's states, if `reads_policy`.
         """
 
     def _read(self, states: Tensor) -> Tensor:
@@ -98,19 +100,19 @@ class ValueHead(Critic):
     def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""
         if states is None:
-            raise InvalidArgumentError("a value head reads the policy's states: call the policy with with_states=True")
+            raise InvalidArgumentError("a value head needs the policy's states: call the policy with with_states=True")
         return self._read(states)
 
 
 class ValueModel(Critic):
-    """A model of its own, begun as a copy of the policy's without its output layer."""
+    """A separate model, initialised with a copy of the policy's model without its output layer."""
 
     reads_policy = False
 
     def __init__(self, policy: CausalLMPolicy) -> None:
         super().__init__(policy.state_size, policy.device)
         self.body = copy.deepcopy(merged(policy.model).base_model).requires_grad_(True)
-        # The body computes as the policy does: in its precision, and again in the backward pass where memory is short.
+        # The body uses the policy's precision and its choice of activation checkpointing.
         self._precision = policy.autocast
         self._recomputes = policy.recomputes
 
@@ -126,12 +128,12 @@ def make_critic(policy: TrainablePolicy, config: CriticConfig) -> Critic:
     """Build the kind of critic that a config names.
 
     Raises:
-        InvalidArgumentError: If a critic is to be a copy of a model that is not one of `transformers`.
+        InvalidArgumentError: If `"separate"` is set for a policy whose model is not from `transformers`.
     """
     if config.critic == "head":
         return ValueHead(policy.state_size, policy.device)
     if not isinstance(policy, CausalLMPolicy):
         raise InvalidArgumentError(
-            f"critic='separate' copies a transformers model, and the policy is a {type(policy).__name__}: set critic='head'"
+            f"critic='separate' needs a transformers model, but the policy is a {type(policy).__name__}: set critic='head'"
         )
     return ValueModel(policy)

@@ -1,19 +1,19 @@
-"""Signs in a run's metrics that it goes wrong: which number says so, and what to try.
+"""Warnings about failing training, derived from a run's metrics, with advice on what to try.
 
-`Health` is a pure function of the metrics of the steps so far, so that a resumed run only has to read them again. A sign is
-looked for in the last `WINDOW` steps, and where it is one of change, in comparison with the first `WINDOW`. It is reported when
+The warnings are a pure function of the metrics of the steps so far, so a resumed run only has to read them again. A sign is
+looked for in the last `WINDOW` steps, and compared with the first `WINDOW` steps if it is one of change. It is reported when
 it appears, and again only after `WINDOW` steps without it.
 
 | kind | sign |
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
-| `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean would |
+| `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
-| `nonfinite` | a gradient of this very step was not finite, so that it changed no weight |
+| `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Rewards of steps are taken to be independent with the variance that they have in either window, so that a trend within a window
-makes the test less sensitive, not more.
+Rewards of steps are treated as independent with the variance of their window, so that a trend within a window makes the test
+less sensitive, not more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WINDOW = 10
-"""Steps that are looked at together."""
+"""Number of steps in a window."""
 SIGMAS = 6.0
 LEAST_EXPLAINED = -0.5
 ENTROPY_SHARE = 0.1
@@ -38,16 +38,16 @@ _WATCHED = ("reward", "reward_std", "explained_variance", "entropy", "clip_ratio
 
 @dataclass(frozen=True)
 class HealthWarning:
-    """One sign that a run goes wrong."""
+    """A sign of failing training."""
 
     kind: str
     """`"reward"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
     step: int
-    """The step at which it appeared."""
+    """The step at which the sign appeared."""
     value: float
-    """The mean of the last steps that is the sign; for `"nonfinite"` the share of the step's updates."""
+    """The mean of the metric over the last steps; for `"nonfinite"` the share of the step's updates."""
     text: str
-    """What was seen, and what to try."""
+    """Description of the sign, and advice on what to try."""
 
     def __str__(self) -> str:
         return f"warning: step {self.step}: {self.text}"
@@ -58,17 +58,17 @@ class Health:
 
     def __init__(self) -> None:
         self.steps = 0
-        """Steps that were observed."""
+        """Number of observed steps."""
         self._first: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._last: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._seen: dict[str, int] = {}  # when each sign was last there
 
     def observe(self, step: int, metrics: Mapping[str, float | None]) -> list[HealthWarning]:
-        """Take note of a step's metrics, as `Agent.learn` gives them or a run's file holds them, and give what is new.
+        """Record the metrics of a step, from `Agent.learn` or a run's file, and return new warnings.
 
         Args:
-            step: Its number.
-            metrics: By the names of `agents.training.metrics`; one that is missing, None or not finite says nothing.
+            step: Number of the step.
+            metrics: Values by the names of `agents.training.metrics`; one that is missing, None or not finite is ignored.
         """
         self.steps += 1
         for name in _WATCHED:
@@ -78,15 +78,15 @@ class Health:
             if len(self._first[name]) < WINDOW:
                 self._first[name].append(value)
             self._last[name] = [*self._last[name], value][-WINDOW:]
-        found = []
+        warnings = []
         for warning in (*_nonfinite(step, metrics), *self._signs(step)):
             if step - self._seen.get(warning.kind, -WINDOW - 1) > WINDOW:
-                found.append(warning)
+                warnings.append(warning)
             self._seen[warning.kind] = step
-        return found
+        return warnings
 
     def _signs(self, step: int) -> Iterator[HealthWarning]:
-        """Every sign that is there at a step."""
+        """All signs that are present at a step."""
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         if "reward" in last and _standard_errors_below(last["reward"], first["reward"]) > SIGMAS:
@@ -96,8 +96,8 @@ class Health:
                 step,
                 now,
                 f"reward {now:.3f} in the last {WINDOW} steps, significantly below the {start:.3f} of the first {WINDOW}: "
-                "training makes the policy worse. Try a lower learning rate (max_kl where there is none), more completions a "
-                "step, or fewer epochs and minibatches",
+                "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
+                "epochs and minibatches",
             )
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(
@@ -117,7 +117,7 @@ class Health:
                     step,
                     value,
                     f"entropy {value:.2g} nats in the last {WINDOW} steps, {start:.2g} in the first {WINDOW}: the policy "
-                    "hardly explores any more, and rewards still vary. Try a lower learning rate, an entropy_coefficient such "
+                    "hardly explores any more, but rewards still vary. Try a lower learning rate, an entropy_coefficient such "
                     "as 0.01, or a kl_coefficient",
                 )
         if "clip_ratio/region_mean" in last and (value := float(last["clip_ratio/region_mean"].mean())) > MOST_CLIPPED:
@@ -137,13 +137,13 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
             "nonfinite",
             step,
             share,
-            f"the gradient was not finite in {share:.0%} of this step's updates, which changed no weight. Look for a logarithm "
-            "or a division of 0 in an agent of your own; else try a lower learning rate, or --precision float32",
+            f"the gradient was not finite in {share:.0%} of this step's updates, which changed no weight. Check a custom agent "
+            "for logarithms of 0 and divisions by 0; otherwise try a lower learning rate, or --precision float32",
         )
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
-    """How many standard errors of their difference (Welch) the mean of f64[n] is below that of another; 0 if it is not."""
+    """By how many standard errors (Welch) the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
     difference = float(start.mean() - now.mean())
     if difference <= 0:
         return 0.0

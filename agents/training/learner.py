@@ -1,4 +1,4 @@
-"""`Learner`: from losses to new weights. Micro-batches, gradient clipping and the schedule exist here once."""
+"""`Learner`: optimiser steps, with micro-batches, gradient clipping and the learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agents.training.schedules import Schedule, Shape
 from verifiers import InvalidArgumentError, check_types
 
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
-"""(micro-batch, what the policy says of its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
+"""(micro-batch, the policy's outputs at its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
 
 ClippedTokens = Callable[[Batch, Tensor, Tensor], tuple[Tensor, Tensor] | None]
 """(micro-batch, log-probabilities f[b t], advantages f64[b t]) -> where the loss is clipped from below and above, bool[b t]."""
@@ -32,23 +32,23 @@ ClippedTokens = Callable[[Batch, Tensor, Tensor], tuple[Tensor, Tensor] | None]
 
 @dataclass(frozen=True)
 class Loss:
-    """What an optimiser step minimises: the losses of tokens, and how they are put together."""
+    """The loss that an optimiser step minimises: the losses of tokens and their aggregation."""
 
     terms: TokenLoss
-    """The loss of each token."""
+    """The terms of each token's loss."""
     aggregation: Aggregation
-    """What is averaged over what."""
+    """How the losses of tokens are averaged or summed."""
     max_tokens: int | None = None
     """The constant length of some aggregations; see `agents.losses.token_weights`."""
     clipped: ClippedTokens | None = None
-    """Where the loss is clipped, for the metrics."""
+    """Where the loss is clipped, for metrics."""
     vanishes_without_advantage: bool = False
-    """Whether a token's loss has gradient 0 where its advantage is 0."""
+    """Whether the gradient of a token's loss is 0 if its advantage is 0."""
 
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """How weights are updated.
+    """Settings of the optimiser.
 
     Raises:
         InvalidArgumentError: If a value is out of range.
@@ -71,33 +71,32 @@ class LearnerConfig:
     warmup_steps: int = 0
     """Number of optimiser steps over which the learning rate rises linearly from 0."""
     schedule_steps: int | None = None
-    """Optimiser steps of a whole run, at which schedules end. None takes as many as the `steps` of `learn` come to; a run
-    that is resumed with more steps goes on at the rate that the longer run has there."""
+    """Number of optimiser steps of a whole run, at which schedules end. None derives it from the `steps` of `learn`; a run
+    that is resumed with more steps continues at the rate that the longer run has there."""
     micro_batch_size: int = 64
     """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
     skip_zero_advantages: bool = True
-    """Leave completions out of the passes whose loss has gradient 0 because their advantages are 0, as in groups without
-    spread. They still count in every mean of the loss, so no gradient changes; `entropy` and the ratios are those of the
-    rest."""
+    """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups without spread. They still
+    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` are those of the others."""
 
     def __post_init__(self) -> None:
         check_types(self)
         for name in ("learning_rate", "weight_decay"):
             if getattr(self, name) in (math.inf, -math.inf):
-                raise InvalidArgumentError(f"{name} is a finite number, got {getattr(self, name)}")
+                raise InvalidArgumentError(f"{name} must be a finite number, got {getattr(self, name)}")
         for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
             value = getattr(self, name)
             if not (value is None and name == "learning_rate") and not value > 0:
-                raise InvalidArgumentError(f"{name} is greater than 0, got {value}")
+                raise InvalidArgumentError(f"{name} must be greater than 0, got {value}")
         if not self.weight_decay >= 0:
-            raise InvalidArgumentError(f"weight_decay is at least 0, got {self.weight_decay}")
+            raise InvalidArgumentError(f"weight_decay must be at least 0, got {self.weight_decay}")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} is in [0, 1), got {getattr(self, name)}")
-        self._schedule(1.0, None)  # raises on what does not fit
+                raise InvalidArgumentError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+        self._schedule(1.0, None)  # raises if the settings are inconsistent
 
     def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
-        """Give these settings with a learning rate: that which is set, or the one that suits a torch model."""
+        """Return these settings with a learning rate: the one that is set, or the one chosen for a torch model."""
         if self.learning_rate is not None:
             return self
         return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
@@ -107,17 +106,17 @@ class LearnerConfig:
 
         Args:
             step: Number of the optimiser step.
-            run_steps: Optimiser steps of the whole run, which count where `schedule_steps` is None.
+            run_steps: Number of optimiser steps of the whole run, used if `schedule_steps` is None.
 
         Raises:
-            InvalidArgumentError: If no learning rate is set, or nothing says how fast the schedule falls.
+            InvalidArgumentError: If no learning rate is set, or the length of the schedule is unknown.
         """
         if self.learning_rate is None:
             raise InvalidArgumentError("no learning rate is set: `for_model` chooses one")
         return self._schedule(self.learning_rate, run_steps)(step)
 
     def check_schedule(self, run_steps: int) -> None:
-        """Refuse a schedule that a run of so many optimiser steps leaves no room for.
+        """Check that the schedule fits into a run of so many optimiser steps.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the schedule.
@@ -133,10 +132,10 @@ class Learner:
     """Updates the weights of a policy, and of its critic if it has one, with AdamW.
 
     Args:
-        policy: Whose weights learn.
-        config: How.
-        critic: Who learns values beside it.
-        critic_config: How.
+        policy: The policy to train.
+        config: Settings of the optimiser.
+        critic: The critic to train with it, if any.
+        critic_config: Settings of the critic.
 
     Raises:
         InvalidArgumentError: If the policy's temperature is 0.
@@ -150,15 +149,15 @@ class Learner:
         critic_config: CriticConfig | None = None,
     ) -> None:
         if policy.temperature == 0:
-            raise InvalidArgumentError("a policy at temperature 0 has no distribution to learn: give it one above 0")
+            raise InvalidArgumentError("a policy at temperature 0 can't be trained: set a temperature above 0")
         self.policy = policy
         self.config = config = config.for_model(policy.model)
         self.critic = critic
         self.critic_config = critic_config or CriticConfig()
         self.steps = 0
-        """Optimiser steps done."""
+        """Number of optimiser steps done."""
         self.run_steps: int | None = None
-        """Optimiser steps of the whole run, which schedules follow where `schedule_steps` is None; None: not known."""
+        """Number of optimiser steps of the whole run, for schedules if `schedule_steps` is None; None if unknown."""
         groups: list[dict[str, Any]] = [{"params": policy.parameters(), "lr": config.learning_rate}]
         if critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": self.critic_config.learning_rate})
@@ -167,29 +166,29 @@ class Learner:
             groups,
             betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
-            # One pass over the weights where `torch` by itself makes one for each operation, on a CPU.
+            # On a CPU the fused kernel makes one pass over the weights instead of one for each operation.
             fused=True if policy.fast and policy.device.type == "cpu" else None,
         )
 
     def step(self, batch: Batch, advantages: Tensor, loss: Loss) -> dict[str, float]:
         """Make one optimiser step.
 
-        The weights of tokens come from the whole batch, so the gradient does not depend on micro-batches. A completion
-        whose advantages are all 0 and which adds nothing to the gradient still counts in the denominators. The values of
-        a critic are fitted to `batch.value_targets` by the mean over all tokens, whatever the aggregation.
+        The weights of tokens come from the whole batch, so the gradient does not depend on micro-batches. Skipped completions
+        with zero advantages still count in the denominators. The values of a critic are fitted to `batch.value_targets` by
+        the mean over all tokens, whatever the aggregation.
 
         Args:
-            batch: b completions.
-            advantages: f64[b l].
-            loss: What is minimised.
+            batch: The b completions of the step.
+            advantages: Their advantages, f64[b l].
+            loss: The loss to minimise.
 
-        An error on the way leaves no gradient behind and everything else as it was; SIGINT and SIGTERM wait while weights
-        change. Only an error inside the optimiser itself, such as a GPU without room for its temporaries, may leave weights
-        that have moved in part.
+        An error leaves no gradient behind and nothing else changed; SIGINT and SIGTERM are deferred while weights change.
+        Only an error inside the optimiser itself, such as a GPU running out of memory, may leave partially updated weights.
 
         Returns:
-            Metrics of this step; `loss` and `grad_norm` (before clipping) among them. A step whose gradient is not finite,
-            or that has nothing to learn from, changes no weight and has `skipped` 1; `nonfinite_gradients` tells them apart.
+            Metrics of this step, including `loss` and `grad_norm` (before clipping). A step whose gradient is not finite, or
+            without any token on the loss mask, changes no weight and has `skipped` 1; `nonfinite_gradients` distinguishes
+            the two.
         """
         if not batch.loss_mask.any():
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
@@ -206,7 +205,7 @@ class Learner:
             raise
 
     def backward(self, batch: Batch, advantages: Tensor, loss: Loss) -> list[dict[str, float]]:
-        """Leave the gradient of a whole batch's loss in the weights; see `step`, which goes on from it."""
+        """Compute the gradient of a whole batch's loss; see `step`, which then updates the weights."""
         completions = int(batch.valid.sum())
         weights = token_weights(
             batch.loss_mask, loss.aggregation, num_completions=completions, max_tokens=loss.max_tokens
@@ -216,9 +215,11 @@ class Learner:
         sums: list[dict[str, float]] = []
         with self._no_gradient_after_errors():
             for rows in micro_batches(batch, self.config.micro_batch_size, self._rows_with_gradient(advantages, loss)):
-                part = batch.rows(rows)
-                width = part.tokens.shape[1]
-                sums.append(self._backward(part, advantages[rows, :width], weights[rows, :width], num_tokens, loss))
+                micro_batch = batch.rows(rows)
+                width = micro_batch.tokens.shape[1]
+                sums.append(
+                    self._backward(micro_batch, advantages[rows, :width], weights[rows, :width], num_tokens, loss)
+                )
         return sums
 
     def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
@@ -227,15 +228,15 @@ class Learner:
         return (advantages != 0).any(dim=1) if skips else None
 
     def _backward(
-        self, part: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
+        self, micro_batch: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
     ) -> dict[str, float]:
-        part = part.to(self.policy.device)
-        first = part.first
+        micro_batch = micro_batch.to(self.policy.device)
+        first = micro_batch.first
         reads = self.critic is not None and self.critic.reads_policy
-        outputs = self.policy.read(part, with_states=reads)
-        tail = part.positions_from(first)
+        outputs = self.policy.read(micro_batch, with_states=reads)
+        tail = micro_batch.positions_from(first)
         mask = tail.loss_mask
-        # Off the mask log-probabilities mean nothing and may be infinite, so they are taken out before the loss sees them.
+        # Outside the mask log-probabilities are meaningless and may be infinite, so they are replaced before the loss.
         outputs = dataclasses.replace(
             outputs,
             logprobs=torch.where(mask, outputs.logprobs, 0.0),
@@ -251,7 +252,7 @@ class Learner:
         fits = self.critic is not None and tail.value_targets is not None
         sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
-            values = self.critic.values(part.tokens, first, outputs.states)[:, :-1]
+            values = self.critic.values(micro_batch.tokens, first, outputs.states)[:, :-1]
             error = self._value_error(tail, values)
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
@@ -262,7 +263,7 @@ class Learner:
             return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
 
     def _value_error(self, tail: Batch, values: Tensor) -> Tensor:
-        """The error f64[b t] of the critic's values, 0 off the mask."""
+        """The error f64[b t] of the critic's values, 0 outside the mask."""
         assert tail.value_targets is not None
         clip = self.critic_config.value_clip
         old = None if clip is None else tail.values
@@ -270,11 +271,11 @@ class Learner:
         return torch.where(tail.loss_mask, error, 0.0)
 
     def fit_critic(self, batch: Batch) -> dict[str, float]:
-        """Make one optimiser step of the critic's own weights alone, at its full learning rate.
+        """Make one optimiser step of only the critic's own weights, at its full learning rate.
 
         Returns:
-            `loss/value`, its mean error before the step, `grad_norm/critic`, `learning_rate/critic`, and
-            `nonfinite_gradients`, 1 if the step was left out.
+            `loss/value`, the mean error before the step, `grad_norm/critic`, `learning_rate/critic`, and
+            `nonfinite_gradients`, 1 if the step was skipped.
         """
         assert self.critic is not None
         self.optimizer.zero_grad(set_to_none=True)
@@ -282,14 +283,14 @@ class Learner:
         total = 0.0
         with self._no_gradient_after_errors():
             for rows in micro_batches(batch, self.config.micro_batch_size):
-                part = batch.rows(rows).to(self.policy.device)
-                first = part.first
+                micro_batch = batch.rows(rows).to(self.policy.device)
+                first = micro_batch.first
                 states = None
                 if self.critic.reads_policy:
                     with torch.no_grad():
-                        states = self.policy.read_states(part)
-                values = self.critic.values(part.tokens, first, states)[:, :-1]
-                error = self._value_error(part.positions_from(first), values).sum() / num_tokens
+                        states = self.policy.read_states(micro_batch)
+                values = self.critic.values(micro_batch.tokens, first, states)[:, :-1]
+                error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())
             norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
@@ -312,7 +313,7 @@ class Learner:
         if self.critic is not None:
             metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
         norms = (norm, metrics.get("grad_norm/critic", 0.0))
-        # A gradient that is 0 everywhere has nothing to say, and moments of earlier ones would still move the weights.
+        # Skip a gradient that is 0 everywhere, since AdamW's moments of earlier ones would still change the weights.
         finite = all(map(math.isfinite, norms))
         learns = finite and any(norms)
         if learns:
@@ -322,7 +323,7 @@ class Learner:
         return {**metrics, "skipped": float(not learns), "nonfinite_gradients": float(not finite)}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on, beside the policy's weights."""
+        """The state of the learner, except the policy's weights."""
         return {
             "steps": self.steps,
             "version": self.policy.version,
@@ -331,8 +332,8 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state of `state_dict`."""
-        # Which kernel steps is a choice of this process, not of the one that saved.
+        """Restore a state of `state_dict`."""
+        # The choice of kernel is that of this process, not of the one that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]
         self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
@@ -344,5 +345,5 @@ class Learner:
 
 
 def _clip(parameters: Sequence[torch.nn.Parameter], norm: float) -> float:
-    """Scale gradients down to a global norm, and give the norm they had."""
+    """Scale gradients down to a global norm, and return their norm before."""
     return float(torch.nn.utils.clip_grad_norm_(parameters, norm))

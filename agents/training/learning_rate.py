@@ -1,11 +1,11 @@
-"""The learning rate of AdamW where none is set: chosen from the number of the model's parameters.
+"""The default learning rate of AdamW, chosen from the number of the model's parameters.
 
-One power law, `1e-4 (n / 1e6)^(-2/3)` for reinforcement learning, within 1e-6 and 2e-4. What it goes through:
+A power law, `1e-4 (n / 1e6)^(-2/3)` for reinforcement learning, clamped to 1e-6 and 2e-4. It is anchored at:
 
 * About 1e6 parameters: 1e-4, the rate of the demonstration (`rlvr demo`), which 40 steps of GRPO and RLOO improve.
-* Below 4e5 parameters no more than 2e-4: at 6e-4, where the law would be for 7e4, ReMax fell from 0.57 to 0.54 (greedy 0.82 to
-  0.66) in 13 steps on Sort, while REINFORCE and RLOO rose.
-* From 1e9 parameters on, the field's: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9.
+* Below 4e5 parameters at most 2e-4: at 6e-4, the value of the law for 7e4, ReMax fell from 0.57 to 0.54 (greedy 0.82 to 0.66)
+  in 13 steps on Sort, while REINFORCE and RLOO rose.
+* From 1e9 parameters on: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9.
 
 Supervised learning takes ten times as much, 1e-3 and 1e-5: its gradient has far less noise. Adapters take ten times as much as
 full fine-tuning, in reinforcement and in supervised learning alike (Schulman et al. 2025, "LoRA Without Regret").
@@ -49,6 +49,6 @@ def count_parameters(model: Any) -> int:
 
 
 def describe_choice(rate: float, model: Any) -> str:
-    """Words for the console that say which learning rate was chosen, and for how many parameters."""
+    """Text for the console with the chosen learning rate and the number of parameters."""
     adapter = " and its adapter" if has_adapter(model) else ""
     return f"learning rate {rate:.1e}, chosen for {count_parameters(model) / 1e6:.3g} M parameters{adapter}"

@@ -1,37 +1,37 @@
-"""The numbers that a training step reports. Names follow TRL's where it has one.
+"""The metrics of a training step. Names are those of TRL where it has the same metric.
 
 | name | meaning |
 |---|---|
-| `reward`, `reward_std` | mean and standard deviation of the scores, broken verifiers left out |
+| `reward`, `reward_std` | mean and standard deviation of the scores, excluding episodes whose verifier broke |
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
 | `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
-| `unsupported` | number of episodes scored 0 as their tests ask of the program's objects what the sandbox does not do |
-| `baseline_errors` | number of other episodes left out, since it broke on what they are compared with (ReMax) |
-| `loss`, `loss/TERM` | of the optimiser step, and its parts where there are several |
-| `entropy` | of the policy at the tokens learned from, in nats; it and the ratios are absent where no token had a gradient |
+| `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
+| `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax) |
+| `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
+| `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |
-| `ratio/min`, `mean`, `max` | policy over the policy before the update, before clipping |
-| `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens that the loss clips or caps, and both |
-| `sampling/importance_sampling_ratio/min`, `mean`, `max` | weights of samples from elsewhere, after truncation |
-| `sampling/effective_sample_size` | share of those samples that counts, (sum w)^2 / (n sum w^2) |
-| `sampling/sampling_logp_difference/mean`, `max` | between sampler and learner, before the update |
+| `ratio/min`, `mean`, `max` | probability ratio to the policy before the update, before clipping |
+| `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens clipped or capped from below, from above, and in total |
+| `sampling/importance_sampling_ratio/min`, `mean`, `max` | importance weights of off-policy samples, after truncation |
+| `sampling/effective_sample_size` | effective share of those samples, (sum w)^2 / (n sum w^2) |
+| `sampling/sampling_logp_difference/mean`, `max` | log-probability difference of sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
-| `sampling/probe_difference`, `sync_s` | mean of that on a few tokens after an engine got new weights; seconds of both |
-| `shared_prefix` | share of the micro-batches learned from in which prompts were read once for each group |
-| `advantages/mean`, `std`, `abs_max` | over the tokens learned from |
+| `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a weight transfer; seconds of both |
+| `shared_prefix` | share of the trained micro-batches in which prompts were computed once per group |
+| `advantages/mean`, `std`, `abs_max` | over the trained tokens |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
-| `grad_norm`, `grad_norm/critic` | before clipping, of the policy's weights and of the critic's own |
-| `learning_rate`, `learning_rate/critic` | of the last optimiser step; the latter where the critic is fitted by itself |
-| `skipped` | optimiser steps that changed no weight, for whatever reason: nothing to learn from, or as follows |
-| `nonfinite_gradients` | optimiser steps, of the policy or of a critic by itself, left out since a gradient was not finite |
-| `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | tokens so far, speed, seconds of each phase |
-| `verify_s` | seconds spent on verdicts, within `rollout_s`; in the background where they are deferred |
+| `grad_norm`, `grad_norm/critic` | gradient norm before clipping, of the policy's weights and of the critic's own |
+| `learning_rate`, `learning_rate/critic` | of the last optimiser step; the latter if the critic is fitted separately |
+| `skipped` | number of optimiser steps that changed no weight, because of a non-finite gradient or of no trained tokens |
+| `nonfinite_gradients` | number of optimiser steps, of policy or critic, skipped because a gradient was not finite |
+| `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | total number of tokens, speed, seconds of each phase |
+| `verify_s` | seconds spent on verification, within `rollout_s`; in the background if verification is deferred |
 
-What is said of sampler and learner is of all tokens where the learner read them before the update, as it does for samples from
-elsewhere and in half precision; else of the tokens learned from.
+Metrics of sampler and learner are over all tokens if the learner computed log-probabilities before the update, as it does for
+off-policy samples and in half precision; otherwise over the trained tokens.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _SHARED = "shared_prefix"
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What a batch of episodes looks like."""
-    valid = [trajectory for trajectory in trajectories if not trajectory.broken]
+    """Metrics of a batch of episodes."""
+    valid = [trajectory for trajectory in trajectories if not trajectory.errored]
     scores = np.array([trajectory.score for trajectory in valid])
     lengths = np.array([int(trajectory.policy_mask.sum()) for trajectory in trajectories])
     return {
@@ -71,7 +71,9 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
         **_outcomes(trajectories),
         "verifier_errors": float(len(trajectories) - len(valid)),
-        "unsupported": float(sum(each.verdict is not None and is_unsupported(each.verdict) for each in trajectories)),
+        "unsupported": float(
+            sum(trajectory.verdict is not None and is_unsupported(trajectory.verdict) for trajectory in trajectories)
+        ),
         **_baseline_errors(valid),
     }
 
@@ -94,7 +96,7 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Of the groups with several scores: a score alone has no spread, whatever the agent does with it."""
+    """Share of groups without spread, among those with several scores."""
     groups: dict[int, list[float]] = {}
     for trajectory in valid:
         groups.setdefault(trajectory.group, []).append(trajectory.score)
@@ -103,8 +105,8 @@ def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    found = [each.verdict.outcome for each in trajectories if each.verdict is not None]
-    counts = {outcome: float(found.count(outcome)) for outcome in Outcome if found}
+    outcomes = [trajectory.verdict.outcome for trajectory in trajectories if trajectory.verdict is not None]
+    counts = {outcome: float(outcomes.count(outcome)) for outcome in Outcome if outcomes}
     return {f"outcomes/{outcome}": count / len(trajectories) for outcome, count in counts.items()} | {
         f"outcome_counts/{outcome}": count for outcome, count in counts.items()
     }
@@ -123,7 +125,7 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
         "ratio/min": float(ratio.min()),
         "ratio/max": float(ratio.max()),
     }
-    if tail.old_logprobs is None:  # else `sampling_metrics` tells, of all tokens
+    if tail.old_logprobs is None:  # otherwise `sampling_metrics` covers all tokens
         sums |= _drift_sums(outputs.logprobs[mask], tail.logprobs[mask])
     if tail.reference_logprobs is not None:
         gap = (tail.reference_logprobs - outputs.logprobs).double()[mask]
@@ -135,7 +137,7 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
 
 
 def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
-    """How far log-probabilities f32[n] of the learner are from those that the sampler stored, in sums and the largest."""
+    """Sums and the maximum of differences between log-probabilities f32[n] of the learner and of the sampler."""
     drift = (learner - sampler).double()
     return {
         "sampling/kl": float((drift.expm1() - drift).sum()),
@@ -144,17 +146,17 @@ def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
     }
 
 
-def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens.
 
-    How a micro-batch was read is averaged over micro-batches.
+    `shared_prefix` is averaged over micro-batches.
     """
-    if not parts:
+    if not sums:
         return {"loss": 0.0}
-    tokens = sum(part["_tokens"] for part in parts)
+    tokens = sum(micro_batch["_tokens"] for micro_batch in sums)
     metrics: dict[str, float] = {}
-    for name in parts[0].keys() - {"_tokens"}:
-        values = [part[name] for part in parts]
+    for name in sums[0].keys() - {"_tokens"}:
+        values = [micro_batch[name] for micro_batch in sums]
         count = len(values) if name == _SHARED else tokens
         metrics[name] = _combine(name, values, 1.0 if name.startswith(_LOSSES) else count)
     return metrics
@@ -163,7 +165,7 @@ def pass_metrics(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """One training step's metrics from its optimiser steps': means, except for extremes and counts.
 
-    What is said of sampler and learner is that of the first, before any update; learning rates are those of the last.
+    Metrics of sampler and learner are those of the first step, before any update; learning rates are those of the last.
     """
     names = {name: None for step in steps for name in step}
     metrics: dict[str, float] = {}
@@ -189,7 +191,7 @@ def _combine(name: str, values: Sequence[float], count: float) -> float:
 
 
 def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
-    """Mean, standard deviation and largest size of the advantages that are learned from."""
+    """Mean, standard deviation and largest absolute value of the advantages of trained tokens."""
     values = advantages[batch.loss_mask]
     if not len(values):
         return {}
@@ -201,9 +203,9 @@ def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
 
 
 def sampling_metrics(batch: Batch) -> dict[str, float]:
-    """How far the sampler of a whole batch is from the learner, as far as the batch has both: differences and weights.
+    """Differences between sampler and learner, and importance weights, if a batch has both log-probabilities.
 
-    Of all tokens on the loss mask, those included that no gradient comes from.
+    They are over all tokens on the loss mask, including those without a gradient.
     """
     mask = batch.loss_mask
     if batch.old_logprobs is None or not mask.any():
@@ -225,7 +227,7 @@ def _importance_metrics(batch: Batch) -> dict[str, float]:
 
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:
-    """The share of the targets' variance that values explain: 1 - Var(target - value) / Var(target); NaN if that is 0."""
+    """The share of the targets' variance explained by values: 1 - Var(target - value) / Var(target); NaN without variance."""
     if not mask.any():
         return math.nan
     variance = torch.var(targets[mask], correction=0)

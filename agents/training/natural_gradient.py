@@ -5,8 +5,8 @@ Kakade 2001; Schulman et al. 2015, arXiv:1502.05477, appendix C.
 Parameters and gradients are flat vectors f32[p] of the policy's trainable weights.
 
 Both the product and the divergence need the whole distribution at each token, b t v numbers and a few copies of them. They are
-taken of so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so that what
-is needed is bounded by the larger of that and t v for the longest one. The gradient itself needs no such tensor.
+computed for so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so
+memory is bounded by the larger of that and t v of the longest one. The gradient itself needs no such tensor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agents.policies.trainable import TrainablePolicy
 from agents.training.batch_passes import micro_batches
 
 LOGITS_AT_ONCE = 2**24
-"""64 MiB in float32."""
+"""Largest number of logits in one pass with several completions; 64 MiB in float32."""
 
 
 def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
@@ -35,13 +35,15 @@ def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 
 def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
-    """The gradient that a backward pass has left, 0 where it has reached no weight."""
-    found = [torch.zeros_like(each) if each.grad is None else each.grad for each in policy.parameters()]
-    return torch.cat([gradient.reshape(-1) for gradient in found])
+    """The gradient of the last backward pass; 0 for weights that it did not reach."""
+    gradients = [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in policy.parameters()
+    ]
+    return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
 
 def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) -> None:
-    """Put a vector back into the trainable weights."""
+    """Copy a vector into the trainable weights."""
     start = 0
     with torch.no_grad():
         for parameter in policy.parameters():
@@ -63,29 +65,29 @@ def fisher_vector_product(
     total = torch.zeros_like(vector)
     # Fused attention has no forward-mode derivative either; the plain kernel has both.
     with sdpa_kernel(SDPBackend.MATH):
-        for part in _parts(policy, batch, micro_batch_size):
+        for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
             tangents = dict(zip(names, _unflatten(policy, vector), strict=True))
-            total += _part_product(policy, part, tangents) / num_tokens
+            total += _micro_batch_product(policy, micro_batch, tangents) / num_tokens
     return total
 
 
-def _parts(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
-    """Micro-batches on the policy's device, of at most `LOGITS_AT_ONCE` logits where they have several completions."""
+def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
+    """Micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if they have several completions."""
     width = batch.tokens.shape[1] - batch.first + 1
     fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
     for rows in micro_batches(batch, min(micro_batch_size, fitting)):
         yield batch.rows(rows).to(policy.device)
 
 
-def _part_product(policy: TrainablePolicy, part: Batch, tangents: dict[str, Tensor]) -> Tensor:
-    first = part.first
-    legal = part.legal_tokens(first, policy.vocab_size)
+def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: dict[str, Tensor]) -> Tensor:
+    first = micro_batch.first
+    legal = micro_batch.legal_tokens(first, policy.vocab_size)
     weights = {name: parameter.detach().requires_grad_(True) for name, parameter in _trainable(policy).items()}
     with forward_ad.dual_level():
         duals = {name: _dual(weights[name], tangents[name]) for name in weights}
-        found = _distributions_at(policy, part, first, legal, duals)
-        logprobs, slopes = forward_ad.unpack_dual(found)
-        mask = part.loss_mask[:, first:, None]
+        distributions = _distributions_at(policy, micro_batch, first, legal, duals)
+        logprobs, slopes = forward_ad.unpack_dual(distributions)
+        mask = micro_batch.loss_mask[:, first:, None]
         # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times them.
         pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
     grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
@@ -94,23 +96,25 @@ def _part_product(policy: TrainablePolicy, part: Batch, tangents: dict[str, Tens
 
 def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
     with warnings.catch_warnings():
-        # The first of all makes torch load derivatives that it still writes in a language of its own.
+        # The first call makes torch load derivatives that are still TorchScript, which is deprecated.
         warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
         dual: Tensor = forward_ad.make_dual(weight, tangent)
     return dual
 
 
 def _distributions_at(
-    policy: TrainablePolicy, part: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
+    policy: TrainablePolicy, micro_batch: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
 ) -> Tensor:
-    """The policy's distributions with other weights in its model's place."""
+    """The policy's distributions with other weights in its model."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
-    found: Tensor = functional_call(_Module(policy), named, (part.tokens, first, legal), tie_weights=True)
-    return found
+    distributions: Tensor = functional_call(
+        _Module(policy), named, (micro_batch.tokens, first, legal), tie_weights=True
+    )
+    return distributions
 
 
 class _Module(torch.nn.Module):
-    """The policy as a module, as `functional_call` wants it."""
+    """The policy as a module, for `functional_call`."""
 
     def __init__(self, policy: TrainablePolicy) -> None:
         super().__init__()
@@ -127,8 +131,8 @@ def _trainable(policy: TrainablePolicy) -> dict[str, Tensor]:
 
 def _unflatten(policy: TrainablePolicy, vector: Tensor) -> list[Tensor]:
     parameters = policy.parameters()
-    parts = vector.split([parameter.numel() for parameter in parameters])
-    return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
+    pieces = vector.split([parameter.numel() for parameter in parameters])
+    return [piece.view_as(parameter) for piece, parameter in zip(pieces, parameters, strict=True)]
 
 
 def conjugate_gradient(
@@ -139,8 +143,8 @@ def conjugate_gradient(
     Args:
         product: x -> A x.
         target: The right-hand side.
-        iterations: At most this many products; p of them solve it exactly, but for rounding.
-        tolerance: Stop when the squared residual is below it, relative to that of 0.
+        iterations: Largest number of products; p of them solve it exactly, up to rounding.
+        tolerance: Squared residual at which to stop, relative to that of x = 0.
     """
     solution = torch.zeros_like(target)
     residual = target.clone()
@@ -165,21 +169,21 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
     """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
 
     Args:
-        policy: pi, as it is now.
+        policy: The policy pi, with its current weights.
         batch: The tokens.
-        old: The weights of pi_old; its distributions are computed again, which is slower than keeping them, and needs no room.
-        micro_batch_size: Completions in one pass.
+        old: The weights of pi_old, whose distributions are recomputed, which is slower than storing them but needs no memory.
+        micro_batch_size: Number of completions in one pass.
     """
     new = flat_parameters(policy)
     total = 0.0
-    for part in _parts(policy, batch, micro_batch_size):
-        legal = part.legal_tokens(part.first, policy.vocab_size)
-        found = policy.distributions(part.tokens, part.first, legal)
+    for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
+        legal = micro_batch.legal_tokens(micro_batch.first, policy.vocab_size)
+        after = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
         set_flat_parameters(policy, old)
-        before = policy.distributions(part.tokens, part.first, legal)
+        before = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
         set_flat_parameters(policy, new)
-        # Both are -inf where a token is not legal; there the difference has no meaning and the probability is 0.
-        gap = torch.where(before > -torch.inf, before - found, 0.0)
+        # Both are -inf for illegal tokens, where the difference is undefined and the probability is 0.
+        gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
-        total += float(divergence.double()[part.loss_mask[:, part.first :]].sum())
+        total += float(divergence.double()[micro_batch.loss_mask[:, micro_batch.first :]].sum())
     return total / int(batch.loss_mask.sum())

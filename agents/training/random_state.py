@@ -1,6 +1,6 @@
-"""The states of every global random generator that a run may draw from, for checkpoints.
+"""The states of all global random generators that a run may use, for checkpoints.
 
-Nothing here draws from them; callbacks, environments and models of others may.
+This package does not use them, but callbacks, environments and models may.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 def random_state() -> dict[str, Any]:
     """The states of Python's, NumPy's and torch's own generators, as tensors and plain data.
 
-    Those of GPUs are left out as long as nothing has used a GPU: asking for them would set up every one there is.
+    Those of GPUs are omitted as long as nothing has used a GPU, since querying them would initialise every GPU.
     """
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
@@ -27,12 +27,12 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Put back what `random_state` gave; what it says of GPUs that are not here is left out."""
+    """Restore the states of `random_state`; those of missing GPUs are ignored."""
     version, words, gauss_next = state["python"]
     random.setstate((version, tuple(words), gauss_next))
     keys, position, has_gauss, gauss = state["numpy"]
     np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), position, has_gauss, gauss))
     torch.set_rng_state(state["torch"])
     here = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    for device, each in enumerate(state["cuda"][:here]):
-        torch.cuda.set_rng_state(each, device)
+    for device, generator_state in enumerate(state["cuda"][:here]):
+        torch.cuda.set_rng_state(generator_state, device)

@@ -1,4 +1,4 @@
-"""`ReferencePolicy`: the policy that a KL term holds the learner to."""
+"""`ReferencePolicy`: the policy to which a KL term measures the divergence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.policies.transformers.lora import has_adapter
 
 
 class ReferencePolicy:
-    """The policy as it was: a frozen copy of its model, or the model itself with its adapter switched off.
+    """A frozen copy of the policy's model, or the model itself with its adapter disabled.
 
     Args:
-        policy: Copied as it is now; a model with an adapter (`peft`) is not copied, and its reference is what it was
-            before the adapter.
+        policy: The policy to copy; a model with an adapter (`peft`) is not copied, and its reference is the model without the
+            adapter.
     """
 
     def __init__(self, policy: TrainablePolicy) -> None:
@@ -26,7 +26,7 @@ class ReferencePolicy:
         self.policy = policy.with_model(model)
 
     def switched_on(self) -> contextlib.AbstractContextManager[Any]:
-        """Inside, `policy` is the reference; outside, a model with an adapter is the learner again."""
+        """A context in which `policy` is the reference; outside, a model with an adapter is the learner."""
         if not self._adapted:
             return contextlib.nullcontext()
         context: contextlib.AbstractContextManager[Any] = self.policy.model.disable_adapter()
@@ -36,7 +36,7 @@ class ReferencePolicy:
     def sync(self, policy: TrainablePolicy, mix: float) -> None:
         """Move towards the learner: reference <- mix * learner + (1 - mix) * reference (TR-DPO, arXiv:2404.09656).
 
-        A reference that is the model without its adapter stays where it is.
+        A reference that is the model without its adapter does not change.
         """
         if self._adapted:
             return
@@ -44,10 +44,10 @@ class ReferencePolicy:
             mine.lerp_(theirs.to(mine.dtype), mix)
 
     def state_dict(self) -> dict[str, Any] | None:
-        """The weights, None where they are the learner's own without its adapter."""
+        """The weights; None if the reference is the learner's model without its adapter."""
         return None if self._adapted else self.policy.model.state_dict()
 
     def load_state_dict(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state of `state_dict`."""
+        """Restore a state of `state_dict`."""
         if state is not None:
             self.policy.model.load_state_dict(state)

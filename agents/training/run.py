@@ -1,12 +1,12 @@
-"""`Run`: the folder that a training run leaves behind.
+"""`Run`: the folder of a training run.
 
 ```
 runs/<name>/
-  config.json      everything that decides the run: settings, environment, versions
+  config.json      everything that determines the run: settings, environment, versions
   metrics.jsonl    one line for each step
-  tensorboard/     the same numbers
-  verifier_errors.jsonl   why verifiers broke: step, count, cause, and the problem and completion of one; only ever appended to
-  checkpoints/     step-000100/ ... , the last ones and the best
+  tensorboard/     the same metrics
+  verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
+  checkpoints/     step-000100/ ... , the most recent ones and the best
   .lock            held by the process that writes here
 ```
 """
@@ -31,7 +31,7 @@ from agents.files.outputs import locked
 from verifiers import CheckpointError, InvalidArgumentError
 
 BEST_OVER = 20
-"""Steps up to a checkpoint over whose mean reward checkpoints are compared."""
+"""Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
 _PACKAGES = ("rlvr-envs", "gymnasium", "numpy", "sympy", "torch", "transformers")
 _STEP = re.compile(r"step-(\d{6,})")
 
@@ -39,27 +39,27 @@ _STEP = re.compile(r"step-(\d{6,})")
 class Run:
     """Writes metrics and keeps checkpoints.
 
-    A folder belongs to one process at a time: it is locked until `close`, or until the process ends in whatever way. A folder
-    in which no step was finished, such as one whose run failed at its first, may be used for a new run.
+    A folder belongs to one process at a time: it is locked until `close`, or until the process ends. A folder in which no step
+    was finished, such as one whose run failed at its first step, may be used for a new run.
 
-    When a run is resumed, `checkpoint` is the last one that is sound: damaged ones after it are renamed to `damaged-step-N`
-    with a warning. What metrics say of later steps is cut off.
+    When a run is resumed, `checkpoint` is the last intact one: damaged ones after it are renamed to `damaged-step-N` with a
+    warning. Metrics of later steps are removed.
 
     Args:
-        folder: Made if it does not exist.
+        folder: Folder of the run, created if missing.
         config: Plain data that is written to `config.json`, with the versions of packages.
-        resume: Go on with the run in this folder.
+        resume: Continue the run in this folder.
         tensorboard: Write TensorBoard files too.
-        keep: How many of the last checkpoints stay, beside the best one (see `best_checkpoint`); None: all stay.
+        keep: Number of most recent checkpoints to keep, besides the best one (see `best_checkpoint`); None keeps all.
 
     Raises:
-        InvalidArgumentError: If the folder holds a run already, or a `config.json` of something else, and `resume` is False;
+        InvalidArgumentError: If the folder already contains a run, or another kind of `config.json`, and `resume` is False;
             another process writes there; or `keep` is less than 1.
-        CheckpointError: If it is to be resumed and holds no run, or all its checkpoints are damaged.
+        CheckpointError: If `resume` is True and there is no run, or all its checkpoints are damaged.
     """
 
     checkpoint: Path | None
-    """The checkpoint to go on from; None at the beginning."""
+    """The checkpoint to continue from; None at the beginning."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Run:
         keep: int | None = 2,
     ) -> None:
         if keep is not None and keep < 1:
-            raise InvalidArgumentError(f"keep is at least 1, or None for all checkpoints, got {keep}")
+            raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")
         self.folder = Path(folder)
         self.keep = keep
         self._metrics = self.folder / "metrics.jsonl"
@@ -96,7 +96,7 @@ class Run:
             self._opened = opened.pop_all()
 
     def log(self, step: int, metrics: Mapping[str, float], warned: Sequence[str] = ()) -> None:
-        """Append one step's metrics; numbers that are not finite are written as null, and warnings as "warnings"."""
+        """Append one step's metrics; numbers that are not finite are written as null, and warnings under "warnings"."""
         row: dict[str, Any] = {"step": step}
         row |= {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         if warned:
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def verifier_errors(self) -> Path:
-        """The file in which it says why verifiers broke; there is none as long as none did."""
+        """The file with the causes of verifier errors; it exists only if there were any."""
         return self.folder / "verifier_errors.jsonl"
 
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Run:
             file.write(to_json(line) + "\n")
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """What was logged so far, step by step."""
+        """The logged metrics, step by step."""
         with self._metrics.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
@@ -128,11 +128,11 @@ class Run:
         return self._checkpoints / f"step-{step:06d}"
 
     def keep_checkpoint(self, step: int, save: Callable[[Path], None]) -> None:
-        """Have a step's checkpoint written, unless it is there, and remove those that are not to be kept.
+        """Write a step's checkpoint, unless it exists, and remove those that should not be kept.
 
         Args:
-            step: The step that was done last.
-            save: Writes the checkpoint to a folder, as a whole or not at all.
+            step: Number of the last step done.
+            save: Function that writes the checkpoint to a folder atomically.
         """
         folder = self.checkpoint_folder(step)
         if folder.exists():
@@ -144,7 +144,7 @@ class Run:
         kept = {self.best_checkpoint(), *every[-self.keep :]}
         for checkpoint in every:
             if checkpoint not in kept:
-                # Renamed first, so that one that is half removed is never taken for a checkpoint.
+                # Renamed first, so that a partially removed one is never mistaken for a checkpoint.
                 removed = checkpoint.with_name(f".{checkpoint.name}.removed")
                 os.replace(checkpoint, removed)
                 shutil.rmtree(removed)
@@ -152,19 +152,19 @@ class Run:
     def best_checkpoint(self) -> Path | None:
         """The checkpoint with the highest mean training reward over the last `BEST_OVER` steps up to it.
 
-        Of equal ones it is the last. One that was removed before is never found to be the best again. None if there is none.
+        Of equal ones it is the last. None if there is no checkpoint.
         """
 
         def measure(checkpoint: Path) -> tuple[float, int]:
             step = _step_of(checkpoint)
-            rewards = [self._rewards.get(each) for each in range(step - BEST_OVER + 1, step + 1)]
+            rewards = [self._rewards.get(number) for number in range(step - BEST_OVER + 1, step + 1)]
             known = [reward for reward in rewards if reward is not None]
             return sum(known) / len(known) if known else -math.inf, step
 
         return max(step_checkpoints(self.folder), key=measure, default=None)
 
     def close(self) -> None:
-        """Close the files, and let others write to the folder."""
+        """Close the files, and unlock the folder."""
         self._opened.close()
 
     @property
@@ -175,24 +175,25 @@ class Run:
         return self._metrics.exists() and self._metrics.stat().st_size > 0
 
     def _check_free(self) -> None:
-        """Refuse a folder in which a new run would overwrite something."""
+        """Check that a new run would not overwrite anything in the folder."""
         if step_checkpoints(self.folder) or self._has_metrics():
             raise InvalidArgumentError(f"{self.folder} holds a run already: resume it, or choose another folder")
-        with contextlib.suppress(CheckpointError):  # there is none, or one that nobody can read
+        with contextlib.suppress(CheckpointError):  # there is none, or it can't be read
             if "versions" not in read_config(self.folder):
                 raise InvalidArgumentError(
-                    f"{self.folder} holds a config.json that is of no run, such as a model's: choose another folder"
+                    f"{self.folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"
                 )
 
     def _clean_up(self) -> None:
-        """Remove what a save or a removal left when it was cut off: nothing but checkpoints has a name without a dot."""
+        """Remove the leftovers of interrupted saves and removals, whose names begin with a dot."""
         for path in self._checkpoints.glob(".step-*"):
             shutil.rmtree(path)
 
     def _last_sound_checkpoint(self) -> Path | None:
         for stray in set(self._checkpoints.glob("step-*")) - set(step_checkpoints(self.folder)):
             warnings.warn(
-                f"{stray} is no checkpoint and stays as it is: a checkpoint's name is like step-000100", stacklevel=3
+                f"{stray} is not a checkpoint and is ignored: the name of a checkpoint is like step-000100",
+                stacklevel=3,
             )
         damaged: dict[Path, CheckpointError] = {}
         for checkpoint in reversed(step_checkpoints(self.folder)):
@@ -205,12 +206,12 @@ class Run:
                 aside = path.with_name(f"damaged-{path.name}")
                 shutil.rmtree(aside, ignore_errors=True)
                 os.replace(path, aside)
-                warnings.warn(f"{damage}; going on from {checkpoint.name}, and {aside} can be removed", stacklevel=3)
+                warnings.warn(f"{damage}; continuing from {checkpoint.name}, and {aside} can be removed", stacklevel=3)
             return checkpoint
         for damage in damaged.values():
             raise CheckpointError(
-                f"{damage}, and there is no sound one before it: start another run, or remove {self._checkpoints} to begin "
-                "this one again"
+                f"{damage}, and there is no intact one before it: start another run, or remove {self._checkpoints} to start "
+                "this one over"
             )
         return None
 
@@ -218,14 +219,14 @@ class Run:
         write_json(self.folder / "config.json", {**config, "versions": package_versions()})
 
     def _keep_until(self, step: int) -> dict[int, float | None]:
-        """Cut the metrics off after a step, lines that can't be read included, and give the reward of each step before."""
+        """Remove metrics after a step, and lines that can't be read, and return the reward of each remaining step."""
         if not self._metrics.exists():
             return {}
         lines = self._metrics.read_text(encoding="utf-8", errors="replace").splitlines()
         rows = {number: row for number, line in enumerate(lines, start=1) if (row := _row(line)) is not None}
         lost = [number for number in range(1, len(lines)) if number not in rows]  # a crash may cut the last one short
         if lost:
-            warnings.warn(f"{self._metrics} has lines that are no metrics, which are left out: {lost}", stacklevel=3)
+            warnings.warn(f"{self._metrics} has invalid lines, which are removed: {lost}", stacklevel=3)
         kept = {number: row for number, row in rows.items() if row["step"] <= step}
         partial = self.folder / ".metrics.jsonl.partial"
         partial.write_text("".join(lines[number - 1] + "\n" for number in kept), encoding="utf-8")
@@ -250,7 +251,7 @@ class Run:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """What a run's `config.json` says.
+    """Read a run's `config.json`.
 
     Raises:
         CheckpointError: If there is none, or it can't be read.
@@ -261,20 +262,20 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json is no JSON ({error})") from error
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json is not JSON ({error})") from error
     if not isinstance(config, dict):
-        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json holds no settings by name")
+        raise CheckpointError(f"the run at {folder} can't be resumed: its config.json is not a JSON object")
     return config
 
 
 def step_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints of a run, by step; what has another name than step-N is none."""
-    found = (Path(folder) / "checkpoints").glob("step-*")
-    return sorted((path for path in found if _STEP.fullmatch(path.name)), key=_step_of)
+    """The checkpoints of a run, sorted by step; only folders named step-N count."""
+    folders = (Path(folder) / "checkpoints").glob("step-*")
+    return sorted((path for path in folders if _STEP.fullmatch(path.name)), key=_step_of)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint of a run's last saved step, None if there is none."""
+    """The checkpoint of a run's last saved step; None if there is none."""
     return next(reversed(step_checkpoints(folder)), None)
 
 
@@ -283,7 +284,7 @@ def _step_of(checkpoint: Path) -> int:
 
 
 def _row(line: str) -> dict[str, Any] | None:
-    """One line of metrics; None if it is none."""
+    """Parse a line of metrics; None if it is invalid."""
     try:
         row = json.loads(line)
     except ValueError:
@@ -292,7 +293,7 @@ def _row(line: str) -> dict[str, Any] | None:
 
 
 def package_versions() -> dict[str, str | None]:
-    """The installed versions of the packages that decide a run's numbers; None for one that is not installed."""
+    """The installed versions of the packages that affect a run's results; None for one that is not installed."""
     return {package: _version(package) for package in _PACKAGES}
 
 

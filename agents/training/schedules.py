@@ -1,4 +1,4 @@
-"""`Schedule`: a coefficient over the steps of a run, a pure function of the step, so that resuming needs no state."""
+"""`Schedule`: a coefficient as a pure function of the step, so that resuming needs no state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape = Literal["constant", "linear", "cosine"]
 
 @dataclass(frozen=True)
 class Schedule:
-    """From `start` to `end` over `steps` steps, and `end` from there on.
+    """A value that goes from `start` to `end` over `steps` steps, and stays at `end`.
 
     Raises:
         InvalidArgumentError: If a number is out of range.
@@ -22,36 +22,37 @@ class Schedule:
     start: float
     end: float = 0.0
     shape: Shape = "linear"
-    """`"constant"` stays at `start`; `"cosine"` is half a period, slow at both ends."""
+    """Shape of the schedule: `"constant"` stays at `start`; `"cosine"` is half a period, slow at both ends."""
     steps: int | None = None
-    """None: not known yet; a schedule that is not constant can't be called then."""
+    """Number of steps; None if not known yet, and then only a constant schedule can be called."""
     warmup_steps: int = 0
-    """Steps in which the value first rises linearly to `start`."""
+    """Number of steps over which the value first rises linearly to `start`."""
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape):
             raise unknown_name("schedule", self.shape, get_args(Shape))
         if self.shape != "constant" and self.steps is not None and self.steps < 1:
-            raise InvalidArgumentError(f"schedule_steps is at least 1, or None, got {self.steps}")
+            raise InvalidArgumentError(f"schedule_steps must be at least 1, or None, got {self.steps}")
         if self.warmup_steps < 0:
-            raise InvalidArgumentError(f"warmup_steps is at least 0, got {self.warmup_steps}")
+            raise InvalidArgumentError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
         if self.shape != "constant" and self.steps is not None and self.warmup_steps >= self.steps:
             raise InvalidArgumentError(
-                f"warmup_steps={self.warmup_steps} leave nothing of the {self.shape} schedule of {self.steps} optimiser steps"
+                f"warmup_steps={self.warmup_steps} must be less than the {self.steps} optimiser steps of the {self.shape} "
+                "schedule"
             )
 
     def __call__(self, step: int) -> float:
         """The value at a step, the first being 0.
 
         Raises:
-            InvalidArgumentError: If the value changes and no number of steps says how fast.
+            InvalidArgumentError: If the schedule is not constant and its number of steps is unknown.
         """
         warm = min(1.0, (step + 1) / (self.warmup_steps + 1))
         if self.shape == "constant":
             return self.start * warm
         if self.steps is None:
             raise InvalidArgumentError(
-                f"a {self.shape} schedule needs its number of steps: train with `learn`, whose `steps` it follows, or set "
+                f"a {self.shape} schedule needs its number of steps: train with `learn`, whose `steps` it uses, or set "
                 "schedule_steps"
             )
         progress = min(1.0, max(0, step - self.warmup_steps) / (self.steps - self.warmup_steps))

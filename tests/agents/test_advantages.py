@@ -514,7 +514,7 @@ def test_its_baseline_has_the_least_variance_where_squared_gradients_grow_with_l
 def test_lengths_of_nothing() -> None:
     scores, lengths = f64(1, 0), torch.tensor([0, 0])
     assert length_weighted(scores, lengths, one_group(scores), all_valid(scores)).tolist() == [0.0, 0.0]
-    with pytest.raises(InvalidArgumentError, match="not negative; got -2"):
+    with pytest.raises(InvalidArgumentError, match="must not be negative; got -2"):
         length_weighted(scores, torch.tensor([3, -2]), one_group(scores), all_valid(scores))
 
 
@@ -920,7 +920,7 @@ def test_the_overlong_penalty_by_hand() -> None:
 
 @pytest.mark.parametrize("margin", [0, -1, 17])
 def test_a_margin_that_does_not_fit_is_named(margin: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"1 to max_tokens = 16 tokens; got margin = {margin}"):
+    with pytest.raises(InvalidArgumentError, match=f"1 to max_tokens = 16 tokens; got {margin}"):
         soft_overlong_penalty(torch.tensor([3]), 16, margin)
 
 

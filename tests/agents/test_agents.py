@@ -365,7 +365,7 @@ def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_veri
     batch = make_batch([scored(1.0, baseline=math.nan), scored(1.0, baseline=0.25)])
     assert torch.where(batch.loss_mask, agent.advantages(batch), 0.0).tolist() == [[0, 0, 0], [0, 0.75, 0.75]]
     assert not agent.advantages(make_batch([scored(1.0, baseline=math.nan)])).any()
-    with pytest.raises(InvalidArgumentError, match=r"no trajectory carries the score .* use ReMax.collect"):
+    with pytest.raises(InvalidArgumentError, match=r"no trajectory has the score .* use ReMax.collect"):
         agent.update([scored(1.0)])
 
 
@@ -587,9 +587,9 @@ def test_gdpo_refuses_scores_of_other_parts_or_weights_than_before() -> None:
     agent.check_episode(parted({"a": part, "b": part}))
     agent.check_episode(parted({"a": {**part, "score": 0.0}, "b": part}))
     for parts in ({"a": part}, {"b": part, "a": part}, {"a": part, "b": {**part, "weight": 2.0}}):
-        with pytest.raises(InvalidArgumentError, match=r"the same in every verdict.* came with the weights"):
+        with pytest.raises(InvalidArgumentError, match=r"the same in every verdict.* has the weights"):
             agent.check_episode(parted(parts))
-        with pytest.raises(InvalidArgumentError, match="came with the weights"):
+        with pytest.raises(InvalidArgumentError, match="has the weights"):
             agent.update([parted({"a": part, "b": part}), parted(parts)])
     with pytest.raises(InvalidArgumentError, match="GDPO needs a score of several parts"):
         agent.check_episode(parted({"a": 1.0, "b": 0.5}))
@@ -615,7 +615,7 @@ GROUPED = {
 def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
     settings = {"max_tokens": 9} if name == "dr-grpo" else {}
     with pytest.raises(
-        InvalidArgumentError, match="group_size is at least 2, since scores are compared in groups; got 1"
+        InvalidArgumentError, match="group_size must be at least 2, since scores are compared in groups; got 1"
     ):
         GROUPED[name](group_size=1, **settings)
 
@@ -628,22 +628,22 @@ def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
         ({"kl_placement": "los"}, "'los'.*Did you mean 'loss'"),
         ({"truncation": "scores"}, "'scores'.*Did you mean 'score'"),
         ({"importance_correction": "token-truncated"}, "Did you mean 'token-truncate'"),
-        ({"problems_per_step": 0}, "problems_per_step is at least 1, got 0"),
-        ({"epochs": 0}, "epochs is at least 1, got 0"),
-        ({"kl_coefficient": -0.1}, "kl_coefficient is a number from 0 on, got -0.1"),
-        ({"kl_coefficient_end": -0.1}, "kl_coefficient_end is a number from 0 on"),
+        ({"problems_per_step": 0}, "problems_per_step must be at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"kl_coefficient": -0.1}, "kl_coefficient must be finite and at least 0, got -0.1"),
+        ({"kl_coefficient_end": -0.1}, "kl_coefficient_end must be finite and at least 0"),
         ({"kl_coefficient": math.nan}, "kl_coefficient is a number, got nan"),
-        ({"entropy_coefficient": math.inf}, "entropy_coefficient is a number from 0 on, got inf"),
-        ({"importance_cap": 0.5}, "importance_cap is at least 1"),
-        ({"importance_floor": 1.5}, "importance_floor is from 0 to 1"),
-        ({"importance_floor": -0.1}, "importance_floor is from 0 to 1"),
-        ({"max_tokens": 0}, "max_tokens is at least 1, got 0"),
-        ({"truncation_reward": math.nan}, "truncation_reward is a number, got nan"),
-        ({"reference_sync_every": 0}, "reference_sync_every is at least 1, or None, got 0"),
-        ({"reference_sync_mix": 0.0}, r"reference_sync_mix is in \(0, 1\], got 0.0"),
-        ({"kl_target": 0.1}, "steers a kl_coefficient that starts above 0"),
-        ({"kl_target": 0.1, "kl_coefficient": 0.1, "kl_horizon": 2}, "kl_horizon is more than a fifth"),
-        ({"kl_coefficient": 0.1, "kl_placement": "loss", "kl_estimator": "k1"}, "holds nothing back"),
+        ({"entropy_coefficient": math.inf}, "entropy_coefficient must be finite and at least 0, got inf"),
+        ({"importance_cap": 0.5}, "importance_cap must be at least 1"),
+        ({"importance_floor": 1.5}, "importance_floor must be from 0 to 1"),
+        ({"importance_floor": -0.1}, "importance_floor must be from 0 to 1"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
+        ({"truncation_reward": math.nan}, "truncation_reward must be finite, got nan"),
+        ({"reference_sync_every": 0}, "reference_sync_every must be at least 1, or None, got 0"),
+        ({"reference_sync_mix": 0.0}, r"reference_sync_mix must be in \(0, 1\], got 0.0"),
+        ({"kl_target": 0.1}, "kl_target and the kl_coefficient that it adapts must be"),
+        ({"kl_target": 0.1, "kl_coefficient": 0.1, "kl_horizon": 2}, "kl_horizon must be more than a fifth"),
+        ({"kl_coefficient": 0.1, "kl_placement": "loss", "kl_estimator": "k1"}, "which constrains nothing"),
         ({"aggregation": "sequence-mean-token-sum-norm", "max_tokens": None}, "needs max_tokens, its constant length"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -663,39 +663,39 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
             {"problems_per_step": 5, "group_size": 3, "minibatches": 4},
             "can't be divided into minibatches=4",
         ),
-        (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of one size"),
+        (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of equal size"),
         (GRPOConfig, {"scale": "group-sdt"}, "Did you mean 'group-std'"),
         (GRPOConfig, {"clip_high": -1.0}, "clip_high at least 0"),
-        (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent that learns values"),
+        (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent with a critic"),
         (
             ReinforceConfig,
             {"truncation": "bootstrap"},
-            "or one of your own with `value_targets` and critic=CriticConfig",
+            "or your own with `value_targets` and critic=CriticConfig",
         ),
         (GRPOConfig, {"truncation": "soft-overlong"}, "needs max_tokens and overlong_margin"),
         (GRPOConfig, {"truncation": "soft-overlong", "max_tokens": 5, "overlong_margin": 6}, "from 1 to max_tokens=5"),
-        (GRPOConfig, {"kl_target": 0.1, "kl_coefficient": 0.1, "kl_coefficient_end": 0.0}, "either steered"),
+        (GRPOConfig, {"kl_target": 0.1, "kl_coefficient": 0.1, "kl_coefficient_end": 0.0}, "set only one of them"),
         (DrGRPOConfig, {}, "needs max_tokens, its constant length"),
-        (DAPOConfig, {"max_rounds": 0}, "max_rounds is at least 1, got 0"),
+        (DAPOConfig, {"max_rounds": 0}, "max_rounds must be at least 1, got 0"),
         (PassAtKConfig, {"group_size": 4, "k": 4}, "less than group_size, got k=4 and group_size=4"),
-        (PassAtKConfig, {"k": 0}, "k is at least 1"),
-        (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "has to be positive: set kl_placement='loss'"),
+        (PassAtKConfig, {"k": 0}, "k must be at least 1"),
+        (MaxRLConfig, {"kl_coefficient": 0.1, "kl_placement": "reward"}, "must be positive: set kl_placement='loss'"),
         (GDPOConfig, {"truncation": "fixed-reward"}, "compares the parts of a score"),
         (OPOConfig, {"epochs": 2}, "exactly on-policy"),
         (ReinforceConfig, {"epochs": 2}, "its loss has no ratio .* got epochs=2 and minibatches=1"),
         (RLOOConfig, {"minibatches": 2}, "its loss has no ratio"),
         (ReMaxConfig, {"epochs": 3}, "its loss has no ratio"),
         (A2CConfig, {"minibatches": 2}, "its loss has no ratio"),
-        (A2CConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
-        (A2CConfig, {"steps_ahead": 0}, "steps_ahead is at least 1"),
-        (A2CConfig, {"gae_lambda": 1.1}, r"gae_lambda is in \[0, 1\]"),
-        (PPOConfig, {"critic": None}, "without one, see GRPO"),
-        (PPOConfig, {"dual_clip": 1.0}, "dual_clip is greater than 1"),
+        (A2CConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
+        (A2CConfig, {"steps_ahead": 0}, "steps_ahead must be at least 1"),
+        (A2CConfig, {"gae_lambda": 1.1}, r"gae_lambda must be in \[0, 1\]"),
+        (PPOConfig, {"critic": None}, "or use GRPO, which has none"),
+        (PPOConfig, {"dual_clip": 1.0}, "dual_clip must be greater than 1"),
         (TRPOConfig, {"critic": None}, "TRPOConfig needs a critic"),
-        (TRPOConfig, {"max_kl": 0.0}, "max_kl is greater than 0"),
-        (TRPOConfig, {"minibatches": 2}, "epochs and minibatches are 1"),
-        (NPGConfig, {"damping": -1.0}, "damping is at least 0"),
-        (TRPOConfig, {"backtracks": 0}, "backtracks is greater than 0"),
+        (TRPOConfig, {"max_kl": 0.0}, "max_kl must be greater than 0"),
+        (TRPOConfig, {"minibatches": 2}, "epochs and minibatches must be 1"),
+        (NPGConfig, {"damping": -1.0}, "damping must be at least 0"),
+        (TRPOConfig, {"backtracks": 0}, "backtracks must be greater than 0"),
         (
             TRPOConfig,
             {"learner": LearnerConfig(learning_rate=0.1)},
@@ -704,7 +704,7 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (
             NPGConfig,
             {"learner": LearnerConfig(warmup_steps=3)},
-            "warmup_steps=3 would have no effect here.*max_kl decides",
+            "warmup_steps=3 would have no effect here.*max_kl determines",
         ),
         (ReinforceConfig, {"constant": 0.5}, "constant=0.5 would have no effect here.*baseline 'batch-mean' does not"),
         (ReinforceConfig, {"baseline": "constant", "decay": 0.5}, "decay=0.5 would have no effect"),
@@ -714,15 +714,15 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
             "gamma=0.9 would have no",
         ),
         (A2CConfig, {"steps_ahead": 2, "gae_lambda": 0.5}, "gae_lambda=0.5 would have no effect"),
-        (ActorCriticConfig, {"critic": None}, r"has a critic: set critic=CriticConfig\(\)"),
+        (ActorCriticConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
-        (ReinforceConfig, {"critic": CriticConfig()}, "uses no critic: leave it out, or set baseline='value'"),
-        (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size is at least 2"),
+        (ReinforceConfig, {"critic": CriticConfig()}, "does not use a critic: leave critic out, or set baseline='value'"),
+        (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size must be at least 2"),
         (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
         (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
-        (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip is greater than 0"),
-        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate is greater"),
+        (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip must be greater than 0"),
+        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate must be greater"),
     ],
 )
 def test_settings_of_one_agent_that_cannot_be_meant_are_named(
@@ -752,7 +752,7 @@ def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_chan
     rows = some_batch(agent.policy)
     before = all_weights(agent)
     with pytest.raises(
-        InvalidArgumentError, match="12 completions can't be divided into minibatches=5 of one size: give 3"
+        InvalidArgumentError, match="12 completions can't be divided into minibatches=5 of equal size: pass 3"
     ):
         agent.update(rows)
     assert torch.equal(all_weights(agent), before)
@@ -767,7 +767,7 @@ def test_an_unknown_agent_is_told_the_nearest() -> None:
 
 @pytest.mark.parametrize("name", ["rloo", "remax", "grpo", "opo", "reinforce++"])
 def test_a_critic_that_nobody_would_listen_to_is_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="has no use for a critic"):
+    with pytest.raises(InvalidArgumentError, match="does not use a critic"):
         make_agent(name, critic=CriticConfig())
 
 

@@ -73,7 +73,7 @@ def test_what_the_system_refuses_to_write_is_named_and_nothing_stays(
 def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InvalidArgumentError, match="holds something else than a checkpoint"):
+    with pytest.raises(InvalidArgumentError, match="contains something other than a checkpoint"):
         make_agent("grpo").save(tmp_path / "mine")
     assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
 

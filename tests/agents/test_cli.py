@@ -182,14 +182,14 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("train", "grpo", "--env", "Addition", "--env-args", "digits"), "name=value, such as digits=3, got 'digits'"),
         (("train", "grpo", "--env", "Addition", "--env-args", "digit=2"), "Did you mean 'digits'?"),
         (("train", "grpo", "--env", "Addition", "--resume", "--run-folder", "/nowhere"), "no run to resume at"),
-        (("train", "grpo", "--env", "Addition", "--steps", "-3"), "steps is at least 1, got -3"),
+        (("train", "grpo", "--env", "Addition", "--steps", "-3"), "steps must be at least 1, got -3"),
         (
             ("train", "grpo", "--env", "Addition", "--env-args", "max_new_tokens=abc"),
             "max_new_tokens is a whole number or None, got 'abc'",
         ),
         (("train", "grpo", "--env", "Addition", "--env-args", "copy=True"), "['copy'] can't be environment arguments"),
         (("check-dataset", "Addition", "--args", "foo=1"), "unknown data argument 'foo'"),
-        (("check-dataset", "Addition", "--limit", "-5"), "limit is at least 1, got -5"),
+        (("check-dataset", "Addition", "--limit", "-5"), "limit must be at least 1, got -5"),
         (("verify", "1", "1", "--args", "foo=1"), "unexpected keyword argument 'foo'"),
         (("eval", "--env", "Addition", "--model", "/nowhere"), "could be loaded from '/nowhere'"),
         (("verify", "1", "1", "--verifier", "maths"), "unknown verifier 'maths'. Did you mean 'math'?"),
@@ -208,7 +208,7 @@ def test_bad_input_says_what_was_expected(
 def test_a_setting_out_of_range_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     code, output, error = run(capsys, "train", "grpo", "--env", "Addition", "--group-size", "0")
     assert code == 2
-    assert "group_size is at least 1, got 0" in output + error
+    assert "group_size must be at least 1, got 0" in output + error
 
 
 def test_an_unknown_command_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,9 +266,9 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     for name, message in {
         "users_agent:Nameless": "has no name",
         "users_agent:Lossless": "does not define loss",
-        "users_agent:Flat": "Flat.advantages gives a number for each token, a tensor of shape (",
-        "users_agent:Silent": "Silent.loss gives a number for each token, a tensor of shape (",
-        "users_agent:dataclass": "is no subclass of agents.Agent",
+        "users_agent:Flat": "Flat.advantages must return a number for each token, a tensor of shape (",
+        "users_agent:Silent": "Silent.loss must return a number for each token, a tensor of shape (",
+        "users_agent:dataclass": "is not a subclass of agents.Agent",
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",
     }.items():
@@ -501,7 +501,7 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
             ("train", "grpo", "--env", "Addition", "--verifier", "own_things:NUMBER"),
             "cannot be called with (completion",
         ),
-        (("audit-verifier", "--dataset", "Addition"), "no verifier to look at"),
+        (("audit-verifier", "--dataset", "Addition"), "no verifier to audit"),
         (
             ("train", "grpo", "--env", "own_things:Louder"),
             "Louder overrides step, which its vector environment does not",

@@ -153,7 +153,7 @@ def test_what_is_no_policy_is_told_what_it_lacks() -> None:
 
 def test_modules_of_other_shapes_are_refused_with_the_shapes() -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"states f\[b l d\] of tokens i64\[b l\]; of i64\[1 1\] it made tuple"
+        InvalidArgumentError, match=r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\] to tuple"
     ):
         TorchPolicy(torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)), torch.nn.Linear(4, V))
     with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* made \(1, 4\)"):
@@ -218,7 +218,7 @@ def test_a_separate_critic_is_refused_with_a_reason() -> None:
     kind, config_kind = agent_classes("ppo")
     from agents import CriticConfig
 
-    with pytest.raises(InvalidArgumentError, match=r"critic='separate' copies a transformers model.*TorchPolicy"):
+    with pytest.raises(InvalidArgumentError, match=r"critic='separate' needs a transformers model.*TorchPolicy"):
         kind(gru_policy(), config_kind(critic=CriticConfig("separate")))  # type: ignore[arg-type]
 
 

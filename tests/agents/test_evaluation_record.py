@@ -214,17 +214,17 @@ def test_more_problems_and_samples_add_to_what_is_there(tmp_path: Path) -> None:
     assert len(grown.trajectories) == 12
     whole = record_in(tmp_path / "b")
     assert grown.rows == whole.rows
-    with pytest.raises(InvalidArgumentError, match="started with problems=5, and is to go on with 4"):
+    with pytest.raises(InvalidArgumentError, match="started with problems=5 and can't be continued with 4"):
         record_in(tmp_path / "a", resume=True, problems=4)
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"seed": 2}, "started with seed=1, and is to go on with 2"),
+        ({"seed": 2}, "started with seed=1 and can't be continued with 2"),
         ({"policy": policy(seed=1)}, "started with weights='"),
-        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q', and is to go on with 'R'"),
-        ({"settings": {"model": "b"}}, "started with model='a', and is to go on with 'b'"),
+        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q' and can't be continued with 'R'"),
+        ({"settings": {"model": "b"}}, "started with model='a' and can't be continued with 'b'"),
     ],
 )
 def test_another_evaluation_is_not_resumed(how: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     before = rows_of(folder)
     with EvaluationRecord(folder, resume=True), pytest.raises(InvalidArgumentError, match="is in use by process"):
         EvaluationRecord(folder, resume=True)
-    with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: go on with it \(--resume, .*--overwrite"):
+    with pytest.raises(InvalidArgumentError, match=r"holds an evaluation: continue it \(--resume, .*--overwrite"):
         record_in(folder)
-    with pytest.raises(InvalidArgumentError, match="resumed or overwritten: choose one"):
+    with pytest.raises(InvalidArgumentError, match="resumed or overwritten, not both: choose one"):
         EvaluationRecord(folder, resume=True, overwrite=True)
     EvaluationRecord(folder, overwrite=True).close()  # nothing has begun, nothing is lost
     assert rows_of(folder) == before
@@ -265,7 +265,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     other.mkdir()
     (other / "thesis.tex").touch()
     for how in ({}, {"resume": True}, {"overwrite": True}):
-        with pytest.raises(InvalidArgumentError, match=r"holds thesis\.tex and no evaluation"):
+        with pytest.raises(InvalidArgumentError, match=r"contains thesis\.tex but no evaluation"):
             EvaluationRecord(other, **how)
     assert [each.name for each in other.iterdir()] == ["thesis.tex"]
 
@@ -296,7 +296,7 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     record_in(folder, samples=1)
     samples, manifest = (folder / SAMPLES).read_bytes(), (folder / MANIFEST).read_bytes()
     for content, message in {
-        b"{}\n" + samples: "line 1 is damaged .*no sample with problem",
+        b"{}\n" + samples: "line 1 is damaged .*not a sample with problem",
         samples + b"\x00\x00\n": "line 6 is damaged",
         samples.replace(b'"tokens": ', b'"tokens": "x'): r"line 1 is damaged",
     }.items():
@@ -306,9 +306,9 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
         assert (folder / SAMPLES).read_bytes() == content
     (folder / SAMPLES).write_bytes(samples)
     for content, message in {
-        b"": "holds no JSON",
-        b"[]": "is of format None",
-        manifest.replace(b'"format": 1', b'"format": 2'): "is of format 2, and this version writes 1",
+        b"": "is not valid JSON",
+        b"[]": "has format None",
+        manifest.replace(b'"format": 1', b'"format": 2'): "has format 2, but this version writes 1",
         b'{"format": 1}': "has no settings",
     }.items():
         (folder / MANIFEST).write_bytes(content)
@@ -381,7 +381,7 @@ def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
         code, _, error = run(capsys, command(model, folder))
     assert code == 1
     assert "No space left on device" in error
-    assert f"the samples so far are in {folder}; go on with the same command and --out {folder} --resume" in error
+    assert f"the samples so far are in {folder}; continue with the same command and --out {folder} --resume" in error
     assert "Traceback" not in error
     assert len(rows_of(folder)) == 17
     assert run(capsys, command(model, folder, "--resume"))[0] == 0

@@ -419,7 +419,7 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
         assert max(seen) <= 3 * 49 or most is None
     assert found[0] == found[1]
     said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.acting"]
-    assert [message.partition(";")[0] for message in said] == ["the cache has room for 3 rows of up to 49 tokens"]
+    assert [message.partition(";")[0] for message in said] == ["the KV cache has room for 3 rows of up to 49 tokens"]
 
 
 def test_rows_that_left_make_room_for_others() -> None:
@@ -467,5 +467,5 @@ def test_settings_that_do_not_exist_are_refused() -> None:
         CausalLMPolicy(model("qwen2"), PolicyConfig(precision="bfloat"))  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
         CausalLMPolicy(model("qwen2"), PolicyConfig(checkpointing="of"))  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="at least 1 or None, got 0; fast=False does without a cache"):
+    with pytest.raises(InvalidArgumentError, match="at least 1 or None, got 0; fast=False disables the cache"):
         CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=0))

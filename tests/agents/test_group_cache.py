@@ -157,7 +157,7 @@ def test_a_layout_by_hand() -> None:
     """Rows of groups 0, 1, 0, whose prompts have 2 tokens and 1: four places, the last empty."""
     layout = GroupLayout([0, 1, 0], [2, 1], WIDTH, CPU)
     assert (layout.num_groups, layout.members, layout.prompt, layout.full) == (2, 2, 2, False)
-    assert layout.places.tolist() == [0, 2, 1]
+    assert layout.slots.tolist() == [0, 2, 1]
     states = torch.tensor([1.0, 2.0, 3.0])[:, None, None, None]
     assert layout.fold(states).flatten().tolist() == [1, 3, 2, 0]
     assert layout.unfold(layout.fold(states)).flatten().tolist() == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_a_layout_by_hand() -> None:
     ]
     assert torch.equal(layout.mask(4, 2, torch.float32)[:, :, 2:], layout.mask(4, 1, torch.float32))
     assert layout.keep([1]) == [1]
-    assert (layout.num_groups, layout.members, layout.places.tolist()) == (1, 2, [0])
+    assert (layout.num_groups, layout.members, layout.slots.tolist()) == (1, 2, [0])
     assert layout.mask(4, 1, torch.float32).shape == (1, 1, 2, 4)
 
 

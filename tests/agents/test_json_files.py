@@ -220,7 +220,7 @@ def test_a_file_appears_as_a_whole_or_stays_as_it_was(tmp_path: Path, monkeypatc
 def test_a_file_that_is_no_json_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.json holds no JSON"):
+    with pytest.raises(DataError, match=r"a\.json is not valid JSON"):
         read_json(path)
 
 

@@ -295,7 +295,7 @@ def test_broken_rows_change_not_a_bit(
     good = some_trajectories(12)
     broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
     mixed = [broken[0], *good[:5], *broken[1:4], *good[5:], *broken[4:]]
-    kept = torch.tensor([not one.broken for one in mixed])
+    kept = torch.tensor([not one.errored for one in mixed])
     agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
 
     width = make_batch(good).tokens.shape[1]
@@ -632,12 +632,12 @@ def test_cosine_by_hand() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rate": 0.0}, "learning_rate is greater than 0, got 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be greater than 0, got 0.0"),
         ({"learning_rate": math.nan}, "learning_rate"),
         ({"max_grad_norm": -1.0}, "max_grad_norm"),
         ({"micro_batch_size": 0}, "micro_batch_size"),
         ({"schedule": "cosinus", "schedule_steps": 3}, "'cosinus'. Did you mean 'cosine'"),
-        ({"schedule": "linear", "schedule_steps": 0}, "schedule_steps is at least 1, or None, got 0"),
+        ({"schedule": "linear", "schedule_steps": 0}, "schedule_steps must be at least 1, or None, got 0"),
         ({"warmup_steps": -1}, "warmup_steps"),
     ],
 )
@@ -654,7 +654,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
         (GRPOConfig, {"aggregation": "token-meen"}, "token-mean"),
         (GRPOConfig, {"scale": "group_std"}, "group-std"),
         (GRPOConfig, {"clip_low": -0.1}, "clip_low"),
-        (GRPOConfig, {"group_size": 0}, "group_size is at least 1, got 0"),
+        (GRPOConfig, {"group_size": 0}, "group_size must be at least 1, got 0"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "batch-mean"),
         (ReinforceConfig, {"gamma": 1.5}, "gamma"),
     ],

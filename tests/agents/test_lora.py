@@ -170,7 +170,7 @@ def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
 
 
 def test_bad_settings_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="rank is at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="rank must be at least 1, got 0"):
         add_lora(tiny_policy().model, rank=0)
     with pytest.raises(InvalidArgumentError, match="has an adapter already"):
         add_lora(adapted().model)

@@ -32,7 +32,7 @@ def test_what_cannot_be_written_is_named(blocked: Path) -> None:
     for check in (check_folder, check_new_folder):
         with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file/folder: Not a directory"):
             check(blocked)
-        with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file: it is no folder"):
+        with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file: it is not a folder"):
             check(blocked.parent)
     with pytest.raises(InvalidArgumentError, match="can't write to the folder /proc/1: "):
         check_folder(Path("/proc/1"))
@@ -43,7 +43,7 @@ def test_what_cannot_be_written_is_named(blocked: Path) -> None:
 def test_what_is_there_stays(blocked: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is not empty: choose another folder"):
         check_new_folder(blocked.parent.parent)
-    with pytest.raises(InvalidArgumentError, match=r"is there already: choose another path, or .*--overwrite"):
+    with pytest.raises(InvalidArgumentError, match=r"exists already: choose another path, or .*--overwrite"):
         check_new_file(blocked.parent, overwrite=False)
     check_new_file(blocked.parent, overwrite=True)
     assert blocked.parent.read_text() == "mine"
@@ -111,7 +111,7 @@ def test_an_audits_file_is_replaced_only_when_that_is_asked_for(
     arguments = ("audit-verifier", "numeric", "--dataset", "Addition", "--limit", "2", "--json", str(path))
     with pytest.raises(SystemExit):
         main(arguments)
-    assert "is there already" in " ".join(capsys.readouterr().err.split())
+    assert "exists already" in " ".join(capsys.readouterr().err.split())
     assert path.read_text() == "mine"
     with pytest.raises(SystemExit):
         main([*arguments, "--overwrite"])

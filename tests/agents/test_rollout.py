@@ -149,7 +149,7 @@ class SometimesBroken(CountLetters):
 
 def test_a_broken_verifier_is_counted_and_left_out_of_the_means() -> None:
     trajectories = rollout(vector_env(2, verifier=SometimesBroken()), Scripted([A, EOS]), EPISODES[:2])
-    assert [t.broken for t in trajectories] == [False, True]
+    assert [t.errored for t in trajectories] == [False, True]
     assert np.isnan(trajectories[1].score)
     assert trajectories[1].verdict is not None
     assert trajectories[1].verdict.outcome is Outcome.VERIFIER_ERROR
@@ -178,7 +178,7 @@ def only_ab(tokens: Any, prompt_length: int) -> NDArray[np.int8]:
 def test_masks_of_later_tokens_are_told_by_the_policy_or_refused() -> None:
     """The environment tells those of the next token alone; a mask that no token was chosen from allows all."""
     acting = Wide([A, B, EOS], width=3)
-    with pytest.raises(InvalidArgumentError, match=r"gives 3 tokens at once, and the environment limits tokens"):
+    with pytest.raises(InvalidArgumentError, match=r"returns 3 tokens at once, but the environment"):
         rollout(vector_env(2, legal_actions=only_ab), acting, EPISODES[:3])
     acting.says = True
     played = [

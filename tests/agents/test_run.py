@@ -79,7 +79,7 @@ def test_the_best_is_known_after_a_resume(tmp_path: Path) -> None:
 
 
 def test_keep_is_at_least_1(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="keep is at least 1, or None for all checkpoints, got 0"):
+    with pytest.raises(InvalidArgumentError, match="keep must be at least 1, or None for all checkpoints, got 0"):
         Run(tmp_path / "run", {}, keep=0)
     assert not (tmp_path / "run").exists()
 
@@ -106,8 +106,8 @@ def flip(path: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[str, Any, str]] = {
-    "weights-cut": ("model/model.safetensors", cut, r"model.safetensors has \d+ bytes, and \d+ were written"),
-    "weights-flipped": ("model/model.safetensors", flip, "model.safetensors is not what was written"),
+    "weights-cut": ("model/model.safetensors", cut, r"model.safetensors has \d+ bytes, but \d+ were written"),
+    "weights-flipped": ("model/model.safetensors", flip, "model.safetensors has changed"),
     "weights-missing": ("model/model.safetensors", Path.unlink, r"model.safetensors can't be read \(No such file"),
     "state-cut": ("state.pt", cut, r"state.pt has \d+ bytes"),
     "state-missing": ("state.pt", Path.unlink, "state.pt can't be read"),
@@ -133,7 +133,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage: str, three_st
     whole = make_agent("grpo", playing_policy(sort_env("grpo")))
     whole.load(folder / "checkpoints" / "step-000003")
     spoil(folder / "checkpoints" / "step-000003" / file)
-    with pytest.warns(UserWarning, match=rf"is damaged: {message}.*; going on from step-000002"):
+    with pytest.warns(UserWarning, match=rf"is damaged: {message}.*; continuing from step-000002"):
         run = Run(folder, {}, resume=True, tensorboard=False)
     assert run.checkpoint == run.checkpoint_folder(2)
     assert [row["step"] for row in metrics(folder)] == [1, 2]
@@ -155,13 +155,13 @@ def test_without_a_sound_checkpoint_nothing_is_touched_and_it_is_said(three_step
         cut(checkpoint / "state.pt")
     before = names(folder), metrics(folder)
     for _ in range(2):  # also that the lock was released
-        with pytest.raises(CheckpointError, match=r"step-000003 is damaged: state.pt .* no sound one before it: start"):
+        with pytest.raises(CheckpointError, match=r"step-000003 is damaged: state.pt .* no intact one before it: start"):
             Run(folder, {}, resume=True, tensorboard=False)
     assert (names(folder), metrics(folder)) == before
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "no JSON"), ("{", "no JSON"), ("[]", "no settings"), ("null", "no settings")]
+    ("text", "message"), [("", "is not JSON"), ("{", "is not JSON"), ("[]", "not a JSON object"), ("null", "not a JSON object")]
 )
 def test_settings_that_cannot_be_read_are_one_error(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text)
@@ -175,12 +175,12 @@ def test_other_names_and_lines_that_are_no_metrics_are_left_out_with_a_warning(t
     path = tmp_path / "run" / "metrics.jsonl"
     good = path.read_text().splitlines()
     path.write_bytes("\n".join([good[0], "}garbage}", "[1]", '{"loss": 1}', good[1], '{"step": 3']).encode() + b"\xff")
-    with pytest.warns(UserWarning, match=r"is no checkpoint|are no metrics") as found:
+    with pytest.warns(UserWarning, match=r"is not a checkpoint|has invalid lines") as found:
         run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
     run.close()
     said = " | ".join(str(each.message) for each in found)
-    assert "step-foo is no checkpoint and stays as it is" in said
-    assert "has lines that are no metrics, which are left out: [2, 3, 4]" in said
+    assert "step-foo is not a checkpoint and is ignored" in said
+    assert "has invalid lines, which are removed: [2, 3, 4]" in said
     assert run.checkpoint == run.checkpoint_folder(2)
     assert path.read_text().splitlines() == good
 
@@ -203,7 +203,7 @@ def test_a_run_that_finished_no_step_may_be_started_again_or_resumed(tmp_path: P
 
 def test_a_folder_with_a_config_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "qwen2"}')
-    with pytest.raises(InvalidArgumentError, match="that is of no run"):
+    with pytest.raises(InvalidArgumentError, match="that is not that of a run"):
         Run(tmp_path, {}, tensorboard=False)
     assert (tmp_path / "config.json").read_text() == '{"model_type": "qwen2"}'
     (tmp_path / "config.json").write_text("")  # of a run that was cut off, or of nothing
@@ -291,7 +291,7 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     assert rlvr(*settings, "--steps", "2", "--max-error-share", "0", *mistaken) == 1
     assert rlvr(*settings, "--steps", "4") == 0
     output = capsys.readouterr().out.replace("\n", "")
-    assert "the best checkpoint, by the mean reward of the 20 steps before, is " in output
+    assert "the best checkpoint, by mean reward over the preceding 20 steps, is " in output
     assert rlvr(*settings, "--steps", "5") == 2
     assert "holds a run already" in capsys.readouterr().err
     assert 1 <= len(names(folder)) <= 2
@@ -299,8 +299,8 @@ def test_the_command_restarts_what_failed_at_step_1_and_falls_back_from_damage(
     cut(folder / "checkpoints" / "step-000006" / "state.pt")
     assert rlvr(*settings, "--steps", "7", "--resume") == 0
     said = capsys.readouterr()
-    assert re.search(r"warning: .*step-000006 is damaged: state.pt .* going on from step-000005", said.err)
-    assert "going on after step 5" in said.out
+    assert re.search(r"warning: .*step-000006 is damaged: state.pt .* continuing from step-000005", said.err)
+    assert "continuing after step 5" in said.out
     assert [row["step"] for row in metrics(folder)] == [1, 2, 3, 4, 5, 6, 7]
 
 

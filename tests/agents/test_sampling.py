@@ -377,9 +377,9 @@ def test_what_is_sampled_is_what_is_stored_and_learned(options: dict[str, Any]) 
 
 
 def test_bad_sampling_settings_are_named() -> None:
-    shares = r"top_p is in \(0, 1\] and min_p in \[0, 1\], got {} and {}"
+    shares = r"top_p must be in \(0, 1\] and min_p in \[0, 1\], got {} and {}"
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"top_k": 0}, "top_k is a whole number of at least 1 or None, got 0"),
+        ({"top_k": 0}, "top_k must be a whole number of at least 1 or None, got 0"),
         ({"top_p": 0.0}, shares.format(0.0, 0.0)),
         ({"top_p": 1.1}, shares.format(1.1, 0.0)),
         ({"min_p": -0.1}, shares.format(1.0, -0.1)),
@@ -391,5 +391,5 @@ def test_bad_sampling_settings_are_named() -> None:
 
 @pytest.mark.parametrize("temperature", [-1.0, -1e-300, 1e-300, math.inf, math.nan])
 def test_a_temperature_that_nothing_can_be_divided_by_is_refused(temperature: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="a temperature is 0, for the likeliest token, or at least 1e-06"):
+    with pytest.raises(InvalidArgumentError, match="temperature must be 0, for the likeliest token, or at least 1e-06"):
         tiny_policy().at_temperature(temperature)

@@ -40,9 +40,9 @@ def test_warmup_rises_to_the_start_and_the_rest_follows_from_there() -> None:
     ("settings", "message"),
     [
         ({"shape": "linar", "steps": 3}, "'linar'. Did you mean 'linear'"),
-        ({"steps": 0}, "schedule_steps is at least 1, or None, got 0"),
-        ({"steps": 5, "warmup_steps": -1}, "warmup_steps is at least 0, got -1"),
-        ({"steps": 5, "warmup_steps": 5}, "warmup_steps=5 leave nothing of the linear schedule of 5 optimiser steps"),
+        ({"steps": 0}, "schedule_steps must be at least 1, or None, got 0"),
+        ({"steps": 5, "warmup_steps": -1}, "warmup_steps must be at least 0, got -1"),
+        ({"steps": 5, "warmup_steps": 5}, "warmup_steps=5 must be less than the 5 optimiser steps of the linear"),
     ],
 )
 def test_schedules_that_cannot_be_meant_are_named(settings: dict[str, Any], message: str) -> None:

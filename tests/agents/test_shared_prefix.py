@@ -150,7 +150,7 @@ def test_a_layout_by_hand() -> None:
     assert layout.tokens.tolist() == [[5, 6, 1, 2, 4, 7, 3]]
     assert layout.positions.tolist() == [[0, 1, 2, 3, 2, 0, 1]]
     assert layout.sources.tolist() == [1, 2, 1, 5]
-    assert list(zip(layout.rows.tolist(), layout.places.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
+    assert list(zip(layout.rows.tolist(), layout.columns.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
     first, second = layout.groups
     assert (first.prefix, first.own, first.blocks, first.width) == (2, 3, 1, 3)
     assert first.mask.int().tolist() == [[[[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]]]

@@ -1,7 +1,7 @@
-"""`Actor`: samples one token for each row, with cached keys and values.
+"""`Actor`: samples one token for each row, with a KV cache.
 
-The cache is only a shortcut: every observation is compared with the tokens the cache has read, and rows that differ are read
-anew. A plain `act(observation)` loop, refilled rows, restored states and forks are therefore all right.
+The cache never affects correctness: every observation is compared with the cached tokens, and rows that differ are computed
+from scratch. Plain `act(observation)` loops, refilled rows, restored states and forks are therefore supported.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from verifiers import DivergedError, InvalidArgumentError
 
 _LOGGER = logging.getLogger(__name__)
 _PROMPT_TOKENS_AT_ONCE = 2**16
-"""Most tokens of one forward pass over prompts when sampling, padding included."""
+"""Largest number of tokens in one forward pass over prompts when sampling, including padding."""
 _Read = tuple[Tensor | None, list[int]]
-"""Logits f[r v] of the next token, and the rows that they are of; None where there are no rows."""
+"""Logits f[r v] of the next token, and their rows; None if there are no rows."""
 
 
 class Actor:
     """Chooses the next token of each row.
 
     Args:
-        language_model: Whose logits the tokens are sampled from.
-        config: How they are sampled.
+        language_model: The model that computes the logits.
+        config: Settings of sampling.
     """
 
     def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
@@ -46,12 +46,12 @@ class Actor:
         self._config = config
         self._rows = Rows(config.seed, (language_model.vocab_size + 7) // 8)
         self._acted_with = language_model.weights_version()
-        self._room: int | None = None  # tokens that the cache may hold, once that has been found out
+        self._room: int | None = None  # number of tokens that the cache may hold, once it is known
         self._cache = self._new_cache()
         self._slots: list[int] = []  # the row that each slot of the cache belongs to
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes and the seeds u64[r] of their sampling."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
         self._rows.begin(rows, seeds)
 
     def forget(self) -> None:
@@ -61,13 +61,13 @@ class Actor:
         self._rows.current[:] = False
 
     def release_cache(self) -> None:
-        """Let go of keys and values; rows that go on are read anew."""
+        """Free the KV cache; rows that continue are computed from scratch."""
         self._cache = self._new_cache()
         self._slots = []
         self._room = None
 
     def rows_at_once(self, width: int) -> int | None:
-        """How many rows of up to `width` tokens the cache has room for, at least 1; None for any number."""
+        """The number of rows of up to `width` tokens that fit into the cache, at least 1; None if unlimited."""
         if self._lm.cache_kind is CacheKind.NONE:
             return None
         if self._room is None:
@@ -78,7 +78,7 @@ class Actor:
     def act(
         self, observation: Observation, action_mask: NDArray[np.int8] | None, asked: NDArray[np.bool_] | None
     ) -> Action:
-        """Choose the next token of each row that is asked for; see `CausalLMPolicy.act`."""
+        """Choose the next token of each requested row; see `CausalLMPolicy.act`."""
         tokens = np.atleast_2d(observation["tokens"])
         length = observation["length"].reshape(-1).astype(np.int64)
         self._lm.check_context(tokens.shape[1])
@@ -107,7 +107,7 @@ class Actor:
     def _sort(
         self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]
     ) -> tuple[Action, NDArray[np.bool_], NDArray[np.bool_]]:
-        """The choices of rows that did not change, the rows that grew by one token, and those that are to be read anew."""
+        """The previous choices of unchanged rows, the rows that grew by one token, and the rows to compute from scratch."""
         read = self._rows.length[: len(tokens)]
         same = self._rows.begins_with_what_was_read(tokens)
         unchanged = asked & same & (length == read) & self._rows.current[: len(tokens)]
@@ -117,24 +117,25 @@ class Actor:
         return self._rows.recall(len(tokens), unchanged, with_kept=self._config.leaves_tokens_out), grown, fresh
 
     def _legal_tokens(self, mask: NDArray[np.int8], asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The mask as bool[b v]; checked before anything is read, so that acting again with a right one goes on as usual."""
+        """The mask as bool[b v], checked before any computation, so that a failed call has no effect."""
         if mask.shape != (len(asked), self._lm.vocab_size):
             raise InvalidArgumentError(
-                f"an action mask has a row for each observation and a column for each of the policy's tokens, "
-                f"{(len(asked), self._lm.vocab_size)}, got {mask.shape}: give policy and environment the same tokenizer"
+                f"an action mask must have a row for each observation and a column for each of the policy's tokens, "
+                f"{(len(asked), self._lm.vocab_size)}, got {mask.shape}: use the same tokenizer for policy and environment"
             )
         legal = mask.astype(bool)
         stuck = np.flatnonzero(asked & ~legal.any(axis=1))
         if len(stuck):
             raise InvalidArgumentError(
-                f"the action mask allows row {stuck[0]} no token at all: legal_actions must leave one, such as a stop token"
+                f"the action mask allows row {stuck[0]} no token at all: legal_actions must allow at least one, such as a stop "
+                "token"
             )
         return legal
 
     # Reading
 
     def _beyond_the_cache(self, grown: NDArray[np.bool_], fresh: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
-        """The rows to be read for which the cache has no room; those that nobody asked for now make room for the others."""
+        """The rows that do not fit into the cache, after evicting rows that were not requested."""
         slots = self.rows_at_once(width)
         beyond = np.zeros_like(fresh)
         if slots is None:
@@ -154,12 +155,12 @@ class Actor:
         return held
 
     def _keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop the other slots of the cache."""
+        """Drop all other slots of the cache."""
         self._cache.keep([slot for slot, keep in enumerate(kept) if keep])
         self._slots = [row for row, keep in zip(self._slots, kept, strict=True) if keep]
 
     def _decode(self, tokens: NDArray[np.int32], grown: NDArray[np.bool_]) -> _Read:
-        """Read the new token of rows that grew by one; rows that did not leave the cache."""
+        """Process the new token of rows that grew by one; other rows are dropped from the cache."""
         kept = grown[self._slots]
         if not kept.any():
             return None, []
@@ -168,7 +169,7 @@ class Actor:
         return self._cache.append(torch.from_numpy(newest.astype(np.int64))), list(self._slots)
 
     def _prefill(self, tokens: NDArray[np.int32], length: NDArray[np.int64], fresh: NDArray[np.bool_]) -> _Read:
-        """Read the whole prefix of rows that the cache does not hold; equal prefixes are read once."""
+        """Process the whole prefix of rows that are not in the cache; equal prefixes are processed once."""
         if self._lm.cache_kind is CacheKind.NONE:
             return self._read_uncached(tokens, length, fresh)
         rows = np.flatnonzero(fresh).tolist()
@@ -180,11 +181,11 @@ class Actor:
             self._cache, self._slots = self._new_cache(), rows
             return self._cache.prefill(unique, repeats), rows
         logits, chosen = [], []
-        for part in _parts(unique):
-            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in part]
-            groups = len(part) < len(members) and self._lm.groups_rows
+        for chunk in _chunks(unique):
+            members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in chunk]
+            groups = len(chunk) < len(members) and self._lm.groups_rows
             added = self._new_cache(Grouping.IF_CHEAPER if groups else Grouping.NEVER)
-            logits.append(added.prefill([unique[prompt] for prompt in part], repeats[members] - part.start))
+            logits.append(added.prefill([unique[prompt] for prompt in chunk], repeats[members] - chunk.start))
             self._cache.extend(added)
             chosen += [rows[slot] for slot in members]
         self._slots = self._slots + chosen
@@ -195,7 +196,7 @@ class Actor:
         return RowCache(lm.module, lm.cache_kind, positions=lm.takes_positions, grouping=grouping)
 
     def _read_uncached(self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]) -> _Read:
-        """Read the whole prefix of rows and keep nothing of it."""
+        """Process the whole prefix of rows without caching."""
         rows = np.flatnonzero(asked).tolist()
         if not rows:
             return None, []
@@ -204,7 +205,7 @@ class Actor:
             unique, repeats = _distinct(prefixes)
         else:
             unique, repeats = [torch.from_numpy(prefix) for prefix in prefixes], torch.arange(len(rows))
-        logits = [read_without_cache(self._lm.module, unique[part.start : part.stop]) for part in _parts(unique)]
+        logits = [read_without_cache(self._lm.module, unique[chunk.start : chunk.stop]) for chunk in _chunks(unique)]
         return torch.cat(logits)[repeats], rows
 
     # Choosing
@@ -217,7 +218,7 @@ class Actor:
         legal: NDArray[np.bool_] | None,
         action: Action,
     ) -> None:
-        """Choose a token for each of some rows from their logits [r v], and write it into the action; a few rows at once."""
+        """Choose a token for each of some rows from their logits [r v], a few rows at once, and write it into the action."""
         size = max(1, LOGITS_AT_ONCE // self._lm.vocab_size)
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
@@ -235,9 +236,9 @@ class Actor:
                 action.kept[some, 0] = np.packbits(kept.cpu().numpy(), axis=1)
 
     def _sampled(self, logits: Tensor, legal: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Tokens i64[r] that numbers u f64[r] choose, their log-probabilities f32[r], and bool[r v] what they are chosen from.
+        """Tokens i64[r] selected by numbers u f64[r], their log-probabilities f32[r], and the candidates bool[r v].
 
-        The last is None where all legal tokens are.
+        The last is None if all legal tokens are candidates.
         """
         config, kept = self._config, None
         logprobs = scaled_logprobs(logits, config.temperature, legal)
@@ -250,7 +251,7 @@ class Actor:
 
 
 def _likeliest(logits: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The likeliest legal tokens i64[r], and NaN f32[r], since they are not sampled."""
+    """The likeliest legal tokens i64[r], and NaN f32[r] as log-probabilities, since they are not sampled."""
     masked = logits if legal is None else logits.masked_fill(~legal, -torch.inf)
     _check_finite(masked)
     return masked.argmax(dim=-1), torch.full((len(logits),), torch.nan)
@@ -259,21 +260,21 @@ def _likeliest(logits: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
 @functools.cache  # once
 def _say_beyond(slots: int, width: int) -> None:
     _LOGGER.warning(
-        "the cache has room for %d rows of up to %d tokens; further rows are read anew at every token, which is slow: play "
-        "fewer rows at once, or raise max_cached_tokens",
+        "the KV cache has room for %d rows of up to %d tokens; further rows are computed from scratch at every token, which is "
+        "slow: play fewer rows at once, or raise max_cached_tokens",
         slots,
         width,
     )
 
 
 def _distinct(prefixes: Sequence[NDArray[np.int64]]) -> tuple[list[Tensor], Tensor]:
-    """The different ones among prefixes, and i64[r], for each which it is."""
+    """The distinct prefixes, and i64[r], the index of each prefix among them."""
     order: dict[bytes, int] = {}
     repeats = torch.tensor([order.setdefault(prefix.tobytes(), len(order)) for prefix in prefixes])
     return [torch.from_numpy(np.frombuffer(key, dtype=np.int64).copy()) for key in order], repeats
 
 
-def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
+def _chunks(prompts: Sequence[Tensor]) -> Iterator[range]:
     """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single one."""
     start, width = 0, 0
     for number, prompt in enumerate(prompts):
@@ -285,6 +286,6 @@ def _parts(prompts: Sequence[Tensor]) -> Iterator[range]:
 
 
 def _check_finite(scores: Tensor) -> None:
-    """Check that logits or log-probabilities f[r v] of tokens, of which each row has a legal one, say which to choose."""
+    """Check that each row of logits or log-probabilities f[r v], which has a legal token, has a finite maximum."""
     if not bool(torch.isfinite(scores.amax(dim=-1)).all()):
         raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")

@@ -44,10 +44,10 @@ def cache_kind(model: Any) -> CacheKind:
     except (AttributeError, IndexError, TypeError, ValueError):  # a cache of another kind is needed: none is used
         return CacheKind.NONE
     # By their very type: a layer that inherits from these may keep more, such as a recurrent state, which is then not selected.
-    kinds = {type(layer) for layer in cache.layers}
-    if not filled or not kinds <= {DynamicLayer, DynamicSlidingWindowLayer}:
+    layer_types = {type(layer) for layer in cache.layers}
+    if not filled or not layer_types <= {DynamicLayer, DynamicSlidingWindowLayer}:
         return CacheKind.NONE
-    return CacheKind.MERGED if kinds == {DynamicLayer} else CacheKind.SELECTED
+    return CacheKind.MERGED if layer_types == {DynamicLayer} else CacheKind.SELECTED
 
 
 class Grouping(enum.Enum):
@@ -73,13 +73,13 @@ def can_group(model: Any, kind: CacheKind) -> bool:
     def read(grouping: Grouping) -> Tensor:
         cache = RowCache(model, kind, positions=True, grouping=grouping)
         cache.prefill([tokens[0], tokens[1, :2]], torch.tensor([0, 1, 0]))  # uneven groups of uneven prompts
-        return torch.stack([cache.append(each) for each in tokens[2:]]).float().log_softmax(dim=-1)
+        return torch.stack([cache.append(column) for column in tokens[2:]]).float().log_softmax(dim=-1)
 
     try:
-        found = read(Grouping.ALWAYS)
+        grouped = read(Grouping.ALWAYS)
     except (TypeError, ValueError, IndexError, RuntimeError):  # it takes no further keywords, or no such cache
         return False
-    return agree(found, read(Grouping.NEVER), model.dtype)
+    return agree(grouped, read(Grouping.NEVER), model.dtype)
 
 
 class RowCache:
@@ -127,7 +127,9 @@ class RowCache:
             if len(prompts) < len(repeats):
                 self._cache.batch_select_indices(indices)
         elif not self._start_groups(repeats.tolist(), lengths):
-            self._cache.layers = [GrowingLayer.spread(each.keys, each.values, indices) for each in self._cache.layers]
+            self._cache.layers = [
+                GrowingLayer.spread(layer.keys, layer.values, indices) for layer in self._cache.layers
+            ]
         return logits[indices]
 
     def _start_groups(self, groups: list[int], prompts: list[int]) -> bool:
@@ -140,7 +142,7 @@ class RowCache:
         if not self._pays(layout, columns):
             return False
         self._layout = layout
-        self._cache.layers = [GroupLayer(each.keys, each.values, layout) for each in layers]
+        self._cache.layers = [GroupLayer(layer.keys, layer.values, layout) for layer in layers]
         return True
 
     def _pays(self, layout: GroupLayout, columns: int) -> bool:

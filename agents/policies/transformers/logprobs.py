@@ -26,8 +26,8 @@ def token_logprobs_and_entropy(
     dH / dz_j = -p_j (log p_j + H). Not twice differentiable.
     """
     with torch.autocast(logits.device.type, enabled=False):  # in half precision the entropy would lose its small parts
-        found: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
-    return found
+        outputs: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]
+    return outputs
 
 
 def token_logprobs_by_autograd(

@@ -35,10 +35,10 @@ def add_lora(
         MissingDependencyError: If `peft` is not installed.
     """
     if rank < 1:
-        raise InvalidArgumentError(f"rank is at least 1, got {rank}")
+        raise InvalidArgumentError(f"rank must be at least 1, got {rank}")
     widest = max((max(weight.shape, default=0) for weight in model.parameters()), default=0)
     if rank > widest:
-        raise InvalidArgumentError(f"rank is at most {widest}, the width of the model's widest layer, got {rank}")
+        raise InvalidArgumentError(f"rank must be at most {widest}, the width of the model's widest layer, got {rank}")
     if has_adapter(model):
         raise InvalidArgumentError("the model has an adapter already")
     try:
@@ -118,14 +118,14 @@ _SAMPLED = 256
 
 @torch.no_grad()
 def _base_checksum(model: Any) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
         if "lora_" in name:
             continue
         numbers = weight.detach().flatten()
-        found.update(f"{name} {tuple(weight.shape)}".encode())
-        found.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        digest.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:

@@ -67,8 +67,8 @@ def logit_transform(model: Any) -> LogitTransform | None:
         scale=(getattr(config, "logit_scale", None) or 1.0) / (getattr(config, "logits_scaling", None) or 1.0),
         cap=getattr(config, "final_logit_softcapping", None),
     )
-    found = transform(model.get_output_embeddings()(states))
-    same = found.shape == expected.shape and torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
+    logits = transform(model.get_output_embeddings()(states))
+    same = logits.shape == expected.shape and torch.allclose(logits, expected, rtol=1e-4, atol=1e-5)
     return transform if same else None
 
 
@@ -78,12 +78,14 @@ def costs_of(model: Any) -> Costs:
     The experts of a mixture, which are kept in tensors of three axes, are left out.
     """
     config = model.config.get_text_config()
-    tables = {id(each.weight) for each in model.modules() if isinstance(each, torch.nn.Embedding)}
-    matrices = [each for each in body_of(model).parameters() if each.dim() == 2 and id(each) not in tables]
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
+    matrices = [
+        parameter for parameter in body_of(model).parameters() if parameter.dim() == 2 and id(parameter) not in tables
+    ]
     heads = config.num_attention_heads
     head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
     return Costs(
-        token=sum(each.numel() for each in matrices),
+        token=sum(matrix.numel() for matrix in matrices),
         pair=2 * config.num_hidden_layers * heads * head_size,
     )
 
@@ -91,9 +93,9 @@ def costs_of(model: Any) -> Costs:
 def can_share(model: Any) -> bool:
     """Whether prefixes can be shared: full attention in every layer, by `sdpa`, and a packed pass that gives the same."""
     config = model.config.get_text_config()
-    kinds = getattr(config, "layer_types", None)
-    windowed = kinds is None and getattr(config, "sliding_window", None) is not None
-    if windowed or (kinds is not None and set(kinds) != {"full_attention"}):
+    layer_types = getattr(config, "layer_types", None)
+    windowed = layer_types is None and getattr(config, "sliding_window", None) is not None
+    if windowed or (layer_types is not None and set(layer_types) != {"full_attention"}):
         _say(type(model).__name__, "some of its layers have no full attention")
         return False
     before = model.config._attn_implementation
@@ -129,12 +131,12 @@ def _objection_to_packing(model: Any) -> str | None:
         return f"a trial failed: {error}"
     if logits.shape[0] != len(layout.sources):
         return "it gives logits at other places than those asked for"
-    found = logits.float().log_softmax(-1)
-    right = agree(found, expected[layout.rows, layout.places - 1], model.dtype)
+    logprobs = logits.float().log_softmax(-1)
+    right = agree(logprobs, expected[layout.rows, layout.columns - 1], model.dtype)
     return None if right else "a trial gave other log-probabilities"
 
 
-def agree(found: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
+def agree(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     """Whether log-probabilities f32[...] of a trial are the expected ones, up to rounding in the model's precision.
 
     Weights that have diverged give NaN either way, and are no reason to give up.
@@ -142,7 +144,7 @@ def agree(found: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     finite = expected[expected.isfinite()]
     spread = float(finite.max() - finite.min()) if len(finite) else 0.0
     tolerance = _TOLERANCE + _ROUNDINGS * torch.finfo(dtype).eps * spread
-    return torch.allclose(found, expected, rtol=0, atol=tolerance, equal_nan=True)
+    return torch.allclose(actual, expected, rtol=0, atol=tolerance, equal_nan=True)
 
 
 def some_tokens(model: Any, rows: int, length: int) -> torch.Tensor:

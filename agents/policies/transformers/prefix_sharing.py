@@ -86,7 +86,7 @@ class Layout:
     """i64[m], the place of the token itself."""
     rows: Tensor
     """i64[m], the row that the token belongs to,"""
-    places: Tensor
+    columns: Tensor
     """i64[m], and its place in that row."""
 
 
@@ -113,7 +113,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
         at += prefix + sum(own)
     row_of, first_of, counts, prefix_end = np.array(segments).T
     segment, within = _ragged(counts)
-    row, place = row_of[segment], first_of[segment] + within
+    row, column = row_of[segment], first_of[segment] + within
     # The first token is predicted by the prefix's last state, each other one by the state before it.
     source = np.where(within == 0, prefix_end[segment], np.arange(len(segment))) - 1
     predicted = np.flatnonzero(prefix_end[segment])
@@ -123,13 +123,13 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
         return torch.from_numpy(values).to(tokens.device)
 
     return Layout(
-        tokens=put(host[row, place])[None],
-        positions=put(place)[None],
+        tokens=put(host[row, column])[None],
+        positions=put(column)[None],
         groups=tuple(groups[shape] for shape in shapes),
         sources=put(source[predicted]),
         targets=put(predicted),
         rows=put(row[predicted]),
-        places=put(place[predicted]),
+        columns=put(column[predicted]),
     )
 
 
@@ -257,17 +257,17 @@ def _attention(
     if group_layout is not None:
         return attend_by_groups(query, key, value, group_layout, kwargs.get("scaling")), None
     if prefix_layout is None:
-        found: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, *args, **kwargs)
-        return found
+        plain: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, *args, **kwargs)
+        return plain
     repeats = query.shape[1] // key.shape[1]
     if repeats > 1:
         key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
-    query_parts = _cut(query, [(group.prefix, group.own) for group in prefix_layout])
+    queries = _cut(query, [(group.prefix, group.own) for group in prefix_layout])
     # A group in one block needs its keys in one piece, too.
     sizes = [(group.prefix + group.own,) if group.blocks == 1 else (group.prefix, group.own) for group in prefix_layout]
     scale = kwargs.get("scaling")
     outputs: list[Tensor] = []
-    for group, *states in zip(prefix_layout, query_parts, _cut(key, sizes), _cut(value, sizes), strict=True):
+    for group, *states in zip(prefix_layout, queries, _cut(key, sizes), _cut(value, sizes), strict=True):
         attend = _attend_together if group.blocks == 1 else _attend_in_blocks
         outputs.extend(attend(group, scale, *states))
     return torch.cat(outputs, dim=2).transpose(1, 2), None
@@ -290,8 +290,8 @@ def _cut(states: Tensor, sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor,
 
     At once, since the gradient of each single slice would be a tensor of all tokens, zero but for the slice.
     """
-    parts = iter(states.split([size for group in sizes for size in group], dim=2))
-    return [tuple(itertools.islice(parts, len(group))) for group in sizes]
+    pieces = iter(states.split([size for group in sizes for size in group], dim=2))
+    return [tuple(itertools.islice(pieces, len(group))) for group in sizes]
 
 
 def _attend_together(
@@ -322,8 +322,8 @@ def _attend_in_blocks(
 def _by_blocks(states: Tensor, group: Group) -> Tensor:
     """f[1 h n d] -> f[b h c d]: a group's completions in blocks, padded on the right."""
     taken = states[0] if group.columns is None else states[0].index_select(1, group.columns)
-    found: Tensor = taken.unflatten(1, (group.blocks, group.width)).transpose(0, 1)
-    return found
+    blocks: Tensor = taken.unflatten(1, (group.blocks, group.width)).transpose(0, 1)
+    return blocks
 
 
 AttentionInterface.register(IMPLEMENTATION, _attention)

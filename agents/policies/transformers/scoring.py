@@ -46,45 +46,45 @@ class Scorer:
         self._config = config
         self._shared_last: bool | None = None  # how the last micro-batch was read, where there was a choice
 
-    def read(self, part: Batch, *, with_states: bool = False) -> TokenOutputs:
+    def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """What the model says of a batch's tokens from `part.first` on. With gradients.
 
         Rows that begin alike are read together (`agents.policies.transformers.prefix_sharing`) where that is less work; see
         `forward` for the rest.
         """
-        first = part.first
-        legal = part.legal_tokens(first, self._lm.vocab_size)
-        layout = self._shared_layout(part)
+        first = micro_batch.first
+        legal = micro_batch.legal_tokens(first, self._lm.vocab_size)
+        layout = self._shared_layout(micro_batch)
         if layout is None:
-            return self.forward(part.tokens, first, legal, with_states=with_states)
-        return self._read_packed(part, layout, first, legal, with_states)
+            return self.forward(micro_batch.tokens, first, legal, with_states=with_states)
+        return self._read_packed(micro_batch, layout, first, legal, with_states)
 
-    def read_states(self, part: Batch) -> Float[Tensor, "b t+1 d"]:
+    def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """What the output layer reads of a batch: the states before its tokens from `part.first` on, and after the last.
 
         Of the rows' tokens on the loss mask, that is; see `TokenOutputs.shared`. With gradients.
         """
-        layout = self._shared_layout(part)
+        layout = self._shared_layout(micro_batch)
         if layout is None:
-            return self.states(part.tokens, part.first)
+            return self.states(micro_batch.tokens, micro_batch.first)
         if self._lm.logit_transform is None:
-            found = self.read(part, with_states=True).states
-            assert found is not None
-            return found
+            states = self.read(micro_batch, with_states=True).states
+            assert states is not None
+            return states
         with shared_prefix_attention(self._lm.module):
             states = self._last_states(_packed_inputs(layout))
-        sources, rows, columns = _state_places(part, layout, part.first)
-        return _put_back(part, part.first, states[0, sources], (rows, columns), extra=1)
+        sources, rows, columns = _state_indices(micro_batch, layout, micro_batch.first)
+        return _put_back(micro_batch, micro_batch.first, states[0, sources], (rows, columns), extra=1)
 
-    def _shared_layout(self, part: Batch) -> Layout | None:
+    def _shared_layout(self, micro_batch: Batch) -> Layout | None:
         """How to read a batch with its shared prefixes once; None where that is not wanted, not right or not less work."""
-        rows, length = part.tokens.shape
+        rows, length = micro_batch.tokens.shape
         self._lm.check_context(length)
-        learned = part.loss_mask.any(dim=1).nonzero()[:, 0]  # of the other rows there is nothing to say
+        learned = micro_batch.loss_mask.any(dim=1).nonzero()[:, 0]  # of the other rows there is nothing to say
         if not len(learned) or not self._lm.shares_prefixes:
             return None
-        prefixes = part.loss_mask[learned].int().argmax(dim=1).clamp(min=1)
-        layout = plan(part.tokens[learned], part.lengths[learned], prefixes)
+        prefixes = micro_batch.loss_mask[learned].int().argmax(dim=1).clamp(min=1)
+        layout = plan(micro_batch.tokens[learned], micro_batch.lengths[learned], prefixes)
         layout = dataclasses.replace(layout, rows=learned[layout.rows])
         shares = is_cheaper(layout, rows, length, self._lm.costs)
         if shares is not self._shared_last:
@@ -101,23 +101,23 @@ class Scorer:
         return layout if shares else None
 
     def _read_packed(
-        self, part: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
+        self, micro_batch: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
     ) -> TokenOutputs:
         """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
-        at = (layout.rows, layout.places - first)
-        places, *states_at = _state_places(part, layout, first) if with_states else (layout.sources,)
+        at = (layout.rows, layout.columns - first)
+        indices, *states_at = _state_indices(micro_batch, layout, first) if with_states else (layout.sources,)
         with shared_prefix_attention(self._lm.module):
-            logprobs, entropy, states = self._read_places(
+            logprobs, entropy, states = self._read_at(
                 _packed_inputs(layout),
-                places,
-                part.tokens[layout.rows, layout.places],
+                indices,
+                micro_batch.tokens[layout.rows, layout.columns],
                 None if legal is None else legal[at],
                 with_states=with_states,
             )
         return TokenOutputs(
-            _put_back(part, first, logprobs, at),
-            _put_back(part, first, entropy, at),
-            None if states is None else _put_back(part, first, states[0], tuple(states_at), extra=1),
+            _put_back(micro_batch, first, logprobs, at),
+            _put_back(micro_batch, first, entropy, at),
+            None if states is None else _put_back(micro_batch, first, states[0], tuple(states_at), extra=1),
             shared=True,
         )
 
@@ -146,9 +146,9 @@ class Scorer:
         self._lm.check_context(tokens.shape[1])
         chosen = tokens[:, first:]
         allowed = None if legal is None else legal.flatten(0, 1)
-        places = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
-        logprobs, entropy, states = self._read_places(
-            {"input_ids": tokens}, places, chosen.reshape(-1), allowed, with_states=with_states
+        indices = torch.arange(first - 1, tokens.shape[1] - (not with_states), device=tokens.device)
+        logprobs, entropy, states = self._read_at(
+            {"input_ids": tokens}, indices, chosen.reshape(-1), allowed, with_states=with_states
         )
         return TokenOutputs(logprobs.view(chosen.shape), entropy.view(chosen.shape), states)
 
@@ -156,9 +156,9 @@ class Scorer:
         """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
         self._lm.check_context(tokens.shape[1])
         if self._lm.logit_transform is None:
-            found = self.forward(tokens, first, with_states=True).states
-            assert found is not None
-            return found
+            states = self.forward(tokens, first, with_states=True).states
+            assert states is not None
+            return states
         return self._last_states({"input_ids": tokens})[:, first - 1 :]
 
     def _last_states(self, inputs: dict[str, Any]) -> Tensor:
@@ -172,30 +172,32 @@ class Scorer:
         wanted = torch.is_grad_enabled() and self.recomputes(inputs["input_ids"], masks=masks)
         return checkpointed(self._lm.module, wanted)
 
-    def _read_places(
-        self, inputs: dict[str, Any], places: Tensor, tokens: Tensor, legal: Tensor | None, *, with_states: bool
+    def _read_at(
+        self, inputs: dict[str, Any], indices: Tensor, tokens: Tensor, legal: Tensor | None, *, with_states: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Log-probabilities and entropies f32[n] of tokens i64[n], and the states f[r k d] at the places if wanted.
+        """Log-probabilities and entropies f32[n] of tokens i64[n], and the states f[r k d] at the indices if requested.
 
         Args:
             inputs: Of the model, with `input_ids` i64[r s].
-            places: i64[k], the places whose states predict the tokens, and behind them others whose states are wanted.
-            tokens: In the order of rows and places, n = r times those that predict.
+            indices: i64[k], the positions whose states predict the tokens, followed by others whose states are requested.
+            tokens: In the order of rows and indices; n is r times the number of predicting positions.
             legal: bool[n v], the tokens each was chosen from; None if all.
             with_states: Give the states.
         """
         used = len(tokens) // len(inputs["input_ids"])
         large = len(tokens) * self._lm.vocab_size > LOGITS_AT_ONCE
         if (large or with_states) and self._lm.logit_transform is not None:
-            states = self._last_states(inputs)[:, places]
-            found = self._by_chunks(states[:, :used].flatten(0, 1), tokens, legal)
-            return *found, states if with_states else None
+            states = self._last_states(inputs)[:, indices]
+            outputs = self._by_chunks(states[:, :used].flatten(0, 1), tokens, legal)
+            return *outputs, states if with_states else None
         with self._states_of_the_head(with_states) as caught, self._lm.autocast(), self._checkpointed(inputs):
-            logits = self._lm.module(**inputs, use_cache=False, logits_to_keep=places).logits
+            logits = self._lm.module(**inputs, use_cache=False, logits_to_keep=indices).logits
         # Not every model leaves the other places out.
-        logits, *kept = (each if each.shape[1] == len(places) else each[:, places] for each in (logits, *caught[:1]))
-        found = self._token_outputs(logits[:, :used, : self._lm.vocab_size].flatten(0, 1), tokens, legal)
-        return *found, kept[0] if with_states else None
+        logits, *kept = (
+            values if values.shape[1] == len(indices) else values[:, indices] for values in (logits, *caught[:1])
+        )
+        outputs = self._token_outputs(logits[:, :used, : self._lm.vocab_size].flatten(0, 1), tokens, legal)
+        return *outputs, kept[0] if with_states else None
 
     def _token_outputs(self, logits: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies f32[n] of tokens i64[n] from logits f[n v]."""
@@ -207,19 +209,19 @@ class Scorer:
         head, transform = self._lm.module.get_output_embeddings(), self._lm.logit_transform
         assert transform is not None
 
-        def read(part: Tensor, own: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
+        def read(hidden: Tensor, own: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
             with self._lm.autocast():
-                logits = transform(head(part)[:, : self._lm.vocab_size])
+                logits = transform(head(hidden)[:, : self._lm.vocab_size])
             return self._token_outputs(logits, own, allowed)
 
         size = max(1, LOGITS_AT_ONCE // self._lm.vocab_size)
         allowed = [None] * -(-len(tokens) // size) if legal is None else legal.split(size)
         again = torch.is_grad_enabled() and len(tokens) > size
-        parts = [
-            checkpoint(read, *each, use_reentrant=False) if again else read(*each)
-            for each in zip(states.split(size), tokens.split(size), allowed, strict=True)
+        outputs = [
+            checkpoint(read, *chunk, use_reentrant=False) if again else read(*chunk)
+            for chunk in zip(states.split(size), tokens.split(size), allowed, strict=True)
         ]
-        logprobs, entropies = zip(*parts, strict=True)
+        logprobs, entropies = zip(*outputs, strict=True)
         return torch.cat(logprobs), torch.cat(entropies)
 
     def distributions(
@@ -264,17 +266,17 @@ def _packed_inputs(layout: Layout) -> dict[str, Any]:
     return {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
 
 
-def _state_places(part: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
+def _state_indices(micro_batch: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
     """Where the packed row has the states before its m tokens and after the last of each row, and their rows and columns."""
-    last = layout.places == part.lengths[layout.rows] - 1
+    last = layout.columns == micro_batch.lengths[layout.rows] - 1
     return (
         torch.cat([layout.sources, layout.targets[last]]),
         torch.cat([layout.rows, layout.rows[last]]),
-        torch.cat([layout.places, layout.places[last] + 1]) - first,
+        torch.cat([layout.columns, layout.columns[last] + 1]) - first,
     )
 
 
-def _put_back(part: Batch, first: int, values: Tensor, at: tuple[Tensor, ...], *, extra: int = 0) -> Tensor:
+def _put_back(micro_batch: Batch, first: int, values: Tensor, at: tuple[Tensor, ...], *, extra: int = 0) -> Tensor:
     """Values f[m ...] at their rows and columns of f[b t+extra ...]; 0 elsewhere."""
-    shape = (len(part), part.tokens.shape[1] - first + extra, *values.shape[1:])
+    shape = (len(micro_batch), micro_batch.tokens.shape[1] - first + extra, *values.shape[1:])
     return values.new_zeros(shape).index_put(at, values)

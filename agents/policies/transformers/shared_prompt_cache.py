@@ -40,9 +40,9 @@ class GroupLayout:
         self._width = width
         self.members = max(map(groups.count, set(groups)))
         counts = [0] * len(prompts)
-        self._places: list[int] = []  # of each row among g m
+        self._slots: list[int] = []  # of each row among g m
         for group in groups:
-            self._places.append(group * self.members + counts[group])
+            self._slots.append(group * self.members + counts[group])
             counts[group] += 1
         self._prompts = list(prompts)
         self.prompt = max(prompts)
@@ -53,17 +53,17 @@ class GroupLayout:
 
     def _index(self) -> None:
         """Find out which rows are there."""
-        self.full = self._places == list(range(self.num_groups * self.members))
+        self.full = self._slots == list(range(self.num_groups * self.members))
         """Whether each group has all members, in order."""
-        self.places = torch.tensor(self._places, device=self._device)
+        self.slots = torch.tensor(self._slots, device=self._device)
         """i64[r], where each row stands among g m."""
 
     def keep(self, rows: Sequence[int]) -> list[int]:
         """Drop all rows but these, and groups that have none left; give the groups that stay."""
-        places = [self._places[row] for row in rows]
-        groups = sorted({place // self.members for place in places})
+        slots = [self._slots[row] for row in rows]
+        groups = sorted({slot // self.members for slot in slots})
         number = {group: new for new, group in enumerate(groups)}
-        self._places = [number[place // self.members] * self.members + place % self.members for place in places]
+        self._slots = [number[slot // self.members] * self.members + slot % self.members for slot in slots]
         if len(groups) < self.num_groups:
             self._prompts = [self._prompts[group] for group in groups]
             self._masks = None
@@ -78,7 +78,7 @@ class GroupLayout:
     def pays(self, columns: int) -> bool:
         """Whether to attend to so many columns of each group is less work than to a row of columns for each row."""
         steps = (columns - self.prompt) // self.members
-        by_rows = len(self._places) * (_STARTING + (self.prompt + steps) * (_READING + 1))
+        by_rows = len(self._slots) * (_STARTING + (self.prompt + steps) * (_READING + 1))
         by_groups = self.num_groups * (_STARTING + columns * (_READING + self.members))
         return by_groups + _FOLDING / self._width < by_rows
 
@@ -86,14 +86,14 @@ class GroupLayout:
         """f[r h 1 d] -> f[g m h d]; zeros where there is no row."""
         _, heads, _, depth = states.shape
         if not self.full:
-            slots = self.num_groups * self.members
-            states = states.new_zeros(slots, heads, 1, depth).index_copy(0, self.places, states)
+            num_slots = self.num_groups * self.members
+            states = states.new_zeros(num_slots, heads, 1, depth).index_copy(0, self.slots, states)
         return states.reshape(self.num_groups, self.members, heads, depth)
 
     def unfold(self, states: Tensor) -> Tensor:
         """f[g m h d] -> f[r 1 h d]."""
-        slots = states.reshape(self.num_groups * self.members, 1, *states.shape[2:])
-        return slots if self.full else slots.index_select(0, self.places)
+        flat = states.reshape(self.num_groups * self.members, 1, *states.shape[2:])
+        return flat if self.full else flat.index_select(0, self.slots)
 
     def mask(self, columns: int, repeats: int, dtype: torch.dtype) -> Tensor:
         """f[g 1 repeats*m columns], one for all groups whose prompts are alike: 0 where a member looks, else -inf."""
@@ -108,7 +108,7 @@ class GroupLayout:
         steps = -(-(columns - self.prompt) // self.members)
         prompt = torch.arange(self.prompt) >= self.prompt - ends[:, None, None, None]
         own = torch.eye(self.members, dtype=torch.bool).repeat(1, steps)
-        seen = torch.cat([part.expand(len(ends), 1, self.members, -1) for part in (prompt, own)], dim=-1)
+        seen = torch.cat([mask.expand(len(ends), 1, self.members, -1) for mask in (prompt, own)], dim=-1)
         return torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, -torch.inf).to(self._device)
 
 
@@ -135,7 +135,7 @@ class GroupLayer(GrowingLayer):
         """The same with a row of columns for each row."""
         assert self.keys is not None
         assert self.values is not None
-        prompt, groups = self._layout.prompt, self._layout.places // self._layout.members
+        prompt, groups = self._layout.prompt, self._layout.slots // self._layout.members
         layer = GrowingLayer.spread(self.keys[:, :, :prompt], self.values[:, :, :prompt], groups)
         if self.keys.shape[2] > prompt:
             layer.update(self._own_by_rows(self.keys), self._own_by_rows(self.values))
@@ -145,7 +145,7 @@ class GroupLayer(GrowingLayer):
         """f[g h c d] -> f[r h t d], without the prompt."""
         own = states[:, :, self._layout.prompt :].unflatten(2, (-1, self._layout.members))
         by_member: Tensor = own.permute(0, 3, 1, 2, 4).flatten(0, 1)
-        return by_member[self._layout.places]
+        return by_member[self._layout.slots]
 
 
 def attend_by_groups(query: Tensor, key: Tensor, value: Tensor, layout: GroupLayout, scale: float | None) -> Tensor:
@@ -156,6 +156,6 @@ def attend_by_groups(query: Tensor, key: Tensor, value: Tensor, layout: GroupLay
     shape = (groups, layout.members, kept, repeats, depth)
     folded = layout.fold(query).view(shape).permute(0, 2, 3, 1, 4).reshape(groups, kept, -1, depth)
     mask = layout.mask(columns, repeats, query.dtype)
-    found = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scale)
-    by_member = found.view(groups, kept, repeats, layout.members, -1).permute(0, 3, 1, 2, 4)
+    outputs = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scale)
+    by_member = outputs.view(groups, kept, repeats, layout.members, -1).permute(0, 3, 1, 2, 4)
     return layout.unfold(by_member.reshape(groups, layout.members, kept * repeats, -1))

@@ -79,7 +79,7 @@ class Engine(Protocol):
         """Give up the memory of weights and cache; only what `wake` and new weights bring back is there afterwards."""
         ...
 
-    def wake(self, part: str) -> None:
+    def wake(self, tag: str) -> None:
         """Take memory again, for `"weights"` or for the `"kv_cache"`."""
         ...
 

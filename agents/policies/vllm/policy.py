@@ -77,9 +77,9 @@ class VLLMConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        kinds = ["auto", "shared-memory", "ipc", "nccl"]
-        if self.weight_transfer not in kinds:
-            raise unknown_name("weight_transfer", self.weight_transfer, kinds)
+        backends = ["auto", "shared-memory", "ipc", "nccl"]
+        if self.weight_transfer not in backends:
+            raise unknown_name("weight_transfer", self.weight_transfer, backends)
         if self.server is not None and (self.python or self.engine_args or self.environment or self.dtype):
             raise InvalidArgumentError(
                 "python, dtype, engine_args and environment are of an engine that is started here; give a server its own "
@@ -227,7 +227,7 @@ class VLLMPolicy:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -377,8 +377,8 @@ class VLLMPolicy:
                         "the engine does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them "
                         "out, or start a server with --return-sampling-mask on a GPU"
                     )
-                for place, tokens in enumerate(completion.kept):
-                    kept[row, place, [token for token in tokens if token < size]] = True
+                for position, tokens in enumerate(completion.kept):
+                    kept[row, position, [token for token in tokens if token < size]] = True
             # A token that is not allowed may be among the k likeliest where hardly any other is left.
             return np.packbits(kept if self.legal_tokens is None else kept & self.legal_tokens.astype(bool), axis=-1)
         if not masked:
@@ -472,8 +472,8 @@ class VLLMPolicy:
         if self.legal_tokens is not None:
             mask = torch.from_numpy(self.legal_tokens.astype(bool)).to(tokens.device)
             legal = mask.expand(1, len(completion.tokens), -1)
-        found = policy.forward(tokens, len(prompt), legal).logprobs[0].double().cpu().numpy()
-        difference: NDArray[np.float64] = np.abs(found - np.array(completion.logprobs))
+        logprobs = policy.forward(tokens, len(prompt), legal).logprobs[0].double().cpu().numpy()
+        difference: NDArray[np.float64] = np.abs(logprobs - np.array(completion.logprobs))
         return difference
 
     def _tolerance(self) -> float:
@@ -495,9 +495,9 @@ class VLLMPolicy:
         return self.config.dtype or _dtype_of(self.learner)
 
     def _weight_transfer(self) -> str:
-        kind = self.config.weight_transfer
-        if kind != "auto":
-            return kind
+        backend = self.config.weight_transfer
+        if backend != "auto":
+            return backend
         shared = self.learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
         return "ipc" if shared else "shared-memory"
 
@@ -508,7 +508,7 @@ class VLLMPolicy:
         if self.config.python is None and importlib.util.find_spec("vllm") is None:
             raise missing_dependency("vllm", "vllm", "engine 'vllm' (or name the interpreter that has it, python=PATH)")
         merged(self.learner.model).save_pretrained(folder)
-        kind = self._weight_transfer()
+        backend = self._weight_transfer()
         settings = {
             "dtype": self._dtype(),
             "logprobs_mode": "processed_logprobs",
@@ -516,18 +516,18 @@ class VLLMPolicy:
             "enable_prefix_caching": True,
             "enable_sleep_mode": self.config.sleep,
             "return_sampling_mask": "mask_bound" in self._limits,
-            "weight_transfer_config": None if kind == "shared-memory" else {"backend": kind},
+            "weight_transfer_config": None if backend == "shared-memory" else {"backend": backend},
             **self.config.engine_args,
         }
         return ProcessEngine(folder, settings, python=self.config.python, environment=self.config.environment)
 
     def _make_transfer(self, engine: Engine, shapes: Mapping[str, Sequence[int]]) -> _Transfer:
-        kind = self._weight_transfer()
-        if kind == "shared-memory":
+        backend = self._weight_transfer()
+        if backend == "shared-memory":
             return SharedMemoryTransfer(engine)
         from agents.policies.vllm.gpu_transfer import DeviceTransfer
 
-        return DeviceTransfer(engine, kind, fitted(checkpoint_weights(self.learner.model), shapes))
+        return DeviceTransfer(engine, backend, fitted(checkpoint_weights(self.learner.model), shapes))
 
 
 def _checked_temperature(temperature: float) -> float:

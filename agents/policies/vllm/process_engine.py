@@ -110,9 +110,9 @@ class ProcessEngine:
         """Give up the memory of weights and cache."""
         self._call("sleep")
 
-    def wake(self, part: str) -> None:
+    def wake(self, tag: str) -> None:
         """Take the memory of `"weights"` or `"kv_cache"` again."""
-        self._call("wake", part)
+        self._call("wake", tag)
 
     def close(self) -> None:
         """End the process."""

@@ -68,9 +68,9 @@ class EngineInProcess:
         """Give the memory of weights and cache back."""
         self._llm.sleep(level=2)
 
-    def wake(self, part: str) -> None:
+    def wake(self, tag: str) -> None:
         """Take the memory of one part again."""
-        self._llm.wake_up(tags=[part])
+        self._llm.wake_up(tags=[tag])
 
 
 def sampling_parameters(sampling: Sampling) -> dict[str, Any]:

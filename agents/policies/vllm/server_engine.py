@@ -58,7 +58,7 @@ class ServerEngine:
         answer = self._post("/inference/v1/generate", {"token_ids": request.prompt, "sampling_params": own})
         choice = answer["choices"][0]
         said = choice["logprobs"]["content"]
-        completion = Completion(choice["token_ids"], [each["logprob"] for each in said])
+        completion = Completion(choice["token_ids"], [entry["logprob"] for entry in said])
         return replace(completion, kept=choice.get("sampling_mask")) if leaves_out else completion
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
@@ -82,9 +82,9 @@ class ServerEngine:
         """Give up the memory of weights and cache."""
         self._post("/sleep?level=2", None)
 
-    def wake(self, part: str) -> None:
+    def wake(self, tag: str) -> None:
         """Take the memory of `"weights"` or `"kv_cache"` again."""
-        self._post(f"/wake_up?tags={part}", None)
+        self._post(f"/wake_up?tags={tag}", None)
 
     def close(self) -> None:
         """Nothing to do: each call has its own connection."""

@@ -79,7 +79,7 @@ class SharedMemoryTransfer:
 
     def __init__(self, engine: Engine, folder: Path = Path("/dev/shm")) -> None:
         self._engine = engine
-        self._folders = [each for each in (folder, Path(tempfile.gettempdir())) if each.is_dir()]
+        self._folders = [path for path in (folder, Path(tempfile.gettempdir())) if path.is_dir()]
 
     def push(self, weights: Mapping[str, Tensor]) -> None:
         """Replace the engine's weights; returns when all workers have them.
@@ -102,8 +102,8 @@ class SharedMemoryTransfer:
         for folder, room in free.items():
             if size <= room:
                 return folder
-        found = " and ".join(f"{folder} has {room / _MIB:.0f}" for folder, room in free.items())
+        available = " and ".join(f"{folder} has {room / _MIB:.0f}" for folder, room in free.items())
         raise EngineError(
-            f"the weights on their way to the engine take {size / _MIB:.0f} MiB, and {found} MiB free: make room there, give a "
-            "container more shared memory (docker run --shm-size), or set TMPDIR to a roomier folder"
+            f"handing the weights to the engine takes {size / _MIB:.0f} MiB, but {available} MiB free: free some space, give "
+            "the container more shared memory (docker run --shm-size), or set TMPDIR to a folder with more space"
         )
