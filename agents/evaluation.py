@@ -14,6 +14,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from agents.evaluation_record import EvaluationRecord, Sample, sample_line
+from agents.results.pass_at import PassAt, check_draws, estimate_pass_at
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.vector_adapter import num_problems
 from agents.seeding import env_seeds, sample_seeds
@@ -54,6 +55,8 @@ class Evaluation:
     """Number of verifier errors by cause, most common first."""
     rows: tuple[Sample, ...]
     """All samples, ordered by problem and sample, including those read from a resumed record."""
+    pass_at: tuple[PassAt, ...] = ()
+    """pass@k for each k that was asked for."""
     trajectories: tuple[Trajectory, ...] = ()
     """The episodes that were played, in the same order, without those of a resumed record."""
 
@@ -78,6 +81,7 @@ class Evaluation:
             "interval": [_finite(end) for end in self.interval],
             "bounds": [_finite(end) for end in self.bounds],
             **{name: getattr(self, name) for name in ("approximate", *counts)},
+            "pass_at": [result.summary() for result in self.pass_at],
         }
 
 
@@ -88,6 +92,7 @@ def evaluate(
     problems: int | None = None,
     samples: int = 1,
     seed: int = 0,
+    pass_at: Sequence[int] = (),
     record: EvaluationRecord | None = None,
     on_sample: Callable[[Sample], None] | None = None,
 ) -> Evaluation:
@@ -106,6 +111,7 @@ def evaluate(
         problems: Number of problems; None for all, if the environment has `num_problems`.
         samples: Number of completions for each problem.
         seed: Seed of sampling.
+        pass_at: Each k for which pass@k is estimated, at most `samples`.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as its episode ends.
 
@@ -116,6 +122,7 @@ def evaluate(
     """
     available = num_problems(env)
     count = _number_of_problems(available, problems, samples)
+    check_draws(pass_at, samples)
     _warn_of_equal_samples(policy, samples)
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
     rows = {} if record is None else record.begin(settings)
@@ -140,7 +147,7 @@ def evaluate(
         rows[sample.key], trajectories[index] = sample, trajectory
         on_sample(sample)
     played = [trajectories[index] for index in range(len(episodes))]
-    result = summarize_evaluation([rows[key] for key in keys], count, samples, played)
+    result = summarize_evaluation([rows[key] for key in keys], count, samples, played, pass_at)
     if record is not None:
         record.finish(result.summary())
     return result
@@ -197,7 +204,11 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
 
 
 def summarize_evaluation(
-    rows: Sequence[Sample], problems: int, samples: int, trajectories: Sequence[Trajectory] = ()
+    rows: Sequence[Sample],
+    problems: int,
+    samples: int,
+    trajectories: Sequence[Trajectory] = (),
+    pass_at: Sequence[int] = (),
 ) -> Evaluation:
     """Summarise `samples` samples for each of `problems` problems."""
     means = _problem_means(rows)
@@ -217,6 +228,7 @@ def summarize_evaluation(
         unsupported=sum(row.unsupported for row in rows),
         error_causes=dict(causes.most_common()),
         rows=tuple(rows),
+        pass_at=tuple(estimate_pass_at(rows, k) for k in pass_at),
         trajectories=tuple(trajectories),
     )
 

@@ -4,6 +4,7 @@
 runs/eval/<name>/
   manifest.json    the settings that determine the samples, package versions, and finally the summary
   samples.jsonl    a line for each completion, appended as its episode ends
+  samples.parquet  the same as a table, at the end, where pyarrow is installed
   .lock            held by the process that writes here
 ```
 
@@ -30,16 +31,18 @@ an earlier one. See `agents.files.json_files` for how values without a JSON equi
 from __future__ import annotations
 
 import datetime
+import json
 import typing
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agents.files.json_files import JsonLines, differences, plain, read_json, to_json, write_json
+from agents.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
+from agents.results.parquet import can_write, write_parquet
 from agents.training.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
@@ -47,6 +50,7 @@ from verifiers import DataError, InvalidArgumentError, Outcome, Problem, Verdict
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
+TABLE = "samples.parquet"
 FORMAT = 1
 """Version of the record's format, raised by every incompatible change."""
 _MAY_GROW = ("problems", "samples")
@@ -173,6 +177,26 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
     }
 
 
+COLUMNS = tuple(sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), "", None, None))
+"""The names in a sample's line."""
+
+
+def latest_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of samples, without those that a later line of the same sample replaces; read one by one.
+
+    Raises:
+        DataError: If a line is damaged.
+    """
+    last: dict[tuple[int, int], int] = {}
+    for number, key in enumerate(read_lines(path, lambda line: Sample.read(line).key)):
+        last[key] = number
+    kept = set(last.values())
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            if number in kept:
+                yield json.loads(line)
+
+
 class EvaluationRecord:
     """Records an evaluation as it runs: `evaluate(env, policy, record=EvaluationRecord(folder))`.
 
@@ -274,6 +298,8 @@ class EvaluationRecord:
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary."""
         write_json(self.folder / MANIFEST, {**self._manifest, "finished": _now(), "summary": summary})
+        if can_write():
+            write_parquet(self.folder / TABLE, COLUMNS, latest_lines(self.folder / SAMPLES))
 
     def close(self) -> None:
         """Close the files; a folder without samples is removed if it was created here."""

@@ -18,6 +18,7 @@ from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import load_policy
+from agents.results.pass_at import check_draws
 from agents.training.run import package_versions
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
@@ -37,6 +38,8 @@ class Evaluate:
     """Number of problems to answer, the first ones; all of them by default."""
     samples: int = 1
     """Number of completions for each problem."""
+    pass_at: tuple[int, ...] = ()
+    """Numbers k for which to report pass@k, the probability that one of k samples is correct; at most --samples."""
     temperature: float = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     seed: int = 0
@@ -62,6 +65,7 @@ class Evaluate:
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
         check_at_least(0, seed=self.seed, temperature=self.temperature)
+        check_draws(self.pass_at, self.samples)
         if self.model == "tiny" and not Path(self.model).exists():
             raise InvalidArgumentError(
                 'the "tiny" model of rlvr train and rlvr sft is untrained: evaluate a model that one of them saved, such as '
@@ -122,6 +126,7 @@ class Evaluate:
                 problems=count,
                 samples=self.samples,
                 seed=self.seed,
+                pass_at=self.pass_at,
                 record=record,
                 on_sample=show,
             )
@@ -134,6 +139,7 @@ class Evaluate:
             f"score {result}",
             f"outcomes {result.outcomes}, truncated {result.truncated}; written to {out}",
         ]
+        lines[3:3] = [str(estimate) for estimate in result.pass_at]
         if result.verifier_errors:
             lines.append(
                 f"the verifier broke on {result.verifier_errors} samples, for the reasons in {out / SAMPLES}; the same command "

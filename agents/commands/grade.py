@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import env_arguments, shown_warnings, verifier_spec
+from agents.commands.common import check_at_least, env_arguments, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.evaluation import summarize_evaluation
@@ -33,6 +33,8 @@ class Grade:
     """Environment whose problems they answer, such as GSM8K."""
     split: str = "test"
     """Split of the data set."""
+    pass_at: tuple[int, ...] = ()
+    """Numbers k for which to report pass@k, the probability that one of k samples is correct."""
     out: Path | None = None
     """Folder for the results; by default a new one, runs/eval/FILE-ENVIRONMENT-NUMBER."""
     overwrite: bool = False
@@ -43,6 +45,9 @@ class Grade:
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, pass_at=min(self.pass_at, default=None))
 
     def run(self, console: Console) -> int:
         """Judge every completion, write the record, and print the score."""
@@ -73,7 +78,7 @@ class Grade:
                 advance(len(rows))
             problems = len({row.problem for row in rows})
             samples = max(row.sample for row in rows) + 1
-            result = summarize_evaluation(rows, problems, samples)
+            result = summarize_evaluation(rows, problems, samples, pass_at=self.pass_at)
             record.finish(result.summary())
         console.print(f"{name} {self.split}, completions of {self.file}", markup=False, soft_wrap=True)
         if problems < len(dataset):
@@ -81,5 +86,7 @@ class Grade:
                 f"completions for {problems} of {len(dataset)} problems: the others are left out", markup=False
             )
         console.print(f"score {result}", markup=False, soft_wrap=True)
+        for estimate in result.pass_at:
+            console.print(str(estimate), markup=False)
         console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
         return 1 if result.verifier_errors == len(rows) else 0

@@ -7,8 +7,9 @@ every file has one schema.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from verifiers import missing_dependency
 _INTEGERS = ("problem", "sample", "seed", "tokens", "step", "episode")
 _NUMBERS = ("score", "advantage")
 _FLAGS = ("truncated", "unsupported")
+_ROWS = 1000
+"""Rows that are written at once."""
 _LISTS = ("log_probabilities", "token_scores")
 
 
@@ -26,8 +29,8 @@ def can_write() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as a Parquet file, which appears as a whole or stays as it was.
+def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as a Parquet file, which appears as a whole or stays as it was; only some rows are in memory at once.
 
     Raises:
         MissingDependencyError: If pyarrow is not installed.
@@ -38,14 +41,14 @@ def write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise missing_dependency("pyarrow", "hub", "Parquet files") from error
-    columns: dict[str, list[Any]] = {}
-    rows = list(rows)
-    for name in dict.fromkeys(name for row in rows for name in row):
-        columns[name] = [_cell(name, row.get(name)) for row in rows]
     schema = pyarrow.schema([(name, _type(pyarrow, name)) for name in columns])
     partial = path.with_name(f".{path.name}.partial")
+    remaining = iter(rows)
     try:
-        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), partial, compression="zstd")
+        with pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
+            while chunk := list(itertools.islice(remaining, _ROWS)):
+                cells = {name: [_cell(name, row.get(name)) for row in chunk] for name in columns}
+                writer.write_table(pyarrow.table(cells, schema=schema))
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -717,12 +717,20 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         (ActorCriticConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
         (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
-        (ReinforceConfig, {"critic": CriticConfig()}, "does not use a critic: leave critic out, or set baseline='value'"),
+        (
+            ReinforceConfig,
+            {"critic": CriticConfig()},
+            "does not use a critic: leave critic out, or set baseline='value'",
+        ),
         (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size must be at least 2"),
         (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
         (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
         (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip must be greater than 0"),
-        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate must be greater"),
+        (
+            lambda **settings: CriticConfig(**settings),
+            {"critic_learning_rate": 0.0},
+            "critic_learning_rate must be greater",
+        ),
     ],
 )
 def test_settings_of_one_agent_that_cannot_be_meant_are_named(

@@ -223,7 +223,10 @@ def test_more_problems_and_samples_add_to_what_is_there(tmp_path: Path) -> None:
     [
         ({"seed": 2}, "started with seed=1 and can't be continued with 2"),
         ({"policy": policy(seed=1)}, "started with weights='"),
-        ({"env": vector_env(4, render_prompt=lambda problem: "R")}, "example_prompt='Q' and can't be continued with 'R'"),
+        (
+            {"env": vector_env(4, render_prompt=lambda problem: "R")},
+            "example_prompt='Q' and can't be continued with 'R'",
+        ),
         ({"settings": {"model": "b"}}, "started with model='a' and can't be continued with 'b'"),
     ],
 )

@@ -351,7 +351,9 @@ def test_reading_more_than_the_models_context_is_refused_too() -> None:
 @pytest.mark.parametrize("name", ["vocab_size", "top_k", "max_cached_tokens"])
 @pytest.mark.parametrize("value", [0, -5, 2.5])
 def test_counts_are_whole_and_at_least_1(name: str, value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{name} must be a whole number of at least 1 or None, got {value};"):
+    with pytest.raises(
+        InvalidArgumentError, match=f"{name} must be a whole number of at least 1 or None, got {value};"
+    ):
         policy(**{name: value})
 
 
@@ -364,7 +366,9 @@ def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: 
     expected = other.act(observation)
     mask = np.ones((2, VOCAB), dtype=np.int8)
     mask[1] = 0
-    with pytest.raises(InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least one"):
+    with pytest.raises(
+        InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least one"
+    ):
         acting.act(observation, action_mask=mask)
     with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): give policy and environment the same"):
         acting.act(observation, action_mask=mask[:, :200])

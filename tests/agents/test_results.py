@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from agents.commands.main import main
-from agents.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample, sample_line
+from agents.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, EvaluationRecord, Sample, sample_line
 from agents.results.comparison import compare_runs, task_differences
 from agents.results.completions import Completion, read_completions
 from agents.results.contamination import overlaps
 from agents.results.judging import place
+from agents.results.pass_at import estimate_pass_at
 from agents.results.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Sort
 from verifiers import DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict, statistics
@@ -346,3 +349,59 @@ def test_the_command_finds_a_split_in_itself(capsys: pytest.CaptureFixture[str])
         main(["contamination", "Sort", "Sort", "--train-split", "test", *arguments])
     assert ended.value.code == 1
     assert "5 of 5 problems share 50% or more of their 3-grams with Sort" in capsys.readouterr().out
+
+
+# pass@k, and the table
+
+
+def rows_with(outcomes: Sequence[Sequence[Outcome]]) -> list[Sample]:
+    return [
+        Sample.judged(
+            Verdict.of(outcome, "1", detail={"reason": "x"}), problem=index, problem_id=index, sample=number, score=0.0
+        )
+        for index, of_problem in enumerate(outcomes)
+        for number, outcome in enumerate(of_problem)
+    ]
+
+
+def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
+    right, wrong, broken = Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR
+    rows = rows_with(
+        [[right, wrong, wrong], [wrong, wrong, broken], [right, right, Outcome.NO_ANSWER], [broken, right, broken]]
+    )
+    estimate = estimate_pass_at(rows, 2)
+    # 1 - C(2,2)/C(3,2) = 2/3 of the first, 0 of two wrong ones, 1 - 0 of the third; the fourth has one sample that counts.
+    assert estimate.value == pytest.approx((2 / 3 + 0 + 1) / 3)
+    assert (estimate.problems, estimate.left_out) == (3, 1)
+    assert estimate.interval == statistics.share_interval([2 / 3, 0, 1])
+    assert str(estimate).endswith("1 problems with fewer samples left out")
+
+
+def test_pass_at_k_of_scores_alone_is_unknown() -> None:
+    estimate = estimate_pass_at([replace(row, outcome="scored") for row in rows_with([[Outcome.CORRECT] * 4])], 2)
+    assert str(estimate) == "pass@2 unknown: no problem has 2 samples that are right or wrong"
+    assert estimate.summary()["value"] is None
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_more_draws_than_samples_are_refused_before_any_work(k: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", str(k)])
+    assert ended.value.code == 2
+    assert f"pass@{k} takes" in capsys.readouterr().err
+
+
+def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
+    with EvaluationRecord(tmp_path / "run") as record:
+        record.begin({})
+        for outcome in (Outcome.VERIFIER_ERROR, Outcome.CORRECT):
+            verdict = Verdict.of(outcome, "1", detail={"reason": "x\ud800", "n": float("nan")})
+            sample = Sample.judged(verdict, problem=0, problem_id="p", sample=0, score=1.0, seed=2**64 - 1)
+            asked = Problem("p", (Message("user", "How?"),), 7)
+            record.add(sample_line(sample, "<b>", verdict, asked))
+        record.finish({})
+    (row,) = pyarrow.parquet.read_table(tmp_path / "run" / TABLE).to_pylist()
+    assert list(row) == list(COLUMNS)
+    assert (row["outcome"], row["score"], row["seed"], row["completion"]) == ("correct", 1.0, 2**64 - 1, "<b>")
+    assert json.loads(row["prompt"]) == [{"role": "user", "content": "How?"}]
+    assert (row["reference"], json.loads(row["detail"])) == ("7", {"reason": "x\\ud800", "n": "NaN"})

@@ -155,13 +155,16 @@ def test_without_a_sound_checkpoint_nothing_is_touched_and_it_is_said(three_step
         cut(checkpoint / "state.pt")
     before = names(folder), metrics(folder)
     for _ in range(2):  # also that the lock was released
-        with pytest.raises(CheckpointError, match=r"step-000003 is damaged: state.pt .* no intact one before it: start"):
+        with pytest.raises(
+            CheckpointError, match=r"step-000003 is damaged: state.pt .* no intact one before it: start"
+        ):
             Run(folder, {}, resume=True, tensorboard=False)
     assert (names(folder), metrics(folder)) == before
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "is not JSON"), ("{", "is not JSON"), ("[]", "not a JSON object"), ("null", "not a JSON object")]
+    ("text", "message"),
+    [("", "is not JSON"), ("{", "is not JSON"), ("[]", "not a JSON object"), ("null", "not a JSON object")],
 )
 def test_settings_that_cannot_be_read_are_one_error(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text)
