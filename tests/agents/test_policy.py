@@ -366,7 +366,7 @@ def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: 
     mask[1] = 0
     with pytest.raises(InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least one"):
         acting.act(observation, action_mask=mask)
-    with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): give policy and environment the same"):
+    with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): use the same tokenizer for policy"):
         acting.act(observation, action_mask=mask[:, :200])
     assert acting.act(observation, action_mask=mask, rows=np.array([True, False])).counts.tolist() == [1, 0]
     found = acting.act(observation)
