@@ -32,7 +32,7 @@ def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise InvalidArgumentError(
-            f"rollout resets rows itself and needs an environment with AutoresetMode.DISABLED in its metadata, got {mode}; "
+            f"rollout resets rows itself and needs an environment whose metadata has AutoresetMode.DISABLED, got {mode}; "
             "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
         )
     if isinstance(env.unwrapped, TokenVectorEnv):

@@ -156,7 +156,7 @@ def test_modules_of_other_shapes_are_refused_with_the_shapes() -> None:
         InvalidArgumentError, match=r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\] to tuple"
     ):
         TorchPolicy(torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)), torch.nn.Linear(4, V))
-    with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* made \(1, 4\)"):
+    with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* to \(1, 4\)"):
         TorchPolicy(torch.nn.Embedding(V, 4), torch.nn.Flatten())
 
 

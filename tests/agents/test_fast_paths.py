@@ -205,7 +205,7 @@ def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) 
     said = [record.getMessage() for record in caplog.records]
     assert [" with prompts shared: " in message for message in said] == [True, False, True]
     assert said[0].startswith(
-        "Qwen2ForCausalLM reads a micro-batch of 12 rows of up to 26 tokens with prompts shared: "
+        "Qwen2ForCausalLM processes a micro-batch of 12 rows of up to 26 tokens with prompts shared: "
     )
     assert " plainly: " in said[1]
 
@@ -238,11 +238,12 @@ def test_what_rules_sharing_out_is_said_once_for_the_reference_too(name: str, ca
         metrics = agent.update(groups())
     assert metrics["shared_prefix"] == 0
     reasons = {
-        "eager": "Qwen2ForCausalLM learns, not once for each group: its attention is 'eager', and 'sdpa' is needed",
-        "windows": "MistralForCausalLM learns, not once for each group: some of its layers have no full attention",
+        "eager": ("Qwen2ForCausalLM", "its attention is 'eager', but 'sdpa' is needed"),
+        "windows": ("MistralForCausalLM", "some of its layers have no full attention"),
     }
+    model_name, reason = reasons[name]
     assert [record.getMessage() for record in caplog.records] == [
-        f"prompts are read once for each completion when {reasons[name]}"
+        f"in training, {model_name} computes prompts once for each completion, not once for each group: {reason}"
     ]
 
 

@@ -107,7 +107,7 @@ def test_what_stood_on_a_layer_before_stands_there_after() -> None:
 
 def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.LogCaptureFixture) -> None:
     model = CTRLLMHeadModel(CTRLConfig(vocab_size=VOCAB, n_embd=16, dff=32, n_layer=1, n_head=2, n_positions=32))
-    with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: leave it 'off'"):
+    with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: set it to 'off'"):
         CausalLMPolicy(model, PolicyConfig(checkpointing="on"))
     memory._say_kept.cache_clear()
     with caplog.at_level(logging.WARNING):

@@ -284,7 +284,7 @@ def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="the model has 20 tokens and the environment 257"):
+    with pytest.raises(InvalidArgumentError, match="the model has 20 tokens but the environment 257"):
         CausalLMPolicy(tiny_model(20, **SMALL), PolicyConfig(vocab_size=257))
     with pytest.raises(InvalidArgumentError, match=r"temperature must be 0, .* got -1"):
         policy(temperature=-1)
@@ -334,7 +334,7 @@ def test_an_episode_longer_than_the_models_context_is_refused() -> None:
     acting = CausalLMPolicy(tiny_model(VOCAB, max_tokens=12, **SMALL))
     observation, _ = vector_env(2).reset(seed=0)
     with pytest.raises(
-        InvalidArgumentError, match="up to 14 tokens, prompt included, and the model's context holds 12"
+        InvalidArgumentError, match="up to 14 tokens, including the prompt, but the model's context holds 12"
     ):
         acting.act(observation)
 
@@ -370,7 +370,7 @@ def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: 
         InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least one"
     ):
         acting.act(observation, action_mask=mask)
-    with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): give policy and environment the same"):
+    with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): use the same tokenizer for policy"):
         acting.act(observation, action_mask=mask[:, :200])
     assert acting.act(observation, action_mask=mask, rows=np.array([True, False])).counts.tolist() == [1, 0]
     found = acting.act(observation)

@@ -127,7 +127,7 @@ def test_a_wrapper_without_step_many_is_stepped_and_a_wide_policy_told_so() -> N
     bare = rollout(vector_env(3), Scripted([A, EOS]), EPISODES)
     through = rollout(wrapped, Scripted([A, EOS]), EPISODES)
     assert [t.tokens.tolist() for t in through] == [t.tokens.tolist() for t in bare]
-    with pytest.raises(InvalidArgumentError, match=r"gives 2 tokens at once.*Transparent, has no step_many"):
+    with pytest.raises(InvalidArgumentError, match=r"returns 2 tokens at once.*Transparent, has no step_many"):
         rollout(wrapped, Scripted([A, EOS], 2), EPISODES)
 
 

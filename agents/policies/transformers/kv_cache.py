@@ -1,8 +1,8 @@
-"""A KV cache over rows that begin and end at different times.
+"""A KV cache for rows that start and end at different times.
 
-All rows end at the same column, so that one forward pass appends one token to each; what stands left of a row's first
-token is padding, which the attention mask hides. Rows that begin with the same prompt keep it once while that is less work;
-see `agents.policies.transformers.shared_prompt_cache`.
+All rows end at the same column, so that one forward pass appends one token to each; columns before a row's first token are
+padding, which the attention mask hides. Rows with the same prompt share its keys and values while this is faster; see
+`agents.policies.transformers.shared_prompt_cache`.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLa
 
 
 class CacheKind(enum.Enum):
-    """What a model's cache allows."""
+    """What a model's cache supports."""
 
     MERGED = "merged"
-    """Plain keys and values in every layer: rows can be dropped and others added."""
+    """Plain keys and values in every layer: rows can be dropped and added."""
     SELECTED = "selected"
-    """Keys and values, some of a window only: rows can be dropped, and are all read anew when others begin."""
+    """Keys and values, some of a sliding window: rows can be dropped, but all are recomputed when others start."""
     NONE = "none"
-    """No cache of keys and values (recurrent and hybrid models, or none at all): everything is read at every token."""
+    """No KV cache (recurrent and hybrid models, or none at all): the whole prefix is recomputed at every token."""
 
 
 @torch.no_grad()
 def cache_kind(model: Any) -> CacheKind:
-    """Find out what a model does with a cache by giving it two tokens."""
+    """Determine what a model's cache supports by a trial with two tokens."""
     cache = DynamicCache(config=model.config)
     tokens = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:
         model(input_ids=tokens, past_key_values=cache, use_cache=True)
         filled = cache.get_seq_length() == 2
-    except (AttributeError, IndexError, TypeError, ValueError):  # a cache of another kind is needed: none is used
+    except (AttributeError, IndexError, TypeError, ValueError):  # the model needs another kind of cache: none is used
         return CacheKind.NONE
-    # By their very type: a layer that inherits from these may keep more, such as a recurrent state, which is then not selected.
+    # By exact type: a subclass may keep more, such as a recurrent state, whose rows would not be selected.
     layer_types = {type(layer) for layer in cache.layers}
     if not filled or not layer_types <= {DynamicLayer, DynamicSlidingWindowLayer}:
         return CacheKind.NONE
@@ -51,20 +51,20 @@ def cache_kind(model: Any) -> CacheKind:
 
 
 class Grouping(enum.Enum):
-    """When what several rows begin with is kept once for all of them; see `can_group`."""
+    """When the common prompt of several rows is stored once; see `can_group`."""
 
     NEVER = "never"
     IF_CHEAPER = "if cheaper"
-    """For as long as that is less work, and no other rows are added."""
+    """Until other rows are added or it becomes slower."""
     ALWAYS = "always"
     """Until other rows are added."""
 
 
 @torch.no_grad()
 def can_group(model: Any, kind: CacheKind) -> bool:
-    """Whether prompts can be kept once for each group, by comparing a few tokens' logits; `can_share` must have been true.
+    """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: a GPU spends its time on starting kernels when it decodes, of which this takes some more.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, of which this needs more.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False
@@ -77,19 +77,19 @@ def can_group(model: Any, kind: CacheKind) -> bool:
 
     try:
         grouped = read(Grouping.ALWAYS)
-    except (TypeError, ValueError, IndexError, RuntimeError):  # it takes no further keywords, or no such cache
+    except (TypeError, ValueError, IndexError, RuntimeError):  # further keywords or such a cache are not supported
         return False
     return agree(grouped, read(Grouping.NEVER), model.dtype)
 
 
 class RowCache:
-    """Keys and values of some rows, each a prefix of tokens that the model has read.
+    """Keys and values of some rows, each a prefix of processed tokens.
 
     Args:
         model: A `transformers` causal LM.
-        kind: What its cache allows; not `NONE`.
-        positions: Whether it may be told where its tokens stand; see `takes_positions`.
-        grouping: When common beginnings are kept once.
+        kind: What its cache supports; not `NONE`.
+        positions: Whether the model accepts position ids; see `takes_positions`.
+        grouping: When common prompts are stored once.
     """
 
     def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
@@ -98,21 +98,21 @@ class RowCache:
         self._takes_positions = positions
         self._grouping = grouping
         self.lengths: list[int] = []
-        """How many tokens each row of the cache holds."""
-        self._cache: Any = None  # a DynamicCache; its layers are typed more widely than they are here
-        self._layout: GroupLayout | None = None  # while prompts are kept once
+        """Number of tokens in each row of the cache."""
+        self._cache: Any = None  # a DynamicCache; Any, since its layers' types are too general
+        self._layout: GroupLayout | None = None  # while prompts are stored once
 
     @property
     def mergeable(self) -> bool:
-        """Whether rows can be added to those that are there: all layers keep plain keys and values."""
+        """Whether rows can be added, because all layers have plain keys and values."""
         return self._cache is None or self._kind is CacheKind.MERGED
 
     def prefill(self, prompts: list[Tensor], repeats: Tensor) -> Tensor:
-        """Read prompts i64[l_i] as new rows of an empty cache, and give the logits [r v] after each.
+        """Process prompts i64[l_i] as new rows of an empty cache, and return the logits [r v] after each.
 
         Args:
-            prompts: Different token prefixes.
-            repeats: i64[r], for each new row which prompt it has; a prompt is computed once, however many rows have it.
+            prompts: Distinct token prefixes.
+            repeats: i64[r], the prompt of each new row; each prompt is computed once.
         """
         width = max(len(prompt) for prompt in prompts)
         tokens = torch.zeros(len(prompts), width, dtype=torch.long)
@@ -133,7 +133,7 @@ class RowCache:
         return logits[indices]
 
     def _start_groups(self, groups: list[int], prompts: list[int]) -> bool:
-        """Keep the prompts as they are, where that is wanted."""
+        """Store each prompt once, if the grouping asks for it."""
         if len(prompts) == len(groups):
             return False
         layers = self._cache.layers
@@ -146,20 +146,20 @@ class RowCache:
         return True
 
     def _pays(self, layout: GroupLayout, columns: int) -> bool:
-        """Whether the next token is read by groups of so many columns."""
+        """Whether to process the next token by groups with so many columns."""
         if self._grouping is Grouping.IF_CHEAPER:
             return layout.pays(columns + layout.members)
         return self._grouping is Grouping.ALWAYS
 
     def append(self, tokens: Tensor) -> Tensor:
-        """Read one more token i64[r] in every row, and give the logits [r v] after each."""
+        """Process one more token i64[r] in every row, and return the logits [r v] after each."""
         self.lengths = [length + 1 for length in self.lengths]
         if self._layout is not None and not self._pays(self._layout, self._columns()):
             self._leave_groups()
         return self._forward(tokens[:, None], self.lengths, self._columns() + 1)
 
     def keep(self, rows: list[int]) -> None:
-        """Drop all rows but these, in this order, and the columns that none of them needs."""
+        """Keep only these rows, in this order, and drop columns that none of them needs."""
         if self._cache is None or rows == list(range(len(self.lengths))):
             return
         self.lengths = [self.lengths[row] for row in rows]
@@ -181,7 +181,7 @@ class RowCache:
             self._cache.batch_select_indices(torch.tensor(groups, device=self._model.device))
 
     def extend(self, other: RowCache) -> None:
-        """Add the rows of another cache behind those of this one."""
+        """Append the rows of another cache to those of this one."""
         if self._cache is None:
             self._cache, self.lengths = other._cache, other.lengths
             self._layout, self._grouping = other._layout, other._grouping
@@ -198,7 +198,7 @@ class RowCache:
         self.lengths = self.lengths + other.lengths
 
     def _leave_groups(self) -> None:
-        """Keep rows from now on, each with its own copy of the prompt."""
+        """Switch to one row per sequence, each with its own copy of the prompt."""
         if self._layout is not None:
             self._cache.layers = [layer.by_rows() for layer in self._cache.layers]
             self._layout = None
@@ -225,7 +225,7 @@ class RowCache:
 
 
 def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
-    """Read whole prefixes i64[l_i] and give the logits [r v] after each, with no padding: those of one length together."""
+    """Process whole prefixes i64[l_i] without padding, by equal lengths, and return the logits [r v] after each."""
     by_length: dict[int, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(row)

@@ -1,4 +1,4 @@
-"""`LanguageModel`: a causal language model with what is known about it, found out by trying it once."""
+"""`LanguageModel`: a causal language model with its capabilities, which are determined by trials."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from agents.policies.transformers.prefix_sharing import Costs
 from verifiers import InvalidArgumentError
 
 LOGITS_AT_ONCE = 2**24
-"""Most logits that are worked on at once, learning or choosing tokens; 64 MiB in float32, of which either needs several
+"""Largest number of logits processed at once in training or sampling; 64 MiB in float32, of which both need several
 copies."""
 
 
 class LanguageModel:
-    """A model, the tokens and the precision it is used with, and which optimisations it allows.
+    """A model with its vocabulary size, its precision, and the optimisations it supports.
 
-    Policies on the same weights at different temperatures share one, so that nothing is tried twice.
+    Policies with the same weights at different temperatures share one, so that no trial is repeated.
 
     Args:
         module: Any `transformers` causal LM. It is put in evaluation mode.
-        config: Of the policy; nothing is read here that sampling alone depends on.
+        config: Settings of the policy; those of sampling are not used here.
 
     Raises:
         InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
@@ -50,7 +50,7 @@ class LanguageModel:
         self.takes_positions = takes_positions(module)
         self._fast = config.fast
         self._shared_prefix = config.shared_prefix
-        # Tensors of inference mode have no count of changes.
+        # Inference tensors have no version counter.
         self._weights = [weight for weight in module.parameters() if not weight.is_inference()]
 
     @property
@@ -64,66 +64,66 @@ class LanguageModel:
         return 2 if self.is_half else 4
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """The precision that the model computes in, both when it samples and when it learns."""
+        """A context with the model's precision, for sampling and training."""
         if self.precision == "float32":
             return contextlib.nullcontext()
         return torch.autocast(self.module.device.type, dtype=torch.bfloat16)
 
     def check_context(self, width: int) -> None:
-        """Check that the model's context holds as many tokens.
+        """Check that so many tokens fit into the model's context.
 
         Raises:
             InvalidArgumentError: If it does not.
         """
         if self.context is not None and width > self.context:
             raise InvalidArgumentError(
-                f"episodes have up to {width} tokens, prompt included, and the model's context holds "
+                f"episodes have up to {width} tokens, including the prompt, but the model's context holds "
                 f"{self.context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
                 "max_new_tokens count in full), or use another model"
             )
 
     def weights_version(self) -> int:
-        """A number that grows when weights change: a sum of torch's own counts, in microseconds."""
+        """A number that grows whenever weights change: the sum of torch's version counters, which takes microseconds."""
         return sum([weight._version for weight in self._weights])
 
     def count_change(self) -> None:
-        """Count a change on behalf of fused optimisers, such as the learner's, which torch does not."""
+        """Count a change of the weights by a fused optimiser, which torch does not count."""
         torch.autograd.graph.increment_version(self._weights)
 
     @functools.cached_property
     def shares_prefixes(self) -> bool:
-        """Whether reading common prefixes once is wanted and right for this model."""
+        """Whether computing common prefixes once is enabled and correct for this model."""
         return self._fast and self._shared_prefix and can_share(self.module)
 
     @functools.cached_property
     def groups_rows(self) -> bool:
-        """Whether keeping prompts once for each group is wanted and right for this model."""
-        # A trial compares to more digits than half precision has.
+        """Whether caching prompts once per group is enabled and correct for this model."""
+        # The trial needs more digits than half precision has.
         with torch.autocast(self.module.device.type, enabled=False):
             return self.shares_prefixes and can_group(self.module, self.cache_kind)
 
     @functools.cached_property
     def costs(self) -> Costs:
-        """What passes over this model cost."""
+        """The cost of forward passes."""
         return costs_of(self.module)
 
     @functools.cached_property
     def logit_transform(self) -> LogitTransform | None:
-        """How logits come from the body's last states, where that is known and wanted."""
+        """How logits are computed from the body's last states, if known and if optimisations are enabled."""
         return logit_transform(self.module) if self._fast else None
 
 
 def _vocab_size(module: Any, wanted: int | None) -> int:
-    """How many of a model's tokens to choose from."""
+    """The number of a model's tokens to choose from."""
     available = int(module.get_output_embeddings().weight.shape[0])
     if wanted is not None and wanted > available:
         raise InvalidArgumentError(
-            f"the model has {available} tokens and the environment {wanted}: give both the same tokenizer"
+            f"the model has {available} tokens but the environment {wanted}: use the same tokenizer for both"
         )
     return wanted or available
 
 
 def _precision(module: Any) -> Literal["float32", "bfloat16"]:
-    """Half the bytes and many times the speed where the device has units for it; float32 anywhere else."""
+    """bfloat16 for float32 weights on a GPU that supports it in hardware; otherwise the weights' own precision."""
     capable = module.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if capable and module.dtype is torch.float32 else "float32"

@@ -1,4 +1,4 @@
-"""Models: any `transformers` causal LM by name or folder, and a tiny one made here."""
+"""Loading and saving models: any `transformers` causal LM by name or folder, and a built-in tiny model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from verifiers.hub import ask_once, without_loading_bars
 
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
-"""Of a torch module that is no `transformers` model."""
+"""Weights file of a torch module that is not a `transformers` model."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
-"""By which a folder is known to hold a tokenizer of `transformers`."""
+"""Files that identify a `transformers` tokenizer in a folder."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
-"""How safetensors gives the number of what the system refused."""
+"""How safetensors reports the error number of the system."""
 _TORCH_WRITER = ("PytorchStreamWriter", "inline_container.cc")
 """Names in the errors of torch's writer."""
 
@@ -54,11 +54,11 @@ def tiny_model(
 
     Args:
         vocab_size: Number of tokens.
-        seed: Decides the weights, and leaves torch's own generator as it was.
+        seed: Seed of the weights; torch's global generator is not changed.
         layers: Number of layers.
         hidden_size: Width of the residual stream.
-        heads: Attention heads.
-        kv_heads: Heads of keys and values, which several attention heads then share; None: as many as those.
+        heads: Number of attention heads.
+        kv_heads: Number of key-value heads, for grouped-query attention; None uses the number of attention heads.
         intermediate_size: Width of the feed-forward layers.
         max_tokens: Longest context.
     """
@@ -85,17 +85,17 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
 
     Args:
         name: A folder with `config.json` and weights, or a hub name.
-        dtype: As for `from_pretrained`: `"auto"` keeps the saved one.
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved one.
 
     Raises:
-        InvalidArgumentError: If nothing can be loaded under that name.
+        InvalidArgumentError: If no model can be loaded under that name.
     """
     try:
         ask_once(name, "model")
         with without_loading_bars():
             loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except Exception as error:
-        # What a damaged file makes of it may be anything: an error of JSON, of safetensors, of pickle, or a missing key.
+        # A damaged file may cause any error: of JSON, of safetensors, of pickle, or a missing key.
         raise InvalidArgumentError(
             f"no causal language model could be loaded from {str(name)!r}: expected a folder with config.json and weights, "
             f"or a name on the Hugging Face hub ({_cause(error)})"
@@ -103,14 +103,14 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
     model, report = loaded
     if report["missing_keys"]:
         raise InvalidArgumentError(
-            f"the weights at {str(name)!r} are not those of its config.json: {len(report['missing_keys'])} are missing, such "
-            f"as {min(report['missing_keys'])!r}, and would be random"
+            f"the weights at {str(name)!r} do not match its config.json: {len(report['missing_keys'])} are missing, such as "
+            f"{min(report['missing_keys'])!r}, and would be random"
         )
     return model.eval()
 
 
 def _cause(error: Exception) -> str:
-    """The first line of an error of somebody else's."""
+    """The type and first line of a third-party error."""
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else ""
     shown = first if len(first) <= 200 else f"{first[:200]}…"
@@ -118,9 +118,9 @@ def _cause(error: Exception) -> str:
 
 
 def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
-    """Save a model, and its tokenizer where it is a built-in or a Hugging Face one, so that `load_policy` finds both.
+    """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
-    Of a torch module that is no `transformers` model the weights alone are saved.
+    For a torch module that is not a `transformers` model, only the weights are saved.
     """
     if is_pretrained(model):
         with without_loading_bars(), writing_to(folder):
@@ -140,9 +140,9 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
 
 @contextlib.contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Raise as an `OSError` of this path what torch and safetensors make of a file that can't be written.
+    """Convert errors of torch and safetensors about a file that can't be written to an `OSError` with this path.
 
-    torch does not say what the system refused: that is taken for a full disk.
+    torch does not report the system's error, so a full disk is assumed.
     """
     try:
         yield
@@ -165,12 +165,12 @@ def weights_fingerprint(model: torch.nn.Module) -> str:
 
 
 def is_pretrained(model: Any) -> bool:
-    """Whether a model is saved and loaded by `transformers`, or a plain torch module."""
+    """Whether a model is saved and loaded by `transformers`, rather than a plain torch module."""
     return hasattr(model, "save_pretrained")
 
 
 def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
-    """The weights that `save_model` wrote of a model of the same kind."""
+    """The weights that `save_model` wrote for a model of the same kind."""
     weights: dict[str, Any]
     if is_pretrained(model):
         with without_loading_bars():
@@ -183,13 +183,13 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 
 def model_folder(name: str | Path) -> str | Path:
-    """Find the model that a name stands for: in a run's last checkpoint, in a checkpoint, or under the name itself."""
+    """Resolve a name to a model: in a run's last checkpoint, in a checkpoint, or the name itself."""
     path = latest_checkpoint(Path(name)) or Path(name)
     return path / "model" if (path / "model" / "config.json").is_file() else name
 
 
 def load_tokenizer(name: str | Path) -> Tokenizer:
-    """Load the tokenizer that belongs to a model: saved by `save_model`, or as `transformers` finds it.
+    """Load a model's tokenizer: saved by `save_model`, or found by `transformers`.
 
     Raises:
         InvalidArgumentError: If there is none, or its file is damaged.
@@ -197,9 +197,9 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
     path = Path(name) / _TOKENIZER_FILE
     if path.is_file():
         return _saved_tokenizer(path)
-    if not _has_tokenizer(name):  # transformers would make an empty one up
+    if not _has_tokenizer(name):  # transformers would create an empty one
         raise InvalidArgumentError(
-            f"the model {str(name)!r} has no tokenizer of its own: name the one it was trained with, as in "
+            f"the model {str(name)!r} has no tokenizer of its own: specify the one it was trained with, as in "
             "load_policy(model, tokenizer=...) or --env-args tokenizer=FOLDER"
         )
     return get_tokenizer(str(name))
@@ -218,28 +218,28 @@ def _saved_tokenizer(path: Path) -> Tokenizer:
 
 
 def _has_tokenizer(name: str | Path) -> bool:
-    """Whether a tokenizer lies beside a model, as far as that can be told without the hub."""
+    """Whether there is a tokenizer beside a model, as far as this can be told without the hub."""
     folder = Path(name)
     return not folder.is_dir() or any((folder / file).is_file() for file in (_TOKENIZER_FILE, *_TOKENIZER_FILES))
 
 
 def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
-    """A model's tokenizer; the one that is wanted for a model that has none, and for any other only if it is the same.
+    """A model's tokenizer, or the requested one for a model without a tokenizer; the two must not differ.
 
     Raises:
-        InvalidArgumentError: If there is none, or it is another than the one that is wanted.
+        InvalidArgumentError: If there is none, or the model has another one than requested.
     """
     if wanted is None:
         return load_tokenizer(folder)
     own = load_tokenizer(folder) if _has_tokenizer(folder) else None
     if own is None:
         return get_tokenizer(wanted)
-    # "char" is short for the alphabet that is at hand, here the model's, where it has one.
+    # "char" means a character tokenizer with the model's alphabet, if the model has one.
     same = isinstance(own, CharTokenizer) if wanted == "char" else get_tokenizer(wanted).fingerprint == own.fingerprint
     if not same:
         raise InvalidArgumentError(
-            f"the tokenizer {wanted!r} is not that of the model {str(folder)!r} ({own.fingerprint}), to which its tokens would "
-            "mean something else: leave it out"
+            f"the tokenizer {wanted!r} is not that of the model {str(folder)!r} ({own.fingerprint}), for which its tokens have "
+            "another meaning: leave it out"
         )
     return own
 
@@ -250,17 +250,19 @@ def load_policy(
     """Load a model and its tokenizer as a policy, on the GPU where there is one.
 
     Args:
-        name: A folder with a model, a run's folder, a checkpoint's, or a hub name.
-        config: Of the policy; its `vocab_size` is the tokenizer's.
-        tokenizer: The tokenizer of a model that has none beside it, as for `get_tokenizer`.
-        dtype: As for `load_model`; for training `"float32"`, since small updates vanish in half precision.
+        name: The folder of a model, a run or a checkpoint, or a hub name.
+        config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
+        tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
+        dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, or the two don't fit.
-        CheckpointError: If the model is that of a damaged checkpoint; name an earlier one.
+        CheckpointError: If the model is that of a damaged checkpoint; use an earlier one.
     """
     if not _is_name(name):
-        raise InvalidArgumentError(f"a model is the path of a folder or a name on the Hugging Face hub, got {name!r}")
+        raise InvalidArgumentError(
+            f"a model must be the path of a folder or a name on the Hugging Face hub, got {name!r}"
+        )
     folder = model_folder(name)
     if Path(folder).is_file():
         raise InvalidArgumentError(
@@ -285,20 +287,20 @@ def _is_name(name: object) -> bool:
 
 
 def _check_sizes(name: str, model: Any, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer that is not the model's, as far as their sizes tell.
+    """Reject a tokenizer that can't be the model's, judging by their sizes.
 
-    A model may have more rows than its tokenizer has tokens, for sizes that processors like: up to 905 of 51 200 (Phi-2) among
-    the models that are usual.
+    A model may have more rows than its tokenizer has tokens, padded to sizes that are efficient: up to 905 of 51 200 (Phi-2)
+    among common models.
 
     Raises:
-        InvalidArgumentError: If the model knows fewer tokens, or so many more that they are no padding.
+        InvalidArgumentError: If the model has fewer tokens, or more than padding explains.
     """
     if not hasattr(model, "get_input_embeddings"):
-        return  # a torch module of the user's own says itself how many tokens it has
+        return  # the size of a custom torch module is not known here
     rows = int(model.get_input_embeddings().weight.shape[0])
     padding = max(128, rows // 16)
     if not rows - padding <= tokenizer.vocab_size <= rows:
         raise InvalidArgumentError(
-            f"the model {name!r} has {rows} tokens and the tokenizer {tokenizer.fingerprint} has {tokenizer.vocab_size}: the "
-            "two do not belong together; name the tokenizer that the model was trained with"
+            f"the model {name!r} has {rows} tokens but the tokenizer {tokenizer.fingerprint} has {tokenizer.vocab_size}: the "
+            "two do not belong together; specify the tokenizer that the model was trained with"
         )

@@ -1,7 +1,7 @@
-"""Log-probabilities and entropies of tokens from logits, with a backward pass that keeps nothing but the logits.
+"""Log-probabilities and entropies of tokens from logits, with a memory-efficient backward pass.
 
-Written out by hand, since `log_softmax`, `gather` and the entropy keep several copies of what is by far the largest tensor of
-a training step, tokens x vocabulary.
+Written by hand, since autograd through `log_softmax`, `gather` and the entropy would keep several copies of the largest tensor
+of a training step, tokens x vocabulary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def token_logprobs_and_entropy(
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Log p(token) and H(p) in nats, with p = softmax(logits / temperature) over the legal tokens; both f32.
 
-    The gradient by z = logits / temperature is that of the equations d log p_y / dz = onehot(y) - p and
+    The gradient with respect to z = logits / temperature is given by d log p_y / dz = onehot(y) - p and
     dH / dz_j = -p_j (log p_j + H). Not twice differentiable.
     """
     with torch.autocast(logits.device.type, enabled=False):  # in half precision the entropy would lose its small parts
@@ -36,7 +36,7 @@ def token_logprobs_by_autograd(
     temperature: float,
     legal: Bool[Tensor, "n v"] | None = None,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """The same, with the gradient left to autograd: what the other is compared with, and what takes its place on request."""
+    """`token_logprobs_and_entropy` with gradients by autograd, for comparison and for `fast=False`."""
     with torch.autocast(logits.device.type, enabled=False):
         log_shares = _log_shares(logits, temperature, legal)
         entropy = -(log_shares.exp() * log_shares.clamp(min=_LOWEST)).sum(dim=-1)
@@ -44,11 +44,11 @@ def token_logprobs_by_autograd(
 
 
 _LOWEST = -1e30
-"""In place of the log-probability -inf of a token that is not legal, where it is multiplied by its probability, 0."""
+"""Replaces the log-probability -inf of an illegal token where it is multiplied by its probability 0."""
 
 
 def _log_shares(logits: Tensor, temperature: float, legal: Tensor | None) -> Tensor:
-    """Give log p f32[n v]."""
+    """Return log p f32[n v]."""
     scaled = logits.float() / temperature if temperature != 1 else logits.float()
     if legal is not None:
         scaled = scaled.masked_fill(~legal, -torch.inf)
@@ -63,9 +63,9 @@ class _TokenLogprobs(torch.autograd.Function):
         log_shares = _log_shares(logits, temperature, legal)
         logprobs = log_shares.gather(-1, tokens[:, None]).squeeze(-1)
         shares = log_shares.exp()
-        # A token that is not legal has probability 0 and adds nothing.
+        # An illegal token has probability 0 and contributes nothing.
         entropy = -torch.linalg.vecdot(shares, log_shares if legal is None else log_shares.clamp(min=_LOWEST))
-        # The smaller of the two is kept: logits in half precision, or else p, which need not be worked out again.
+        # Save the smaller one: logits in half precision, otherwise p, which then need not be recomputed.
         ctx.half = logits.dtype.itemsize < shares.dtype.itemsize
         ctx.save_for_backward(logits if ctx.half else shares, tokens, entropy, legal)
         ctx.temperature, ctx.dtype = temperature, logits.dtype
@@ -76,7 +76,7 @@ class _TokenLogprobs(torch.autograd.Function):
     def backward(ctx: Any, by_logprob: Tensor, by_entropy: Tensor) -> tuple[Tensor, None, None, None]:
         kept, tokens, entropy, legal = ctx.saved_tensors
         shares = _log_shares(kept, ctx.temperature, legal).exp_() if ctx.half else kept
-        # In place as far as it goes: this is the peak of the memory of a step.
+        # In place where possible: this is the memory peak of a step.
         if bool(by_entropy.any()):
             weights = shares.log().clamp_(min=_LOWEST).add_(entropy[:, None]).mul_(by_entropy[:, None])
             slopes = weights.add_(by_logprob[:, None]).mul_(shares).neg_()

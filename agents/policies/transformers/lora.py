@@ -1,7 +1,7 @@
 """LoRA: low-rank adapters (Hu et al. 2021, arXiv:2106.09685), by `peft`.
 
-A model with an adapter is a model like any other here: only the adapter's weights learn, and the reference policy of a KL
-term is the same model with the adapter switched off, so that it takes no room.
+A model with an adapter is used like any other: only the adapter's weights are trained, and the reference policy of a KL term
+is the same model with the adapter disabled, which takes no memory.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from verifiers import InvalidArgumentError, missing_dependency
 def add_lora(
     model: Any, *, rank: int = 16, alpha: int = 32, targets: str | tuple[str, ...] = "all-linear", seed: int = 0
 ) -> Any:
-    """Put adapters on a model's linear layers, without dropout; its own weights are frozen from then on.
+    """Add adapters without dropout to a model's linear layers, and freeze its own weights.
 
     Args:
         model: A `transformers` causal LM.
-        rank: Of each adapter.
-        alpha: Scales each adapter by alpha / rank.
-        targets: Names of the layers that get one; `"all-linear"` is all but the output layer.
-        seed: Decides the adapters' first weights; torch's global generators stay as they are.
+        rank: Rank of each adapter.
+        alpha: Scaling of the adapters, by alpha / rank.
+        targets: Names of the layers that get an adapter; `"all-linear"` means all but the output layer.
+        seed: Seed of the adapters' initial weights; torch's global generators are not changed.
 
     Raises:
-        InvalidArgumentError: If the rank is less than 1 or more than any layer is wide, or the model has an adapter.
+        InvalidArgumentError: If the rank is less than 1 or larger than any layer's width, or the model has an adapter.
         MissingDependencyError: If `peft` is not installed.
     """
     if rank < 1:
@@ -48,7 +48,7 @@ def add_lora(
     chosen = targets if isinstance(targets, str) else list(targets)
     settings = LoraConfig(r=rank, lora_alpha=alpha, target_modules=chosen, lora_dropout=0.0, task_type="CAUSAL_LM")
     with warnings.catch_warnings():
-        # peft asks transformers for a property that has another name since 5.2x.
+        # peft uses a property of transformers that was renamed in 5.2x.
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
         # It sets this right by itself for the transposed layers of GPT-2.
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
@@ -58,32 +58,32 @@ def add_lora(
 
 @contextmanager
 def _seeded(model: Any, seed: int) -> Iterator[None]:
-    """Seed the global generators that `peft` draws from, the CPU's and those of the model's GPUs, for the block."""
+    """Within the block, seed the global generators that `peft` uses: the CPU's and those of the model's GPUs."""
     gpus = sorted({weight.device.index for weight in model.parameters() if weight.device.type == "cuda"})
     with torch.random.fork_rng(gpus):
-        # Not `torch.manual_seed`, which seeds every GPU there is, also those that are not put back.
+        # Not `torch.manual_seed`, which also seeds GPUs whose generators are not restored.
         for generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpus)):
             generator.manual_seed(seed % 2**63)
         yield
 
 
 def has_adapter(model: Any) -> bool:
-    """Whether a model is one with an adapter."""
+    """Whether a model has an adapter."""
     return hasattr(model, "disable_adapter")
 
 
 def merged(model: Any, *, device: torch.device | str | None = None) -> Any:
-    """Give a model without adapter that computes the same; the one given stays as it is.
+    """Return an equivalent model without adapter; the given model is not changed.
 
     Args:
-        model: One without an adapter is given back.
-        device: Where the copy of one with an adapter is made; None for the model's own, which then holds both.
+        model: The model; one without an adapter is returned itself.
+        device: Device of the merged copy; None uses the model's own, which then holds both.
     """
     return _copied(model, device).merge_and_unload() if has_adapter(model) else model
 
 
 def _copied(model: Any, device: torch.device | str | None) -> Any:
-    """A deep copy whose weights come to be on a device, and nowhere else."""
+    """A deep copy whose weights are created directly on a device."""
     memo: dict[int, Any] = {}
     if device is not None:
         for weight in (*model.parameters(), *model.buffers()):
@@ -103,9 +103,9 @@ def adapter_weights(model: Any) -> dict[str, Any] | None:
 
 
 def adapted_model(model: Any) -> dict[str, Any] | None:
-    """What an adapter's weights mean nothing without: its rank, its alpha and the weights it stands on; None without one.
+    """What an adapter's weights depend on: its rank, its alpha and the base weights; None without an adapter.
 
-    The weights are known by a checksum of up to `_SAMPLED` numbers of each.
+    The base weights are identified by a checksum of up to `_SAMPLED` numbers of each.
     """
     if not has_adapter(model):
         return None
@@ -129,7 +129,7 @@ def _base_checksum(model: Any) -> str:
 
 
 def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put weights of `adapter_weights` back."""
+    """Restore weights returned by `adapter_weights`."""
     from peft import set_peft_model_state_dict
 
     set_peft_model_state_dict(model, dict(weights))

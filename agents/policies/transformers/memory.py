@@ -1,4 +1,4 @@
-"""What fits in a device's free memory: the activations of a backward pass, or else they are computed again; cached tokens."""
+"""Memory estimates: whether activations fit or need checkpointing, and how many tokens fit into the KV cache."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from verifiers import InvalidArgumentError
 Checkpointing = Literal["auto", "on", "off"]
 
 _LAYER_VALUES = 34
-"""Values that one layer keeps for each token and each entry of its width (Korthikanti et al. 2022, arXiv:2205.05198, equation
-2, in two-byte units and with an attention that keeps no scores)."""
+"""Activations of one layer per token and unit of width (Korthikanti et al. 2022, arXiv:2205.05198, equation 2, in two-byte
+units and with an attention that stores no scores)."""
 _SHARE = 0.6
-"""The share of free memory that activations, or keys and values, may take."""
+"""Share of free memory that activations, or keys and values, may use."""
 
 
 def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int, *, masks: int = 0) -> int:
-    """Estimate what the backward pass of a decoder needs kept.
+    """Estimate the memory of a decoder's activations that the backward pass needs.
 
     Args:
-        config: Of the model: `num_hidden_layers` and `hidden_size`.
-        tokens: In one micro-batch, padding included.
-        logits: How many come to be at once; they are kept in float32, with their log-probabilities and those's gradient.
-        value_bytes: 2 in half precision, else 4.
-        masks: Entries of attention's masks, which are kept once for all layers, as a bool and as a value.
+        config: The model's config, with `num_hidden_layers` and `hidden_size`.
+        tokens: Number of tokens in one micro-batch, including padding.
+        logits: Number of logits computed at once; they are stored in float32, with log-probabilities and their gradient.
+        value_bytes: 2 in half precision, otherwise 4.
+        masks: Number of entries of attention masks, which are stored once for all layers, as bool and as values.
     """
     layers = tokens * config.num_hidden_layers * config.hidden_size * _LAYER_VALUES * value_bytes // 2
     return int(layers + logits * 3 * 4 + masks * (1 + value_bytes))
@@ -40,9 +40,9 @@ def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int, *,
 def checkpoints(
     model: Any, choice: Checkpointing, tokens: int, logits: int, value_bytes: int, *, masks: int = 0
 ) -> bool:
-    """Decide whether to compute activations again: as told, or on a GPU whose free memory is short of the estimate.
+    """Whether to recompute activations: as configured, or with `"auto"` on a GPU if the estimate exceeds its free memory.
 
-    On a CPU, where memory is plenty and computing is slow, `"auto"` never does.
+    On a CPU, where memory is plentiful and computation slow, `"auto"` never does.
     """
     if choice != "auto" or model.device.type != "cuda":
         return choice == "on"
@@ -51,11 +51,11 @@ def checkpoints(
 
 
 def cacheable_tokens(model: Any, value_bytes: int) -> int | None:
-    """How many tokens' keys and values a GPU's free memory has room for; None on a CPU, where no limit is set.
+    """The number of tokens whose keys and values fit into a GPU's free memory; None on a CPU, where no limit is set.
 
     Args:
-        model: Of which `num_hidden_layers`, the heads of keys and values and their size are taken.
-        value_bytes: 2 in half precision, else 4.
+        model: The model, whose config has the number of layers and the size of keys and values.
+        value_bytes: 2 in half precision, otherwise 4.
     """
     if model.device.type != "cuda":
         return None
@@ -63,7 +63,7 @@ def cacheable_tokens(model: Any, value_bytes: int) -> int | None:
 
 
 def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
-    """What the keys and values of one token take, in all layers."""
+    """Bytes of the keys and values of one token in all layers."""
     heads = config.num_attention_heads
     head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
     kept = getattr(config, "num_key_value_heads", None) or heads
@@ -71,22 +71,22 @@ def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """What is free on a GPU, and what torch holds of it without using it."""
+    """Free memory of a GPU, including unused memory reserved by torch."""
     free, _ = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 @contextlib.contextmanager
 def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
-    """Inside, the model's layers keep only their inputs for the backward pass, and nothing else of them changes.
+    """A context in which the model's layers store only their inputs for the backward pass.
 
-    `transformers` ties this to training mode, in which dropout would be on too; so the layers are called through
+    `transformers` supports this only in training mode, which would also enable dropout; so the layers are called through
     `torch.utils.checkpoint` here, and stay in evaluation mode.
     """
     layers = _checkpointable_layers(model) if wanted else []
     if wanted and not layers:
         _say_kept(type(model).__name__)
-    # What stands on the instance before, such as a hook that moves inputs between devices, stands there after.
+    # Restore an instance attribute afterwards, such as a hook that moves inputs between devices.
     before = [layer.__dict__.get("forward") for layer in layers]
     for layer in layers:
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
@@ -95,21 +95,21 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
     finally:
         for layer, forward in zip(layers, before, strict=True):
             if forward is None:
-                del layer.forward  # the class's own is found again
+                del layer.forward  # back to the class's own
             else:
                 layer.forward = forward
 
 
 def require_checkpointable(model: Any, choice: Checkpointing) -> None:
-    """Check that activations can be computed again where that was asked for.
+    """Check that a model supports activation checkpointing if it is `"on"`.
 
     Raises:
-        InvalidArgumentError: If they can't.
+        InvalidArgumentError: If it does not.
     """
     if choice == "on" and not _checkpointable_layers(model):
         raise InvalidArgumentError(
-            f"checkpointing='on' needs layers that transformers can checkpoint, and {type(model).__name__} has none: leave it "
-            "'off', and lower micro_batch_size if memory is short"
+            f"checkpointing='on' needs layers that transformers can checkpoint, but {type(model).__name__} has none: set it to "
+            "'off', and lower micro_batch_size if memory runs out"
         )
 
 
@@ -120,7 +120,7 @@ def _checkpointable_layers(model: Any) -> list[Any]:
 @functools.cache  # once
 def _say_kept(model: str) -> None:
     logging.getLogger(__name__).warning(
-        "activations of %s are estimated not to fit in memory, and it has no layers that transformers can checkpoint: lower "
+        "activations of %s are estimated not to fit in memory, but it has no layers that transformers can checkpoint: lower "
         "micro_batch_size if memory runs out",
         model,
     )

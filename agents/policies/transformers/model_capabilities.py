@@ -1,4 +1,4 @@
-"""What a `transformers` model allows, found out by trying it on a few tokens."""
+"""Capabilities of a `transformers` model, determined by trials on a few tokens."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from torch import Tensor
 from agents.policies.transformers.prefix_sharing import IMPLEMENTATION, Costs, plan, shared_prefix_attention
 
 _TOLERANCE = 1e-3
-"""Of log-probabilities; what two orders of summation differ by in float32 is below, what a wrong layout does is far above."""
+"""Tolerance of log-probabilities: above the effect of the order of summation in float32, far below that of a wrong layout."""
 _ROUNDINGS = 4.0
-"""Further roundings to the model's precision, each of a number as large as log-probabilities lie apart. Of 2, 8 and 32
-layers with 6 seeds of random weights, two right passes in half precision differed by at most 0.6, 1.0 and 1.6 of them, and a
-mask that shows too much by at least 18; 4 lies between."""
+"""Additional tolerance in rounding errors of the model's precision, relative to the spread of log-probabilities. For 2, 8 and
+32 layers with 6 seeds of random weights, two correct passes in half precision differed by at most 0.6, 1.0 and 1.6 of them,
+and a mask that is too wide by at least 18; 4 is in between."""
 
 
 def inner_model(model: Any) -> Any:
-    """The `transformers` model within one with an adapter, adapter included; any other model itself."""
+    """The `transformers` model inside a model with an adapter, including the adapter; any other model itself."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def body_of(model: Any) -> Any:
-    """A causal LM without its output layer, adapters included."""
+    """A causal LM without its output layer, including adapters."""
     return inner_model(model).base_model
 
 
 def takes_positions(model: Any) -> bool:
-    """Whether a model may be told where its tokens stand."""
+    """Whether a model accepts position ids."""
     return "position_ids" in inspect.signature(inner_model(model).forward).parameters
 
 
 @dataclass(frozen=True)
 class LogitTransform:
-    """What a model does to the output layer's logits: most nothing, some scale them, some bound them."""
+    """A model's transformation of the output layer's logits: most have none, some scale or soft-cap them."""
 
     scale: float = 1.0
     cap: float | None = None
     """Logits z become cap tanh(z / cap), which is between -cap and cap."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Give the model's logits."""
+        """Return the model's logits."""
         scaled = logits if self.scale == 1 else logits * self.scale
         return scaled if self.cap is None else torch.tanh(scaled / self.cap) * self.cap
 
 
 @torch.no_grad()
 def logit_transform(model: Any) -> LogitTransform | None:
-    """How logits come from the output layer of the body's last states.
+    """How logits are computed from the output layer on the body's last states.
 
-    Scale and cap are those that the config names as Cohere, Granite and Gemma do; None where a trial gives other logits, so
-    that only the model's own forward pass knows.
+    Scale and cap are read from the config, under the names of Cohere, Granite and Gemma; None if a trial gives other logits,
+    so that the model's own forward pass must be used.
     """
     tokens = some_tokens(model, 1, 4)
     expected = model(input_ids=tokens, use_cache=False).logits
@@ -73,9 +73,9 @@ def logit_transform(model: Any) -> LogitTransform | None:
 
 
 def costs_of(model: Any) -> Costs:
-    """What a pass multiplies: the layers' matrices, whatever their shapes, and attention's pairs; not the output layer.
+    """The multiplications of a pass: those of the layers' matrices and of attention, without the output layer.
 
-    The experts of a mixture, which are kept in tensors of three axes, are left out.
+    The experts of a mixture of experts, which are tensors with three axes, are not counted.
     """
     config = model.config.get_text_config()
     tables = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
@@ -91,7 +91,7 @@ def costs_of(model: Any) -> Costs:
 
 
 def can_share(model: Any) -> bool:
-    """Whether prefixes can be shared: full attention in every layer, by `sdpa`, and a packed pass that gives the same."""
+    """Whether prefixes can be shared: full `sdpa` attention in every layer, and a packed pass with equal results."""
     config = model.config.get_text_config()
     layer_types = getattr(config, "layer_types", None)
     windowed = layer_types is None and getattr(config, "sliding_window", None) is not None
@@ -100,7 +100,7 @@ def can_share(model: Any) -> bool:
         return False
     before = model.config._attn_implementation
     if before not in ("sdpa", IMPLEMENTATION):
-        _say(type(model).__name__, f"its attention is {before!r}, and 'sdpa' is needed")
+        _say(type(model).__name__, f"its attention is {before!r}, but 'sdpa' is needed")
         return False
     objection = _objection_to_packing(model)
     if objection is None:
@@ -112,7 +112,7 @@ def can_share(model: Any) -> bool:
 
 @torch.no_grad()
 def _objection_to_packing(model: Any) -> str | None:
-    """What speaks against the packed pass, compared with the plain one on two groups; None if nothing does."""
+    """Why the packed pass can't be used, by comparison with the plain one on two groups; None if it can."""
     tokens = some_tokens(model, 4, 7)
     tokens[1, :3], tokens[3, :3] = tokens[0, :3], tokens[2, :3]
     lengths = torch.tensor([7, 5, 6, 4])
@@ -130,7 +130,7 @@ def _objection_to_packing(model: Any) -> str | None:
     except (TypeError, ValueError, IndexError, RuntimeError) as error:  # such as no positions, or no further keywords
         return f"a trial failed: {error}"
     if logits.shape[0] != len(layout.sources):
-        return "it gives logits at other places than those asked for"
+        return "it returns logits at other positions than requested"
     logprobs = logits.float().log_softmax(-1)
     right = agree(logprobs, expected[layout.rows, layout.columns - 1], model.dtype)
     return None if right else "a trial gave other log-probabilities"
@@ -139,7 +139,7 @@ def _objection_to_packing(model: Any) -> str | None:
 def agree(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     """Whether log-probabilities f32[...] of a trial are the expected ones, up to rounding in the model's precision.
 
-    Weights that have diverged give NaN either way, and are no reason to give up.
+    NaN equals NaN: diverged weights give NaN either way.
     """
     finite = expected[expected.isfinite()]
     spread = float(finite.max() - finite.min()) if len(finite) else 0.0
@@ -148,7 +148,7 @@ def agree(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
 
 
 def some_tokens(model: Any, rows: int, length: int) -> torch.Tensor:
-    """Tokens i64[rows length] to try a model with."""
+    """Random tokens i64[rows length] for trials."""
     vocab_size = int(model.get_output_embeddings().weight.shape[0])
     generator = torch.Generator().manual_seed(0)
     return torch.randint(vocab_size, (rows, length), generator=generator).to(model.device)
@@ -157,5 +157,5 @@ def some_tokens(model: Any, rows: int, length: int) -> torch.Tensor:
 @functools.cache  # once, and not again for the copy of the model that is a reference policy
 def _say(model: str, reason: str) -> None:
     logging.getLogger(__name__).warning(
-        "prompts are read once for each completion when %s learns, not once for each group: %s", model, reason
+        "in training, %s computes prompts once for each completion, not once for each group: %s", model, reason
     )

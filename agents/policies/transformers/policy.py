@@ -20,12 +20,12 @@ from rlvr_envs import Observation
 
 
 class CausalLMPolicy(Scorer):
-    """Samples one token for each row, and reads log-probabilities of batches with gradients.
+    """Samples one token for each row, and computes log-probabilities of batches with gradients.
 
     Args:
         model: Any `transformers` causal LM. It is put in evaluation mode and stays there: with dropout the stored
             log-probabilities would not be those of the distribution that is trained.
-        config: How it samples and computes.
+        config: Settings of sampling and computation.
 
     Raises:
         InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
@@ -46,26 +46,26 @@ class CausalLMPolicy(Scorer):
         self.version = 0
 
     def at_temperature(self, temperature: float) -> CausalLMPolicy:
-        """Give a policy on the same weights at another temperature, such as 0 for greedy evaluation."""
+        """Return a policy with the same weights at another temperature, such as 0 for greedy evaluation."""
         policy = CausalLMPolicy.__new__(CausalLMPolicy)
         policy._set_up(self._lm, dataclasses.replace(self.config, temperature=temperature))
         return policy
 
     def with_model(self, model: Any) -> CausalLMPolicy:
-        """Give a policy with the same settings on another model, such as a copy of this one's."""
+        """Return a policy with the same settings on another model, such as a copy of this one's."""
         return CausalLMPolicy(model, self.config)
 
     @property
     def learner(self) -> CausalLMPolicy:
-        """Itself."""
+        """This policy itself."""
         return self
 
     def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
-        """Nothing has to be done before acting: what acts is what learns."""
+        """A null context: the policy samples with the trained weights themselves."""
         return contextlib.nullcontext({})
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes and the seeds u64[r] of their sampling."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
         self._actor.begin(rows, seeds)
 
     def act(
@@ -75,11 +75,11 @@ class CausalLMPolicy(Scorer):
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose the next token of each row; see `Policy.act`. One observation always gives the same action.
+        """Choose the next token of each row; see `Policy.act`. The same observation always gives the same action.
 
         Raises:
-            InvalidArgumentError: If observations are longer than the model's context, or the mask does not fit them or allows a
-                row no token.
+            InvalidArgumentError: If observations are longer than the model's context, or the mask has another shape or allows
+                a row no token.
             DivergedError: If the weights have diverged.
         """
         action = self._actor.act(observation, action_mask, rows)
@@ -89,44 +89,44 @@ class CausalLMPolicy(Scorer):
         return Action(action.tokens[0], action.counts[0], action.logprobs[0], kept)
 
     def rows_at_once(self, width: int) -> int | None:
-        """How many rows of up to `width` tokens the cache has room for, at least 1; None for any number."""
+        """The number of rows of up to `width` tokens that fit into the cache, at least 1; None if unlimited."""
         return self._actor.rows_at_once(width)
 
     def weights_changed(self) -> None:
-        """Count a new version of the weights; what the cache holds of the old ones is dropped.
+        """Count a new version of the weights, and drop the KV cache.
 
-        Other policies on the same model drop what they hold when they act next. They and this one also notice by themselves
-        what `torch` counts as a change of a tensor: operations in place, under `no_grad` too, and so `load_state_dict`. It does
-        not count fused optimisers, nor what is done to a parameter's `data`: call this after either.
+        Other policies on the same model drop their caches when they act next. All of them also detect changes that `torch`
+        counts: in-place operations, under `no_grad` too, and therefore `load_state_dict`. It does not count fused optimisers
+        and changes of a parameter's `data`: call this method after either.
         """
         self.version += 1
         self._lm.count_change()
         self._actor.forget()
 
     def release_cache(self) -> None:
-        """Let go of keys and values; rows that go on are read anew."""
+        """Free the KV cache; rows that continue are computed from scratch."""
         self._actor.release_cache()
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """The precision that the model computes in, both when it samples and when it learns."""
+        """A context with the model's precision, for sampling and training."""
         return self._lm.autocast()
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
-        """The weights that learn."""
+        """The trainable weights."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     @property
     def is_half(self) -> bool:
-        """Whether the model computes in half precision: what it says when sampling and when learning then differs visibly."""
+        """Whether the model computes in half precision, in which sampling and training passes differ noticeably."""
         return self._lm.is_half
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         device: torch.device = self.model.device
         return device
 
     @property
     def state_size(self) -> int:
-        """The size d of what the output layer reads."""
+        """The size d of the inputs of the output layer."""
         return int(self.model.get_output_embeddings().weight.shape[1])

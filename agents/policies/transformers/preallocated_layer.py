@@ -9,11 +9,11 @@ from torch import Tensor
 from transformers.cache_utils import DynamicLayer
 
 SPARE_STEPS = 64
-"""Tokens of each row that there is room for when room is made."""
+"""Number of tokens of each row for which space is allocated at once."""
 
 
 class GrowingLayer(DynamicLayer):
-    """Keys and values with spare columns, so that a token is written in its place and the others are not copied for it."""
+    """Keys and values with spare columns, so that appending a token does not copy the others."""
 
     _spare_columns = SPARE_STEPS
 
@@ -26,7 +26,7 @@ class GrowingLayer(DynamicLayer):
 
     @classmethod
     def spread(cls, keys: Tensor, values: Tensor, rows: Tensor) -> GrowingLayer:
-        """Take rows of keys and values f[b h t d], each as often as it is named in i64[r], straight into a room."""
+        """Copy the rows i64[r] of keys and values f[b h t d] into a new buffer with spare columns."""
         layer = cls(keys, values)
         columns = keys.shape[2]
         shape = (len(rows), keys.shape[1], columns + cls._spare_columns, keys.shape[3])
@@ -43,7 +43,7 @@ class GrowingLayer(DynamicLayer):
         assert values is not None
         filled = keys.shape[-2]
         end = filled + key_states.shape[-2]
-        # Whoever drops rows or columns replaces the keys; what room there was is then another tensor's.
+        # Dropping rows or columns replaces the keys, and the old buffer no longer belongs to them.
         if self._room is None or self._filled is not keys or end > self._room[0].shape[-2]:
             columns = end + self._spare_columns
             self._room = (_with_room(keys, columns), _with_room(values, columns))
@@ -52,7 +52,7 @@ class GrowingLayer(DynamicLayer):
         return self._fill(end)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep some rows, in this order, and the room with them."""
+        """Keep some rows, in this order, with their spare columns."""
         if self._room is None or self._filled is None or self._filled is not self.keys:
             super().batch_select_indices(indices)
             return
@@ -61,7 +61,7 @@ class GrowingLayer(DynamicLayer):
         self._fill(filled)
 
     def _fill(self, columns: int) -> tuple[Tensor, Tensor]:
-        """Count so many columns of the room as filled."""
+        """Mark so many columns of the buffer as filled."""
         assert self._room is not None
         keys, values = self._room[0][:, :, :columns], self._room[1][:, :, :columns]
         self.keys, self.values, self._filled = keys, values, keys

@@ -1,9 +1,9 @@
 """One forward pass over groups of completions that share a prompt: the prompt is computed once for each group.
 
-All tokens of a micro-batch stand in one row without padding: for each group its prefix, then its completions one after the
-other. Everything but attention looks at one token at a time. Attention is told the layout by a keyword: a prefix looks at
-itself, and each completion at the prefix and at itself. Gradients of all completions flow into the prefix once, summed. That
-is the plain forward pass, with P + G C tokens in place of G (P + C).
+All tokens of a micro-batch are packed into one row without padding: for each group its prefix, then its completions one after
+the other. Everything but attention processes tokens separately. Attention receives the layout as a keyword argument: a prefix
+attends to itself, and each completion to the prefix and to itself. The gradients of all completions flow into the prefix
+once, summed. The result equals that of the plain forward pass, with P + G C tokens in place of G (P + C).
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ from agents.policies.transformers.shared_prompt_cache import GroupLayout, attend
 
 IMPLEMENTATION = "rlvr_shared_prefix"
 _MASKED_ATTENTION = 2.0
-"""What a pair of tokens costs under a mask, over what it costs in the causal kernel."""
+"""Cost of a pair of tokens with a mask, relative to the causal kernel."""
 _PREFIX_COPY = 20.0
-"""What a copy of a prefix's token costs, keys, values and gradients, in pairs of tokens under a mask; measured on a CPU."""
+"""Cost of copying a prefix token (keys, values and gradients), in pairs of tokens with a mask; measured on a CPU."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Where one group stands in the packed row.
+    """The layout of one group in the packed row.
 
-    Its completions attend in blocks of a few, or all at once. Within a block each token is compared with those of the other
-    completions too, under a mask, which is less work than another copy of the prefix while completions are short.
+    Its completions attend in blocks of several, or all at once. Within a block the attention scores between different
+    completions are computed and masked, which costs less than another copy of the prefix while completions are short.
     """
 
     prefix: int
-    """Tokens of the prefix."""
+    """Number of tokens of the prefix."""
     own: int
-    """Tokens of the completions, which follow it."""
+    """Number of tokens of the completions, which follow the prefix."""
     blocks: int
     width: int
-    """Tokens of the longest block."""
+    """Number of tokens of the longest block."""
     mask: Tensor
-    """bool[blocks 1 width prefix+width]: what a block's tokens look at, the prefix's tokens first; one for all blocks where
+    """bool[blocks 1 width prefix+width]: the attention mask of each block, the prefix's tokens first; one for all blocks if
     they are alike."""
     columns: Tensor | None = None
-    """i64[blocks * width], the place of each token among the completions', where blocks differ in length; padding points at
-    the block's last."""
+    """i64[blocks * width], the index of each token among those of the completions, if blocks differ in length; padding points
+    to the block's last token."""
     real: Tensor | None = None
-    """bool[blocks * width], False at padding."""
+    """bool[blocks * width], False for padding."""
     _biases: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def bias(self, dtype: torch.dtype) -> Tensor:
-        """The mask as a term of the scores, 0 or -inf.
+        """The mask as an additive bias, 0 or -inf.
 
-        Made once: given a bool mask, `torch` makes one in every layer, and the backward pass keeps them all.
+        Created once: from a bool mask, `torch` would create one in every layer and keep them all for the backward pass.
         """
         if dtype not in self._biases:
             *shape, columns = self.mask.shape
-            # Rows that begin at multiples of 16, without which a GPU's kernel would have its own copy in every layer, too.
+            # Rows are aligned to multiples of 16; otherwise a GPU's kernel would make its own copy in every layer.
             room = torch.zeros(*shape, columns + -columns % 16, dtype=dtype, device=self.mask.device)
             self._biases[dtype] = room[..., :columns].masked_fill_(~self.mask, -torch.inf)
         return self._biases[dtype]
@@ -73,21 +73,21 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """A micro-batch as one packed row of n tokens, from which m token's log-probabilities are read."""
+    """A micro-batch as one packed row of n tokens, of which m are predicted."""
 
     tokens: Tensor
     """i64[1 n]."""
     positions: Tensor
-    """i64[1 n], each token's place in its own row."""
+    """i64[1 n], the position of each token in its original row."""
     groups: tuple[Group, ...]
     sources: Tensor
-    """i64[m], the place whose state predicts the token."""
+    """i64[m], the index in the packed row of the state that predicts each token."""
     targets: Tensor
-    """i64[m], the place of the token itself."""
+    """i64[m], the index in the packed row of each predicted token."""
     rows: Tensor
-    """i64[m], the row that the token belongs to,"""
+    """i64[m], the original row of each predicted token."""
     columns: Tensor
-    """i64[m], and its place in that row."""
+    """i64[m], the position of each predicted token in its original row."""
 
 
 def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
@@ -96,15 +96,15 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
     Args:
         tokens: i64[b l], right-padded.
         lengths: i64[b].
-        prefixes: i64[b], the tokens of each row before the first that is to be predicted; at least 1.
+        prefixes: i64[b], the number of tokens of each row before the first one to predict; at least 1.
     """
     host, ends, starts = tokens.cpu().numpy(), lengths.tolist(), prefixes.tolist()
     members: dict[bytes, list[int]] = {}
     for row, prefix in enumerate(starts):
         members.setdefault(host[row, :prefix].tobytes(), []).append(row)
     shapes = [(starts[rows[0]], tuple(ends[row] - starts[row] for row in rows)) for rows in members.values()]
-    # What stands in the packed row: the row each segment comes from, its first place there, its length, and the end of the
-    # prefix before it, 0 for a prefix itself.
+    # Segments of the packed row: the original row, the first column in it, the length, and the end of the preceding prefix
+    # (0 for a prefix itself).
     segments: list[tuple[int, int, int, int]] = []
     at = 0
     for rows, (prefix, own) in zip(members.values(), shapes, strict=True):
@@ -114,7 +114,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
     row_of, first_of, counts, prefix_end = np.array(segments).T
     segment, within = _ragged(counts)
     row, column = row_of[segment], first_of[segment] + within
-    # The first token is predicted by the prefix's last state, each other one by the state before it.
+    # The first token is predicted by the prefix's last state, all others by the state before them.
     source = np.where(within == 0, prefix_end[segment], np.arange(len(segment))) - 1
     predicted = np.flatnonzero(prefix_end[segment])
     groups = {shape: _group(*shape, tokens.device) for shape in set(shapes)}
@@ -134,7 +134,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
 
 
 def _ragged(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For segments of these lengths, one after the other: the segment of each token and its place within."""
+    """For consecutive segments of these lengths: the segment of each token and its index within the segment."""
     segment = np.repeat(np.arange(len(counts)), counts)
     return segment, np.arange(len(segment)) - (counts.cumsum() - counts)[segment]
 
@@ -159,7 +159,7 @@ def _group(prefix: int, lengths: tuple[int, ...], device: torch.device) -> Group
 
 
 def _num_blocks(prefix: int, length: int, members: int) -> int:
-    """How many blocks, of equally many completions, are the least work: pairs in vain against copies of the prefix."""
+    """The cheapest number of equal blocks of completions: a trade-off between masked pairs and copies of the prefix."""
 
     def work(blocks: int) -> float:
         block = members // blocks * length
@@ -170,36 +170,36 @@ def _num_blocks(prefix: int, length: int, members: int) -> int:
 
 
 def _block_masks(prefix: int, blocks: Sequence[NDArray[np.int64]], width: int) -> Tensor:
-    """bool[b 1 width prefix+width]: each token looks at the prefix, and at its own completion up to itself."""
+    """bool[b 1 width prefix+width]: each token attends to the prefix, and to its own completion up to itself."""
     masks = np.ones((len(blocks), 1, width, prefix + width), dtype=bool)
     earlier = np.tri(width, dtype=bool)
     for mask, lengths in zip(masks[:, 0, :, prefix:], blocks, strict=True):
-        member = np.full(width, len(lengths))  # padding is nobody's
+        member = np.full(width, len(lengths))  # padding belongs to no completion
         member[: lengths.sum()] = _ragged(lengths)[0]
         mask[:] = earlier & (member[:, None] == member)
     return torch.from_numpy(masks)
 
 
 def mask_entries(groups: Sequence[Group]) -> int:
-    """How many entries the masks of groups have; groups of one shape share theirs."""
+    """The number of entries in the masks of groups; groups of the same shape share one mask."""
     return sum({id(group): group.mask.numel() for group in groups}.values())
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a model multiplies, over all its layers."""
+    """Numbers of multiplications of a model, over all its layers."""
 
     token: int
-    """For each token: the entries of the layers' matrices."""
+    """Multiplications for each token: the entries of the layers' matrices."""
     pair: int
-    """For each pair of tokens that attention compares: the entries of a query, and as many of a value."""
+    """Multiplications for each pair of tokens in attention: the entries of a query and of a value."""
 
 
 def relative_cost(layout: Layout, rows: int, length: int, costs: Costs) -> float:
-    """The work of the packed pass over that of the plain one over `rows` padded rows of `length` tokens.
+    """The cost of the packed pass relative to the plain one over `rows` padded rows of `length` tokens.
 
-    Counted in multiplications of tokens with matrices and of pairs of tokens in attention; the plain pass has a causal kernel
-    that leaves half of the pairs out.
+    Counted in multiplications of tokens with matrices and of pairs of tokens in attention; the causal kernel of the plain pass
+    skips half of the pairs.
     """
     plain = rows * length * costs.token + rows * length**2 / 2 * costs.pair
     pairs = sum(
@@ -210,7 +210,7 @@ def relative_cost(layout: Layout, rows: int, length: int, costs: Costs) -> float
 
 
 def is_cheaper(layout: Layout, rows: int, length: int, costs: Costs) -> bool:
-    """Whether the packed pass does less work than the plain one; see `relative_cost`."""
+    """Whether the packed pass is cheaper than the plain one; see `relative_cost`."""
     return relative_cost(layout, rows, length, costs) < 1
 
 
@@ -219,9 +219,9 @@ _active: contextvars.ContextVar[bool] = contextvars.ContextVar("shared_prefix_ac
 
 @contextlib.contextmanager
 def shared_prefix_attention(model: Any) -> Iterator[None]:
-    """Inside, a model that is given a layout attends by it. What the model does without one never changes."""
+    """A context in which a model uses the layout it is called with. Calls without a layout are not affected."""
     if model.config._attn_implementation != IMPLEMENTATION:
-        # It stays set: the backward pass of checkpointed layers looks it up again.
+        # It stays set, since the backward pass of checkpointed layers needs it again.
         model.set_attn_implementation(IMPLEMENTATION)
     token = _active.set(True)
     try:
@@ -245,12 +245,12 @@ def _attention(
     group_layout: GroupLayout | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """`sdpa` where there is no layout; else two calls for each group. Query, key and value are f[1 h n d].
+    """`sdpa` without a layout; with one, two calls for each group. Query, key and value are f[1 h n d].
 
-    With `group_layout`, when sampling, they are what `attend_by_groups` takes.
+    With `group_layout`, in sampling, they are the arguments of `attend_by_groups`.
 
     Raises:
-        ValueError: If there is a layout, and the model has a mask, a bias or the like of its own.
+        ValueError: If there is a layout and the model passes a mask, a bias or the like of its own.
     """
     if group_layout is not None or prefix_layout is not None:
         _refuse_additions(attention_mask, kwargs)
@@ -263,7 +263,7 @@ def _attention(
     if repeats > 1:
         key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
     queries = _cut(query, [(group.prefix, group.own) for group in prefix_layout])
-    # A group in one block needs its keys in one piece, too.
+    # A group with one block needs its keys in one piece.
     sizes = [(group.prefix + group.own,) if group.blocks == 1 else (group.prefix, group.own) for group in prefix_layout]
     scale = kwargs.get("scaling")
     outputs: list[Tensor] = []
@@ -274,21 +274,21 @@ def _attention(
 
 
 def _refuse_additions(attention_mask: Tensor | None, keywords: Mapping[str, Any]) -> None:
-    """A layout says all of what looks at what; anything else that a model gives to attention would be lost without a word."""
+    """Reject masks and biases passed by the model, which a layout would silently ignore."""
     own = {"attention_mask": attention_mask, **keywords}
-    # Positions are known to the keys and queries already, and models pass them on regardless.
+    # Positions are already part of keys and queries, and models pass them on regardless.
     added = [name for name, value in own.items() if isinstance(value, Tensor) and name != "position_ids"]
     if added:
         raise ValueError(
-            f"its attention is given {' and '.join(added)} by the model itself, which shared prompts leave no room for; "
-            "shared_prefix=False reads each row by itself"
+            f"the model itself passes {' and '.join(added)} to its attention, which is not supported with shared prompts; "
+            "shared_prefix=False processes each row separately"
         )
 
 
 def _cut(states: Tensor, sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, ...]]:
-    """Cut f[1 h n d] into some parts for each group.
+    """Split f[1 h n d] into several pieces for each group.
 
-    At once, since the gradient of each single slice would be a tensor of all tokens, zero but for the slice.
+    In one call, since the gradient of each single slice would be a tensor of all tokens, zero except for the slice.
     """
     pieces = iter(states.split([size for group in sizes for size in group], dim=2))
     return [tuple(itertools.islice(pieces, len(group))) for group in sizes]
@@ -297,7 +297,7 @@ def _cut(states: Tensor, sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor,
 def _attend_together(
     group: Group, scale: float | None, query: tuple[Tensor, ...], key: tuple[Tensor, ...], value: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The outputs f[1 h t d] of a group's prefix and of its completions, whose keys stand as they are wanted."""
+    """The outputs f[1 h t d] of a group's prefix and of its completions, in one block."""
     head = (query[0], key[0][:, :, : group.prefix], value[0][:, :, : group.prefix])
     return (
         scaled_dot_product_attention(*head, is_causal=True, scale=scale),
@@ -308,7 +308,7 @@ def _attend_together(
 def _attend_in_blocks(
     group: Group, scale: float | None, query: tuple[Tensor, ...], key: tuple[Tensor, ...], value: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The same for more than one block: the prefix's keys and values are copied to each."""
+    """The outputs f[1 h t d] for more than one block: the prefix's keys and values are copied to each."""
     first = scaled_dot_product_attention(query[0], key[0], value[0], is_causal=True, scale=scale)
     keys, values = (
         torch.cat([head.expand(group.blocks, -1, -1, -1), _by_blocks(own, group)], dim=2) for head, own in (key, value)

@@ -1,4 +1,4 @@
-"""`Rows`: what acting remembers of each row of a batch of episodes."""
+"""`Rows`: the state that sampling keeps for each row of a batch of episodes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from agents.types import Action
 
 
 class Rows:
-    """The tokens that were last read in each row, the choice that followed, and the seed of the row's episode.
+    """The last processed tokens of each row, the choice that followed, and the seed of the row's episode.
 
     Args:
-        seed: Decides the seeds of episodes that are not announced.
-        kept_bytes: Bytes in which the tokens of a vocabulary are packed.
+        seed: Seed of episodes that are not announced.
+        kept_bytes: Number of bytes of a packed mask over the vocabulary.
     """
 
     def __init__(self, seed: int, kept_bytes: int) -> None:
@@ -25,7 +25,7 @@ class Rows:
         self.seeds = np.zeros(0, dtype=np.uint64)
         self._announced = np.zeros(0, dtype=bool)
         self.current = np.zeros(0, dtype=bool)
-        """Whether the row's last choice came from the weights as they are."""
+        """Whether each row's last choice was made with the current weights."""
         self._chosen = np.zeros(0, dtype=np.int64)
         self._logprobs = np.zeros(0, dtype=np.float32)
         self._kept = np.zeros((0, kept_bytes), dtype=np.uint8)
@@ -50,7 +50,7 @@ class Rows:
         self.current[rows] = False
 
     def seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
-        """Seed the rows that begin another episode than they were in, or go back in it, without an announcement."""
+        """Seed the rows that start another episode, or go back in theirs, without an announcement."""
         rows = np.flatnonzero(beginning)
         announced = self._announced[rows]
         self._announced[rows] = False
@@ -62,7 +62,7 @@ class Rows:
             self.seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
 
     def begins_with_what_was_read(self, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """For each of the first b rows whether something was read there, and observation i32[b l] begins with it."""
+        """For each of the first b rows, whether its processed tokens, if any, are a prefix of the observation i32[b l]."""
         rows, width = tokens.shape
         differs = tokens != self.tokens[:rows, :width]
         differs &= np.arange(width) < self.length[:rows, None]
@@ -70,7 +70,7 @@ class Rows:
         return same
 
     def recall(self, num_rows: int, unchanged: NDArray[np.bool_], *, with_kept: bool) -> Action:
-        """An action with the last choice of the rows that did not change, and none of the others."""
+        """An action with the last choices of unchanged rows, and none for the others."""
         action = Action(
             np.zeros((num_rows, 1), dtype=np.int64),
             np.zeros(num_rows, dtype=np.int64),
@@ -88,7 +88,7 @@ class Rows:
     def remember(
         self, tokens: NDArray[np.int32], length: NDArray[np.int64], read: NDArray[np.bool_], action: Action
     ) -> None:
-        """Keep what was read in some rows, and what was chosen there."""
+        """Store the processed tokens of some rows, and their choices."""
         rows = np.flatnonzero(read)
         self.tokens[rows, : tokens.shape[1]] = tokens[rows]
         self.length[rows] = length[rows]

@@ -1,8 +1,7 @@
-"""Sampling that depends on an episode's seed and the token's position alone, not on the batch around it.
+"""Sampling that depends only on an episode's seed and the token's position, not on the rest of the batch.
 
-One uniform number for each token comes from a counter-based generator (`agents.seeding`), and the token from inverting the
-cumulative distribution; so any batching, order or refilling of rows samples the same tokens, up to the rounding of the
-distributions themselves.
+A counter-based generator (`agents.seeding`) draws one uniform number per token, and inverting the cumulative distribution
+gives the token; so any batching, order or refilling of rows samples the same tokens, up to rounding of the distributions.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from torch import Tensor
 def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"], *, blocks: bool = True) -> Int[Tensor, " b"]:
     """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.
 
-    Summed in float64, so that a token's chance is its probability, as exactly as that is given, even in a large vocabulary;
-    a token of probability 0 is never chosen.
+    Sums are in float64, so that probabilities stay accurate even for a large vocabulary; a token of probability 0 is never
+    chosen.
 
     Args:
-        logprobs: Of the distribution.
-        u: In [0, 1).
-        blocks: Sum a large vocabulary by blocks first, which is less work and the same up to the rounding of the sums.
+        logprobs: Log-probabilities of the distribution.
+        u: Uniform numbers in [0, 1).
+        blocks: Whether to sum a large vocabulary by blocks first, which is faster and equal up to the rounding of sums.
     """
     if blocks and logprobs.shape[-1] > 8 * _BLOCK:
         return _sample_by_blocks(logprobs, u.double())
@@ -38,7 +37,7 @@ _BLOCK = 256
 
 
 def _sample_by_blocks(logprobs: Tensor, u: Tensor) -> Tensor:
-    """The same in two steps, first a block of tokens and then one of its tokens: most of the vocabulary is only summed."""
+    """`sample` in two steps, first a block and then a token in it, so that most of the vocabulary is only summed."""
     shares = logprobs.exp()
     rows, size = shares.shape
     blocks = torch.nn.functional.pad(shares, (0, -size % _BLOCK)).view(rows, -1, _BLOCK)
@@ -53,21 +52,22 @@ def _sample_by_blocks(logprobs: Tensor, u: Tensor) -> Tensor:
 
 
 def _last_positive(shares: Tensor) -> Tensor:
-    """The last place i64[b 1] of each row that has a chance."""
+    """The last index i64[b 1] with a positive probability in each row."""
     return (shares > 0).int().cumsum(-1).argmax(-1, keepdim=True)
 
 
 def kept_tokens(
     logprobs: Float[Tensor, "b v"], *, top_k: int | None = None, top_p: float = 1.0, min_p: float = 0.0
 ) -> Bool[Tensor, "b v"]:
-    """The tokens that are left to choose from, at least one in each row.
+    """The candidate tokens under top-k, top-p and min-p, at least one in each row.
 
     Args:
-        logprobs: Of the distribution before anything is left out.
-        top_k: Keep the k likeliest, and those as likely as the k-th.
-        top_p: Of these, keep the likeliest until their share of what `top_k` left is at least this (nucleus sampling,
+        logprobs: Log-probabilities of the full distribution.
+        top_k: Keep the k likeliest tokens, and those as likely as the k-th.
+        top_p: Of these, keep the likeliest until their share of the probability is at least this (nucleus sampling,
             Holtzman et al. 2019, arXiv:1904.09751, equation 2).
-        min_p: Keep only those at least this times as likely as the likeliest (Nguyen et al. 2024, arXiv:2407.01082).
+        min_p: Keep only tokens whose probability is at least this times that of the likeliest (Nguyen et al. 2024,
+            arXiv:2407.01082).
     """
     kept = logprobs > -torch.inf
     if top_k is not None and top_k < logprobs.shape[-1]:

@@ -1,4 +1,4 @@
-"""`Scorer`: what a language model says of tokens, with gradients."""
+"""`Scorer`: log-probabilities, entropies and states of a language model, with gradients."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Scorer:
-    """Reads batches: log-probabilities, entropies and states; see `CausalLMPolicy`.
+    """Computes log-probabilities, entropies and states of batches; see `CausalLMPolicy`.
 
     Args:
-        language_model: What reads.
-        config: The temperature, and which optimisations are wanted.
+        language_model: The language model.
+        config: Settings of the policy: its temperature, and which optimisations are enabled.
     """
 
     def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
         self._lm = language_model
         self._config = config
-        self._shared_last: bool | None = None  # how the last micro-batch was read, where there was a choice
+        self._shared_last: bool | None = None  # whether the last micro-batch shared prompts, if it could
 
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
-        """What the model says of a batch's tokens from `part.first` on. With gradients.
+        """Log-probabilities and entropies of a batch's tokens from `micro_batch.first` on, with gradients.
 
-        Rows that begin alike are read together (`agents.policies.transformers.prefix_sharing`) where that is less work; see
+        Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) where this is cheaper; see
         `forward` for the rest.
         """
         first = micro_batch.first
@@ -60,9 +60,9 @@ class Scorer:
         return self._read_packed(micro_batch, layout, first, legal, with_states)
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-        """What the output layer reads of a batch: the states before its tokens from `part.first` on, and after the last.
+        """The states before each token from `micro_batch.first` on, and after the last, with gradients.
 
-        Of the rows' tokens on the loss mask, that is; see `TokenOutputs.shared`. With gradients.
+        Only those of tokens on the loss mask are defined; see `TokenOutputs.shared`.
         """
         layout = self._shared_layout(micro_batch)
         if layout is None:
@@ -77,10 +77,10 @@ class Scorer:
         return _put_back(micro_batch, micro_batch.first, states[0, sources], (rows, columns), extra=1)
 
     def _shared_layout(self, micro_batch: Batch) -> Layout | None:
-        """How to read a batch with its shared prefixes once; None where that is not wanted, not right or not less work."""
+        """The layout that computes shared prefixes once; None if this is disabled, not supported or not cheaper."""
         rows, length = micro_batch.tokens.shape
         self._lm.check_context(length)
-        learned = micro_batch.loss_mask.any(dim=1).nonzero()[:, 0]  # of the other rows there is nothing to say
+        learned = micro_batch.loss_mask.any(dim=1).nonzero()[:, 0]  # other rows need no outputs
         if not len(learned) or not self._lm.shares_prefixes:
             return None
         prefixes = micro_batch.loss_mask[learned].int().argmax(dim=1).clamp(min=1)
@@ -90,8 +90,8 @@ class Scorer:
         if shares is not self._shared_last:
             self._shared_last = shares
             _LOGGER.info(
-                "%s reads a micro-batch of %d rows of up to %d tokens %s: sharing prompts is estimated to cost %.2f times the "
-                "plain pass; said again when the choice changes",
+                "%s processes a micro-batch of %d rows of up to %d tokens %s: sharing prompts is estimated to cost %.2f times "
+                "the plain pass; logged again when the choice changes",
                 type(self._lm.module).__name__,
                 rows,
                 length,
@@ -103,7 +103,7 @@ class Scorer:
     def _read_packed(
         self, micro_batch: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
     ) -> TokenOutputs:
-        """Each token's outputs from the packed pass, put back where the token stands; 0 where none was predicted."""
+        """The outputs of the packed pass at each token's original position; 0 where none was predicted."""
         at = (layout.rows, layout.columns - first)
         indices, *states_at = _state_indices(micro_batch, layout, first) if with_states else (layout.sources,)
         with shared_prefix_attention(self._lm.module):
@@ -129,16 +129,15 @@ class Scorer:
         *,
         with_states: bool = False,
     ) -> TokenOutputs:
-        """What the model says of tokens `first` to l - 1, t of them. With gradients.
+        """Log-probabilities and entropies of the t tokens from `first` to l - 1, with gradients.
 
-        Padding stands on the right, where causal attention never looks, so it needs no mask. What is said of padding means
-        nothing.
+        Padding is on the right, where causal attention never looks, so it needs no mask. Outputs of padding are meaningless.
 
         Args:
-            tokens: Right-padded.
-            first: At least 1: the first token has no distribution.
-            legal: bool[b t v], the tokens each was chosen from; None if all.
-            with_states: Give the states too.
+            tokens: Right-padded tokens.
+            first: First position, at least 1, since the first token has no distribution.
+            legal: bool[b t v], the legal tokens; None if all are.
+            with_states: Whether to return states too.
 
         Raises:
             InvalidArgumentError: If there are more tokens than the model's context holds.
@@ -153,7 +152,7 @@ class Scorer:
         return TokenOutputs(logprobs.view(chosen.shape), entropy.view(chosen.shape), states)
 
     def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
-        """What the output layer reads: the states before tokens `first` to l - 1, and the one after the last."""
+        """The inputs of the output layer: the states before tokens `first` to l - 1, and the one after the last."""
         self._lm.check_context(tokens.shape[1])
         if self._lm.logit_transform is None:
             states = self.forward(tokens, first, with_states=True).states
@@ -162,7 +161,7 @@ class Scorer:
         return self._last_states({"input_ids": tokens})[:, first - 1 :]
 
     def _last_states(self, inputs: dict[str, Any]) -> Tensor:
-        """The body's last states f[r s d], of inputs with `input_ids` i64[r s]."""
+        """The body's last states f[r s d] for inputs with `input_ids` i64[r s]."""
         with self._lm.autocast(), self._checkpointed(inputs):
             last: Tensor = body_of(self._lm.module)(**inputs, use_cache=False).last_hidden_state
         return last
@@ -178,11 +177,11 @@ class Scorer:
         """Log-probabilities and entropies f32[n] of tokens i64[n], and the states f[r k d] at the indices if requested.
 
         Args:
-            inputs: Of the model, with `input_ids` i64[r s].
+            inputs: Inputs of the model, with `input_ids` i64[r s].
             indices: i64[k], the positions whose states predict the tokens, followed by others whose states are requested.
             tokens: In the order of rows and indices; n is r times the number of predicting positions.
-            legal: bool[n v], the tokens each was chosen from; None if all.
-            with_states: Give the states.
+            legal: bool[n v], the legal tokens; None if all are.
+            with_states: Whether to return the states.
         """
         used = len(tokens) // len(inputs["input_ids"])
         large = len(tokens) * self._lm.vocab_size > LOGITS_AT_ONCE
@@ -192,7 +191,7 @@ class Scorer:
             return *outputs, states if with_states else None
         with self._states_of_the_head(with_states) as caught, self._lm.autocast(), self._checkpointed(inputs):
             logits = self._lm.module(**inputs, use_cache=False, logits_to_keep=indices).logits
-        # Not every model leaves the other places out.
+        # Not every model supports `logits_to_keep`.
         logits, *kept = (
             values if values.shape[1] == len(indices) else values[:, indices] for values in (logits, *caught[:1])
         )
@@ -205,7 +204,7 @@ class Scorer:
         return compute(logits, tokens, self._config.temperature, legal)
 
     def _by_chunks(self, states: Tensor, tokens: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The same from states f[n d], by parts of the tokens, so that no tensor of all tokens x vocabulary comes to be."""
+        """`_token_outputs` from states f[n d], in chunks of tokens, without a tensor of all tokens x vocabulary."""
         head, transform = self._lm.module.get_output_embeddings(), self._lm.logit_transform
         assert transform is not None
 
@@ -235,11 +234,11 @@ class Scorer:
         return scaled_logprobs(logits[:, -kept:-1, : self._lm.vocab_size], self._config.temperature, legal)
 
     def recomputes(self, tokens: Tensor, *, masks: int = 0) -> bool:
-        """Whether the backward pass computes activations again; see `checkpointing`.
+        """Whether the backward pass recomputes activations; see `checkpointing`.
 
         Args:
-            tokens: That are read, i64[b l].
-            masks: Entries of the masks that attention is given.
+            tokens: The tokens i64[b l] of the forward pass.
+            masks: Number of entries of attention masks.
         """
         logits = min(tokens.numel() * self._lm.vocab_size, LOGITS_AT_ONCE)
         return checkpoints(
@@ -248,7 +247,7 @@ class Scorer:
 
     @contextlib.contextmanager
     def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
-        """Catch what the output layer reads, the last layer's states, which not every model returns by itself."""
+        """Capture the input of the output layer, the last layer's states, which not every model returns."""
         caught: list[Tensor] = []
         if not wanted:
             yield caught
@@ -267,7 +266,7 @@ def _packed_inputs(layout: Layout) -> dict[str, Any]:
 
 
 def _state_indices(micro_batch: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Where the packed row has the states before its m tokens and after the last of each row, and their rows and columns."""
+    """Indices in the packed row of the states before its m tokens and after the last of each row, with rows and columns."""
     last = layout.columns == micro_batch.lengths[layout.rows] - 1
     return (
         torch.cat([layout.sources, layout.targets[last]]),

@@ -1,9 +1,9 @@
-"""Keys and values of groups of rows that share their prompt: the prompt's are kept, and read, once for each group.
+"""KV cache of groups of rows that share a prompt: the prompt's keys and values are stored, and read, once per group.
 
 In every layer a group has one row of columns: those of its prompt, and then at each step one for each member. The queries of
-all members attend to them in one call, under a mask that leaves each the prompt and its own columns. That takes as many
-products as rows of their own would and some in vain, but it reads the prompt's keys from memory once, and as a product of
-matrices. So it pays until the columns of the other members outweigh the prompt.
+all members attend to them in one call, with a mask that shows each member the prompt and its own columns. This needs more
+products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is faster until
+the columns of the other members outweigh the prompt.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from agents.policies.transformers.preallocated_layer import SPARE_STEPS, GrowingLayer
 
-# What attention costs, in comparisons of one query with one column, as measured on a CPU:
+# Costs of attention, in comparisons of one query with one column, as measured on a CPU.
 _READING = 9.0
-"""to read a column, for however many queries;"""
+"""Cost of reading a column, for any number of queries."""
 _STARTING = 300.0
-"""to start with a row of columns;"""
+"""Fixed cost of a row of columns."""
 _FOLDING = 1e6
-"""to bring rows into groups and back, at every step, over the entries of a column."""
+"""Cost of regrouping rows at every step, divided by the number of entries of a column."""
 
 
 class GroupLayout:
-    """Which row of a pass stands where: g groups of up to m members each, and what they look at.
+    """The slots of the rows of a pass: g groups of up to m members each, and their attention masks.
 
     Args:
-        groups: For each row its group, 0 to g - 1.
-        prompts: For each group the tokens of its prompt; shorter ones are padded on the left.
-        width: Entries of a column's keys, h d.
-        device: Of the model.
+        groups: The group of each row, 0 to g - 1.
+        prompts: The number of prompt tokens of each group; shorter prompts are padded on the left.
+        width: Number of entries of a column's keys, h d.
+        device: The model's device.
     """
 
     def __init__(self, groups: Sequence[int], prompts: Sequence[int], width: int, device: torch.device) -> None:
         self._width = width
         self.members = max(map(groups.count, set(groups)))
         counts = [0] * len(prompts)
-        self._slots: list[int] = []  # of each row among g m
+        self._slots: list[int] = []  # the slot of each row among g m
         for group in groups:
             self._slots.append(group * self.members + counts[group])
             counts[group] += 1
         self._prompts = list(prompts)
         self.prompt = max(prompts)
-        """Columns of the prompts."""
+        """Number of columns of the prompts."""
         self._device = device
         self._masks: Tensor | None = None
         self._index()
 
     def _index(self) -> None:
-        """Find out which rows are there."""
+        """Update `full` and `slots`."""
         self.full = self._slots == list(range(self.num_groups * self.members))
         """Whether each group has all members, in order."""
         self.slots = torch.tensor(self._slots, device=self._device)
-        """i64[r], where each row stands among g m."""
+        """i64[r], the slot of each row among g m."""
 
     def keep(self, rows: Sequence[int]) -> list[int]:
-        """Drop all rows but these, and groups that have none left; give the groups that stay."""
+        """Keep only these rows and their groups; return the remaining groups."""
         slots = [self._slots[row] for row in rows]
         groups = sorted({slot // self.members for slot in slots})
         number = {group: new for new, group in enumerate(groups)}
@@ -72,11 +72,11 @@ class GroupLayout:
 
     @property
     def num_groups(self) -> int:
-        """Groups that have rows."""
+        """Number of groups that have rows."""
         return len(self._prompts)
 
     def pays(self, columns: int) -> bool:
-        """Whether to attend to so many columns of each group is less work than to a row of columns for each row."""
+        """Whether attending to so many columns per group is cheaper than to separate columns for each row."""
         steps = (columns - self.prompt) // self.members
         by_rows = len(self._slots) * (_STARTING + (self.prompt + steps) * (_READING + 1))
         by_groups = self.num_groups * (_STARTING + columns * (_READING + self.members))
@@ -96,7 +96,7 @@ class GroupLayout:
         return flat if self.full else flat.index_select(0, self.slots)
 
     def mask(self, columns: int, repeats: int, dtype: torch.dtype) -> Tensor:
-        """f[g 1 repeats*m columns], one for all groups whose prompts are alike: 0 where a member looks, else -inf."""
+        """f[g 1 repeats*m columns], or one for all groups if prompts have equal lengths: 0 where visible, otherwise -inf."""
         rows = repeats * self.members
         masks = self._masks
         if masks is None or masks.dtype is not dtype or masks.shape[2] != rows or masks.shape[3] < columns:
@@ -116,9 +116,9 @@ class GroupLayer(GrowingLayer):
     """Keys and values of groups, f[g h c d] with c = prompt + members * steps.
 
     Args:
-        keys: Of the prompts.
-        values: Likewise.
-        layout: Which rows the groups have; it may drop some in between.
+        keys: Keys of the prompts.
+        values: Values of the prompts.
+        layout: Layout of the groups, from which rows may be dropped in between.
     """
 
     def __init__(self, keys: Tensor, values: Tensor, layout: GroupLayout) -> None:
@@ -127,12 +127,12 @@ class GroupLayer(GrowingLayer):
         self._spare_columns = SPARE_STEPS * layout.members
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append one token f[r h 1 d] of each row; give the groups' columns."""
+        """Append one token f[r h 1 d] of each row; return the groups' columns."""
         fold = self._layout.fold
         return super().update(fold(key_states).transpose(1, 2), fold(value_states).transpose(1, 2))
 
     def by_rows(self) -> GrowingLayer:
-        """The same with a row of columns for each row."""
+        """Convert to separate columns for each row."""
         assert self.keys is not None
         assert self.values is not None
         prompt, groups = self._layout.prompt, self._layout.slots // self._layout.members
@@ -152,7 +152,7 @@ def attend_by_groups(query: Tensor, key: Tensor, value: Tensor, layout: GroupLay
     """The outputs f[r 1 h d] of one query f[r h 1 d] of each row over the keys and values f[g k c d] of its group."""
     groups, kept, columns, depth = key.shape
     repeats = query.shape[1] // kept
-    # The heads that share keys stand beside the members, so that keys and values are read as they are.
+    # Heads that share keys are placed next to the members, so that keys and values are used without copies.
     shape = (groups, layout.members, kept, repeats, depth)
     folded = layout.fold(query).view(shape).permute(0, 2, 3, 1, 4).reshape(groups, kept, -1, depth)
     mask = layout.mask(columns, repeats, query.dtype)

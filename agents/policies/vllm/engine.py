@@ -1,4 +1,4 @@
-"""What an inference engine is to a policy, and what passes between the two: plain data, without torch."""
+"""The interface of an inference engine, and the plain data passed to and from it, without torch."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion that is asked for."""
+    """A request for one completion."""
 
     prompt: list[int]
     seed: int
-    """Decides the sampling, together with the prompt and the weights; in [0, 2^63)."""
+    """Seed of the sampling, in [0, 2^63)."""
     max_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The distribution that tokens are sampled from, and what ends a completion; the same for all requests of a call."""
+    """The sampling distribution and the stop tokens, the same for all requests of a call."""
 
     temperature: float
     stop_tokens: tuple[int, ...]
-    """Each ends the completion and is its last token."""
+    """Tokens that end the completion, and are included in it."""
     top_k: int | None = None
     top_p: float = 1.0
     min_p: float = 0.0
     allowed_tokens: tuple[int, ...] | None = None
-    """The only tokens there are; None for all of the model's."""
+    """The only tokens to choose from; None for all of the model's."""
     forbidden_tokens: tuple[int, ...] = ()
-    """Tokens that there are not; the shorter way of saying the same where most are allowed."""
+    """Tokens that are excluded; a shorter alternative to `allowed_tokens` if most are allowed."""
     mask_bound: int | None = None
-    """How many tokens the model has, where the engine was started to say which it kept, of every request: it wants to know how
-    many that may be. None for other engines."""
+    """Number of the model's tokens, for engines started with `return_sampling_mask`, which need a bound on the number of kept
+    tokens; None for other engines."""
 
     @property
     def leaves_out(self) -> bool:
-        """Whether tokens are left out by their probability, so that the learner has to know which were kept."""
+        """Whether top-k, top-p or min-p exclude tokens, so that the learner needs to know which were kept."""
         return self.temperature > 0 and (self.top_k is not None or self.top_p < 1 or self.min_p > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What an engine sampled for one request."""
+    """The completion sampled for one request."""
 
     tokens: list[int]
-    """The stop token included."""
+    """The tokens, including the stop token."""
     logprobs: list[float]
-    """Natural logs, of the distribution that was sampled from."""
+    """Natural log-probabilities under the sampling distribution."""
     kept: list[list[int]] | None = None
-    """For each token those that it was chosen from; None unless `Sampling.leaves_out`."""
+    """Candidate tokens of each choice; None unless `Sampling.leaves_out`."""
 
 
 class Engine(Protocol):
@@ -60,29 +60,29 @@ class Engine(Protocol):
     """
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
-        """Sample one completion for each request, in their order."""
+        """Sample one completion for each request, in the same order."""
         ...
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
-        """Call a method of every worker and give what each returned."""
+        """Call a method of every worker and return the results."""
         ...
 
     def weight_client(self) -> Any:
-        """What `vllm.distributed.weight_transfer` calls a `VLLMWeightSyncClient` of this engine."""
+        """The engine's `VLLMWeightSyncClient`, as defined by `vllm.distributed.weight_transfer`."""
         ...
 
     def reset_prefix_cache(self) -> None:
-        """Forget the keys and values of earlier prompts: they belong to the weights they were computed with."""
+        """Drop the keys and values of earlier prompts, which belong to old weights."""
         ...
 
     def sleep(self) -> None:
-        """Give up the memory of weights and cache; only what `wake` and new weights bring back is there afterwards."""
+        """Free the memory of weights and cache; both must be restored by `wake` and new weights."""
         ...
 
     def wake(self, tag: str) -> None:
-        """Take memory again, for `"weights"` or for the `"kv_cache"`."""
+        """Allocate memory again, for `"weights"` or for the `"kv_cache"`."""
         ...
 
     def close(self) -> None:
-        """End the engine, or the connection to one that others started. Nothing happens the second time."""
+        """Stop the engine, or close the connection to an external one. Further calls have no effect."""
         ...

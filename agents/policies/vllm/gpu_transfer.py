@@ -1,4 +1,4 @@
-"""Weights from the learner's GPU to the engine's, by vLLM's own transfer engines.
+"""Weight transfer from the learner's GPU to the engine's, by vLLM's own transfer engines.
 
 Written from the source of vLLM 0.32 (`vllm/distributed/weight_transfer`) and not yet run on a GPU. On CPU, and wherever learner
 and engine share a machine, `agents.policies.vllm.weight_transfer.SharedMemoryTransfer` does the same and is tested.
@@ -22,12 +22,12 @@ except ImportError as error:
 
 
 class DeviceTransfer:
-    """Hands weights over on the GPU; the handshake is made once.
+    """Transfers weights between GPUs; the handshake is done once.
 
     Args:
-        engine: Started with a `weight_transfer_config` of the same backend.
-        backend: `"ipc"` where learner and engine share a GPU, `"nccl"` where each has its own.
-        weights: Those that will be pushed, for their names, dtypes and shapes.
+        engine: An engine started with a `weight_transfer_config` of the same backend.
+        backend: `"ipc"` if learner and engine share a GPU, `"nccl"` if each has its own.
+        weights: The weights to transfer, for their names, dtypes and shapes.
     """
 
     def __init__(self, engine: Engine, backend: str, weights: Mapping[str, Tensor]) -> None:
@@ -45,7 +45,7 @@ class DeviceTransfer:
 
 
 class _Source:
-    """The weights of one push: what the transfer engines use of vLLM's `WeightSource`."""
+    """The weights of one push: the part of vLLM's `WeightSource` that the transfer engines use."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         self.weights = weights

@@ -1,9 +1,9 @@
-"""`VLLMPolicy`: completions sampled by vLLM, with the weights of the policy that learns.
+"""`VLLMPolicy`: sampling by vLLM, with the weights of the policy being trained.
 
-vLLM gives whole completions: one `act` is as many tokens as the engine wrote, which `step_many` takes at once; the
-environment drops what follows its own end of an episode, such as a stop string, which the engine knows nothing of.
-The engine's log-probabilities are those of the distribution it sampled from, at the learner's temperature and of the learner's
-vocabulary; kernels and precision differ from the learner's, so an agent weighs its samples by truncated importance sampling.
+vLLM samples whole completions: one `act` returns all tokens of a completion, which `step_many` takes at once; the environment
+drops what follows its own end of an episode, such as a stop string, which the engine does not know. The engine's
+log-probabilities are those of its sampling distribution, with the learner's temperature and vocabulary; kernels and precision
+differ from the learner's, so an agent weights its samples by truncated importance sampling.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ _PROBED_ROWS, _PROBED_TOKENS = 4, 8
 _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
 _FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
 _AUTO_FIT = -1
-"""The `max_model_len` for which vLLM takes what its memory has room for, up to the model's context."""
+"""The `max_model_len` for which vLLM uses as much as fits into its memory, up to the model's context."""
 
 
 @dataclass(frozen=True)
 class VLLMConfig:
-    """How vLLM runs.
+    """Settings of vLLM.
 
     Raises:
         InvalidArgumentError: If settings contradict each other.
     """
 
     server: str | None = None
-    """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a process of its own. See
+    """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a separate process. See
     docs/vllm.md for the options that the server needs."""
     api_key: str | None = field(default=None, repr=False)
-    """Key of that server; None takes the environment variable VLLM_API_KEY. On a command line write env:NAME, which names
-    the variable that holds it."""
+    """Key of the server; None uses the environment variable VLLM_API_KEY. On a command line write env:NAME, where NAME is
+    the variable that contains the key."""
     python: str | None = None
-    """Interpreter of the engine's process, where vLLM is in another virtual environment."""
+    """Interpreter of the engine's process, if vLLM is in another virtual environment."""
     dtype: str | None = None
-    """Data type in which the engine computes, such as "bfloat16"; None takes the learner's."""
+    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
     weight_transfer: WeightTransfer = "auto"
-    """How new weights get to the engine: in a file in shared memory, which a CPU needs and any engine on this machine can take;
-    by CUDA IPC, to an engine on the learner's own GPU; by NCCL, to one on other GPUs. IPC and NCCL need vLLM in the learner's
-    environment too. "auto" is IPC where the learner is on a GPU and has vLLM, and else shared memory."""
+    """How new weights are transferred to the engine: by a file in shared memory, for any engine on this machine; by CUDA IPC,
+    for an engine on the learner's GPU; or by NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's
+    environment too. "auto" is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
     sleep: bool = False
-    """Give the engine's GPU memory to the learner while no episodes are played."""
+    """Free the engine's GPU memory for the learner while no episodes are played."""
     probe_tolerance: float | None = None
-    """How far the engine's log-probabilities may be from the learner's after new weights, as a mean over tokens in nats.
-    None takes 0.001 where both compute in float32, and 0.1 otherwise."""
+    """Largest mean difference between the log-probabilities of engine and learner after a weight transfer, in nats per token.
+    None uses 0.001 if both compute in float32, and 0.1 otherwise."""
     engine_args: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, such as max_model_len, gpu_memory_utilization, tensor_parallel_size, enforce_eager."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -82,8 +82,8 @@ class VLLMConfig:
             raise unknown_name("weight_transfer", self.weight_transfer, backends)
         if self.server is not None and (self.python or self.engine_args or self.environment or self.dtype):
             raise InvalidArgumentError(
-                "python, dtype, engine_args and environment are of an engine that is started here; give a server its own "
-                "options when you start it"
+                "python, dtype, engine_args and environment only apply to an engine that is started here; give a server its "
+                "own options when you start it"
             )
         if self.probe_tolerance is not None and not self.probe_tolerance > 0:
             raise InvalidArgumentError(f"probe_tolerance is greater than 0, got {self.probe_tolerance}")
@@ -101,39 +101,39 @@ class _Transfer(Protocol):
 
 @dataclass
 class _Served:
-    """What the engine has of the learner; shared by the policies of all temperatures."""
+    """The state of the engine, shared by the policies of all temperatures."""
 
     version: int = 0
     state: object = None
-    """Changes with every change of the learner's weights; None: the engine has to be given them."""
+    """Identifies the weights that the engine has; None if they must be transferred."""
     prompts: list[list[int]] = field(default_factory=list)
-    """What was asked last: the cache holds these for sure."""
+    """The last requested prompts, which are in the engine's cache."""
     readings: int = 0
     asleep: bool = False
-    """Whether it has to be woken first."""
+    """Whether the engine must be woken first."""
 
 
 class VLLMPolicy:
-    """Samples whole completions with an engine that gets the learner's weights.
+    """Samples whole completions with an engine that receives the learner's weights.
 
-    Give it to an agent as `sampler`, and close it in the end, or use it as a context manager.
+    Pass it to an agent as `sampler`, and close it in the end, or use it as a context manager.
 
-    A row's sampling depends on its episode's seed and its number of tokens, on the weights, and through rounding on what
-    the engine computes beside it. One observation always gives the same action, so an act loop without `begin` that plays the
-    same prompt twice running in a row gets the same completion twice: see docs/vllm.md.
+    The sampling of a row depends on its episode's seed, its number of tokens and the weights, and by rounding on the other
+    requests of the engine. The same observation always gives the same action, so an act loop without `begin` that plays a
+    prompt twice in succession in the same row gets the same completion twice: see docs/vllm.md.
 
     Args:
-        policy: Whose weights, temperature, vocabulary, top-k, top-p and min-p these are. Top-k and the like need an engine that
-            says which tokens it kept: vLLM on a GPU.
-        config: How vLLM runs.
+        policy: The policy to train, whose weights, temperature, vocabulary, top-k, top-p and min-p are used. Top-k, top-p and
+            min-p need an engine that reports which tokens it kept: vLLM on a GPU.
+        config: Settings of vLLM.
         stop_tokens: The tokens that end a turn in the environment; see `for_env`.
-        max_new_tokens: The longest completion; None: as long as the observation's buffer.
-        legal_tokens: i8[v], the only tokens that the environment allows, 1 where legal; None: all.
-        engine: Takes the place of the one that `config` describes.
+        max_new_tokens: Length of the longest completion; None for the length of the observation's buffer.
+        legal_tokens: i8[v], 1 for tokens that the environment allows; None if all are legal.
+        engine: An engine to use in place of the one that `config` describes.
 
     Raises:
         EngineError: If the engine does not start.
-        InvalidArgumentError: If the engine has another model than the policy, or can't be told which tokens are legal.
+        InvalidArgumentError: If the engine has another model than the policy, or does not support these legal tokens.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class VLLMPolicy:
             self._limits["mask_bound"] = self._model_tokens()
         self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
         self._forget_rows()
-        # An engine that is started here is awake; a server may have been left asleep by a run that was broken off.
+        # An engine that is started here is awake; a server may have been left asleep by an interrupted run.
         self._served = _Served(asleep=self.config.sleep and self.config.server is not None)
         with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
             self.engine = engine or self._start(Path(folder))
@@ -189,14 +189,14 @@ class VLLMPolicy:
         """Make a policy with an environment's stop tokens, budget and legal tokens.
 
         Raises:
-            InvalidArgumentError: If which tokens are legal depends on those before, which an engine does not know.
+            InvalidArgumentError: If legal tokens depend on earlier tokens, which an engine does not support.
         """
         rules = env.streams.rules
         legal = rules.legal_actions
         if legal is not None and not isinstance(legal, FixedActions):
             raise InvalidArgumentError(
-                "which tokens this environment allows changes within a completion, and vLLM writes one in a single act: let "
-                "the policy sample by itself, one token at a time"
+                "the set of legal tokens of this environment changes within a completion, which vLLM samples in a single act: "
+                "let the policy sample by itself, one token at a time"
             )
         return cls(
             policy,
@@ -213,14 +213,14 @@ class VLLMPolicy:
         return self._served.version
 
     def at_temperature(self, temperature: float) -> VLLMPolicy:
-        """Give a policy on the same engine at another temperature, such as 0 for greedy evaluation."""
+        """Return a policy with the same engine at another temperature, such as 0 for greedy evaluation."""
         other = copy.copy(self)
         other.temperature = _checked_temperature(temperature)
         other._forget_rows()
         return other
 
     def close(self) -> None:
-        """End the engine that was started here, or the connection to a server."""
+        """Stop the engine that was started here, or close the connection to a server."""
         self.engine.close()
 
     def __enter__(self) -> VLLMPolicy:
@@ -234,7 +234,7 @@ class VLLMPolicy:
     # Acting
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes and the seeds u64[r] of their sampling."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
         self._fit(int(rows.max(initial=-1)) + 1, 0)
         self._seeds[rows] = seeds
         self._length[rows] = 0
@@ -246,11 +246,11 @@ class VLLMPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Write each row's completion; see `Policy.act`.
+        """Sample each row's completion; see `Policy.act`.
 
         Raises:
             EngineError: If the engine died.
-            InvalidArgumentError: If the mask is not the one of `legal_tokens`, or an observation is too long for the model.
+            InvalidArgumentError: If the mask differs from `legal_tokens`, or an observation is too long for the model.
         """
         single = observation["tokens"].ndim == 1
         tokens = np.atleast_2d(observation["tokens"])
@@ -279,9 +279,9 @@ class VLLMPolicy:
         return Sampling(self.temperature, self.stop_tokens, config.top_k, config.top_p, config.min_p, **self._limits)
 
     def _token_limits(self) -> dict[str, Any]:
-        """Which of the model's tokens the engine may choose, said by naming those or the others, whichever are fewer.
+        """The tokens that the engine may choose, as allowed or forbidden tokens, whichever are fewer.
 
-        Every request carries the names, and the vocabulary of many models is a few hundred tokens short of their output layer.
+        Every request lists them, and the vocabulary of many models is a few hundred tokens smaller than their output layer.
         """
         allowed = np.zeros(self._model_tokens(), dtype=bool)
         allowed[: self.learner.vocab_size] = True if self.legal_tokens is None else self.legal_tokens
@@ -290,24 +290,24 @@ class VLLMPolicy:
         return {"forbidden_tokens": tuple(np.flatnonzero(~allowed).tolist())}
 
     def _model_tokens(self) -> int:
-        """How many tokens the model has; those beyond the vocabulary are never sampled."""
+        """Number of the model's tokens; those beyond the vocabulary are never sampled."""
         return int(self.learner.model.get_output_embeddings().weight.shape[0])
 
     def _check_limits(self, most: int | None) -> None:
-        """Refuse more names of tokens than a worker takes, which would die of them at the first request."""
+        """Check that the tokens to list do not exceed the limit of a worker, which would crash at the first request."""
         named = sum(len(self._limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
         if most is not None and named > most:
             raise InvalidArgumentError(
-                f"vLLM's workers are told by name which tokens they may choose, or which they may not, here {named} of the "
-                f"model's {self._model_tokens()}, and take at most {most} names: start vLLM with VLLM_USE_V2_MODEL_RUNNER=0 in "
-                "its environment, or let the policy sample by itself"
+                f"vLLM's workers need a list of allowed or forbidden tokens, here {named} of the model's "
+                f"{self._model_tokens()}, and take at most {most} names: start vLLM with VLLM_USE_V2_MODEL_RUNNER=0 in its "
+                "environment, or let the policy sample by itself"
             )
 
     def _check_width(self, width: int) -> None:
         context = self._context_tokens()
         if width > context:
             raise InvalidArgumentError(
-                f"the environment's episodes have up to {width} tokens, prompt included, and the engine's context holds "
+                f"the environment's episodes have up to {width} tokens, including the prompt, but the engine's context holds "
                 f"{context}: lower max_new_tokens or max_prompt_tokens, raise max_model_len, or use another model"
             )
 
@@ -333,7 +333,7 @@ class VLLMPolicy:
         self._length = np.pad(self._length, (0, missing), constant_values=np.iinfo(np.int64).max)
 
     def _seed_unannounced(self, asked: NDArray[np.int64], tokens: NDArray[np.int32], length: NDArray[np.int64]) -> None:
-        """Seed the rows that began another episode without an announcement: they don't go on from where they were last."""
+        """Seed the rows that started another episode without an announcement, as they do not continue the last one."""
         last, width = self._length[asked], tokens.shape[1]
         differs = (tokens[asked] != self._tokens[asked, :width]) & (np.arange(width) < last[:, None])
         rows = asked[(length[asked] < last) | differs.any(axis=1)]
@@ -367,19 +367,19 @@ class VLLMPolicy:
     def _kept(
         self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool
     ) -> NDArray[np.uint8] | None:
-        """Which tokens each was chosen from; None where those are all."""
+        """The candidate tokens of each choice, packed; None if all tokens are."""
         size = self.learner.vocab_size
         if self._sampling().leaves_out:
             kept = np.zeros((count, width, size), dtype=bool)
             for row, completion in zip(asked.tolist(), completions, strict=True):
                 if completion.kept is None or len(completion.kept) != len(completion.tokens):
                     raise EngineError(
-                        "the engine does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them "
+                        "the engine does not say which tokens top-k, top-p and min-p kept, which training needs: leave them "
                         "out, or start a server with --return-sampling-mask on a GPU"
                     )
                 for position, tokens in enumerate(completion.kept):
                     kept[row, position, [token for token in tokens if token < size]] = True
-            # A token that is not allowed may be among the k likeliest where hardly any other is left.
+            # A forbidden token may be among the k likeliest if hardly any other tokens are left.
             return np.packbits(kept if self.legal_tokens is None else kept & self.legal_tokens.astype(bool), axis=-1)
         if not masked:
             return None
@@ -391,12 +391,12 @@ class VLLMPolicy:
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
-        """Inside, the engine has the learner's weights as they are on entering; gives metrics of getting them there."""
+        """A context in which the engine has the learner's weights as of entry; yields metrics of the weight transfer."""
         metrics = self.sync()
         try:
             yield metrics
         except EngineError:
-            raise  # an engine that is dead can't be put to sleep, and its last words are the ones that matter
+            raise  # a dead engine can't be put to sleep, and this error is the relevant one
         except BaseException:
             self._sleep()
             raise
@@ -408,10 +408,11 @@ class VLLMPolicy:
             self._served.state, self._served.asleep = None, True
 
     def sync(self) -> dict[str, float]:
-        """Give the engine the learner's weights, unless it has them, and compare log-probabilities of a few tokens.
+        """Transfer the learner's weights to the engine, unless it has them, and compare log-probabilities of a few tokens.
 
         Returns:
-            Nothing, or `sync_s`, and `sampling/probe_difference`: the mean absolute difference of engine and learner, in nats.
+            `sync_s`, and `sampling/probe_difference`, the mean absolute difference of engine and learner in nats; empty if the
+            engine had the weights.
 
         Raises:
             InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
@@ -436,7 +437,7 @@ class VLLMPolicy:
     def probe(self) -> float:
         """The mean absolute difference between the engine's log-probabilities and the learner's, in nats.
 
-        The engine answers the prompts that it answered last, whose keys and values a stale cache would still hold.
+        The engine repeats its last prompts, whose keys and values a stale cache would still contain.
 
         Raises:
             EngineError: If the difference is more than the tolerance.
@@ -447,9 +448,9 @@ class VLLMPolicy:
             Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
             for seed, prompt in enumerate(prompts)
         ]
-        # A learner that is greedy has no distribution to compare, and its weights are the same at another temperature.
+        # A greedy learner has no distribution to compare; its weights are the same at any temperature.
         policy = self.learner if self.learner.temperature > 0 else self.learner.at_temperature(1.0)
-        # Without top-k and the like, which both sides apply to the distribution that is compared here.
+        # Without top-k, top-p and min-p, which both sides apply to the distribution compared here.
         completions = self.engine.generate(requests, Sampling(policy.temperature, (), **self._limits))
         differences = [
             self._difference(policy, prompt, completion)
@@ -458,9 +459,9 @@ class VLLMPolicy:
         difference = float(np.concatenate(differences).mean())
         if not difference <= self._tolerance():
             raise EngineError(
-                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, and at most "
+                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, but at most "
                 f"{self._tolerance():.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the learner's, its "
-                "vocabulary the same? Raise probe_tolerance if the difference is of precision only"
+                "vocabulary the same? Raise probe_tolerance if the difference is only due to precision"
             )
         return difference
 
@@ -485,7 +486,7 @@ class VLLMPolicy:
     # The engine
 
     def _context_tokens(self) -> int:
-        """The longest sequence that the engine takes, as far as is known here."""
+        """The longest sequence that the engine accepts, as far as is known here."""
         most = self.config.engine_args.get("max_model_len")
         if most is None or most == _AUTO_FIT:
             most = self._context
@@ -502,7 +503,7 @@ class VLLMPolicy:
         return "ipc" if shared else "shared-memory"
 
     def _start(self, folder: Path) -> Engine:
-        """Start vLLM with the learner's model as it is, or connect to the server."""
+        """Start vLLM with the learner's current model, or connect to the server."""
         if self.config.server is not None:
             return ServerEngine(self.config.server, api_key=self.config.api_key)
         if self.config.python is None and importlib.util.find_spec("vllm") is None:
@@ -531,7 +532,7 @@ class VLLMPolicy:
 
 
 def _checked_temperature(temperature: float) -> float:
-    """A temperature that vLLM takes as it is: it refuses higher ones, and raises lower ones."""
+    """Check that vLLM uses a temperature as it is: it rejects higher ones, and raises lower ones."""
     if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
         raise InvalidArgumentError(
             f"vLLM samples at temperature 0 and from {_LOWEST_TEMPERATURE} to {_HIGHEST_TEMPERATURE}, got {temperature}"

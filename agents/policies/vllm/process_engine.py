@@ -1,7 +1,7 @@
-"""`ProcessEngine`: vLLM in a process of its own.
+"""`ProcessEngine`: vLLM in a separate process.
 
-In the learner's process vLLM would change it: on CPU it replaces `torch.set_num_threads`, and it wants another `transformers`
-than the newest. The process may therefore run another interpreter, of a virtual environment that has vLLM.
+vLLM affects its whole process: on CPU it replaces `torch.set_num_threads`, and it needs an older version of `transformers`. The
+process may therefore use the interpreter of another virtual environment that has vLLM.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from verifiers import EngineError
 
 _POLL_S = 0.05
 _CLOSE_S = 30.0
-"""How long the process may take to end by itself."""
+"""Time that the process may take to end by itself."""
 _LOG_LINES = 10
-"""How much of the engine's log an error quotes, of errors and of the end."""
+"""Number of lines of the engine's log that an error quotes, of errors and of the end each."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 RESUME = "resume the run from its last checkpoint, if it has one"
 
 
 class ProcessEngine:
-    """Starts vLLM and talks to it; see `agents.policies.vllm.engine.Engine`.
+    """Starts vLLM in a process and communicates with it; see `agents.policies.vllm.engine.Engine`.
 
     Args:
         model: Folder of the model.
         settings: Further arguments of `vllm.LLM`.
-        python: The interpreter that has vLLM and this package's requirements; None for this one.
-        environment: Environment variables of the process, beside those of this one.
+        python: An interpreter with vLLM and this package's requirements; None for the current one.
+        environment: Environment variables of the process, in addition to those of this one.
 
     Raises:
         EngineError: If vLLM does not start; the message quotes its log.
@@ -66,7 +66,7 @@ class ProcessEngine:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt from the keyboard is the learner's to handle
+                start_new_session=True,  # keyboard interrupts are handled by the learner
                 env=_environment(environment or {}),
             )
         self._connection = Connection(ours.detach())
@@ -80,12 +80,12 @@ class ProcessEngine:
 
     @property
     def pid(self) -> int:
-        """Number of the process, and of the session that vLLM's other processes are in."""
+        """Process id, and id of the session of vLLM's other processes."""
         return self._process.pid
 
     @property
     def log(self) -> Path:
-        """What vLLM prints, for as long as the engine lives."""
+        """File with vLLM's output, which exists as long as the engine lives."""
         return Path(self._log.name)
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
@@ -99,19 +99,19 @@ class ProcessEngine:
         return results
 
     def weight_client(self) -> WeightClient:
-        """What vLLM's own trainer side of a weight transfer speaks to."""
+        """The client that vLLM's trainer side of a weight transfer uses."""
         return WeightClient(self)
 
     def reset_prefix_cache(self) -> None:
-        """Forget the keys and values of earlier prompts."""
+        """Drop the keys and values of earlier prompts."""
         self._call("reset_prefix_cache")
 
     def sleep(self) -> None:
-        """Give up the memory of weights and cache."""
+        """Free the memory of weights and cache."""
         self._call("sleep")
 
     def wake(self, tag: str) -> None:
-        """Take the memory of `"weights"` or `"kv_cache"` again."""
+        """Allocate the memory of `"weights"` or `"kv_cache"` again."""
         self._call("wake", tag)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class ProcessEngine:
 
     def _call(self, method: str, *arguments: Any) -> Any:
         if not self._finalizer.alive:
-            raise EngineError(f"the vLLM engine has ended and can't {method}: make another policy")
+            raise EngineError(f"the vLLM engine has ended and can't {method}: create another policy")
         try:
             self._send(method, arguments)
             outcome, value = self._answer()
@@ -131,12 +131,12 @@ class ProcessEngine:
         return value
 
     def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
-        with interrupts_deferred():  # half a message would be the end of the conversation
+        with interrupts_deferred():  # a partial message would break the connection
             self._calls += 1
             self._connection.send((self._calls, method, arguments))
 
     def _answer(self) -> tuple[str, Any]:
-        """Wait for the answer to the last call; those to calls that were interrupted come before it, and are dropped."""
+        """Wait for the answer to the last call; answers to interrupted calls arrive before it, and are dropped."""
         while True:
             self._connection.poll(None)
             with interrupts_deferred():
@@ -148,36 +148,36 @@ class ProcessEngine:
         tail = self._tail()
         self._finalizer()
         return EngineError(
-            f"the vLLM engine died (exit status {self._process.returncode}) when it was to {method}; {RESUME}. {tail}"
+            f"the vLLM engine died (exit status {self._process.returncode}) during {method!r}; {RESUME}. {tail}"
         )
 
     def _tail(self) -> str:
-        """What the log says of errors, the first of which are the causes of the others, and its end."""
+        """The errors in the log, of which the first cause the others, and its end."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
-        return "Of its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])
+        return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])
 
 
 class WeightClient:
-    """The four calls of vLLM's `VLLMWeightSyncClient`, to an engine in a process of its own.
+    """The four calls of vLLM's `VLLMWeightSyncClient`, for an engine in a separate process.
 
-    CUDA handles are no plain data, so they travel pickled, which the engine's process has to allow
-    (`VLLM_ALLOW_INSECURE_SERIALIZATION`); it is our own child.
+    CUDA handles are not plain data, so they are pickled, which the engine's process must allow
+    (`VLLM_ALLOW_INSECURE_SERIALIZATION`); it is our own child process.
     """
 
     def __init__(self, engine: ProcessEngine) -> None:
         self._engine = engine
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        """Tell the workers where the learner is."""
+        """Connect the workers to the learner."""
         self._engine.rpc("init_weight_transfer_engine", init_info)
 
     def start_weight_update(self) -> None:
-        """Make the workers ready for new weights."""
+        """Prepare the workers for new weights."""
         self._engine.rpc("start_weight_update")
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
-        """Let the workers take weights."""
+        """Let the workers receive weights."""
         handles = update_info.get("ipc_handles")
         if handles is not None:
             pickled = base64.b64encode(pickle.dumps(handles)).decode("ascii")
@@ -185,12 +185,12 @@ class WeightClient:
         self._engine.rpc("update_weights", update_info)
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
-        """Let the workers use what they took; the version is counted by the policy."""
+        """Let the workers use the received weights; the policy counts the version."""
         self._engine.rpc("finish_weight_update")
 
 
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the process: it finds this package, sends no usage statistics, and starts its workers afresh."""
+    """Environment variables of the process: it can import this package, sends no usage statistics, and spawns its workers."""
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     ours = {
@@ -203,13 +203,13 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes], connection: Connection, log: IO[bytes]) -> None:
-    """Hang up, which ends the process, and see to it that nothing of its group is left: vLLM's workers may outlive it.
+    """Close the connection, which ends the process, and stop its whole group, since vLLM's workers may outlive it.
 
-    They are asked before they are killed, so that Python's resource tracker, one of them, removes their shared memory.
+    SIGTERM comes before SIGKILL, so that Python's resource tracker, one of the group, removes their shared memory.
     """
     connection.close()
     deadline = time.monotonic() + _CLOSE_S
-    look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # leaves it a zombie, so that the number of its group stays its own
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # leaves it a zombie, so that its group id is not reused
     while os.waitid(os.P_PID, process.pid, look) is None and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -222,7 +222,7 @@ def _end(process: subprocess.Popen[bytes], connection: Connection, log: IO[bytes
 
 
 def _lives(group: int) -> bool:
-    """Whether a process of a group is more than a zombie."""
+    """Whether a group has a process that is not a zombie."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, its_group = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]

@@ -1,8 +1,8 @@
-"""The process that holds vLLM: started by `agents.policies.vllm.process_engine`, it answers one call after the other.
+"""The process that runs vLLM: started by `agents.policies.vllm.process_engine`, it answers calls one at a time.
 
-`python -m agents.policies.vllm.process_main FD`, FD being the number of an open socket. A message is (number, method,
-arguments); the first has the arguments of `vllm.LLM`. Each is answered by (number, "done", result) or (number, "failed", what
-went wrong).
+`python -m agents.policies.vllm.process_main FD`, where FD is the file descriptor of an open socket. A message is (number,
+method, arguments); the first has the arguments of `vllm.LLM`. Each is answered by (number, "done", result) or (number,
+"failed", error message).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any
 from agents.policies.vllm.engine import Completion, Request, Sampling
 
 _ON_CPU = {"enable_chunked_prefill": False}
-"""A request with a seed whose prompt is read in two parts kills vLLM 0.32 there: it rewinds torch's generator, which torch
-can't do on a CPU. With as many requests at once as an agent has, some prompt is read in parts sooner or later."""
+"""On a CPU a seeded request with chunked prefill crashes vLLM 0.32: it rewinds torch's generator, which is not supported there.
+With as many concurrent requests as an agent makes, some prompt would be chunked sooner or later."""
 _NEVER = -100.0
-"""The lowest logit bias there is: it makes a token e^100 times less likely, which float32 can't tell from impossible."""
+"""The lowest logit bias that vLLM allows: it makes a token e^100 times less likely, effectively impossible in float32."""
 _POLL_S = 5.0
-"""How often the process looks whether the one that started it is still there."""
+"""Interval at which the process checks that its parent is still alive."""
 
 
 class EngineInProcess:
-    """The calls that are answered, on a `vllm.LLM`.
+    """The supported calls, on a `vllm.LLM`.
 
     Args:
-        settings: The arguments of `vllm.LLM`.
+        settings: Arguments of `vllm.LLM`.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -60,26 +60,26 @@ class EngineInProcess:
         return list(self._llm.collective_rpc(method, args=arguments))
 
     def reset_prefix_cache(self) -> None:
-        """Forget the keys and values of earlier prompts."""
+        """Drop the keys and values of earlier prompts."""
         if not self._llm.reset_prefix_cache():
-            raise RuntimeError("vLLM could not reset its prefix cache: blocks of it are in use")
+            raise RuntimeError("vLLM could not reset its prefix cache: some blocks are in use")
 
     def sleep(self) -> None:
-        """Give the memory of weights and cache back."""
+        """Free the memory of weights and cache."""
         self._llm.sleep(level=2)
 
     def wake(self, tag: str) -> None:
-        """Take the memory of one part again."""
+        """Allocate the memory of `"weights"` or `"kv_cache"` again."""
         self._llm.wake_up(tags=[tag])
 
 
 def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
-    """What vLLM's `SamplingParams` are told of a distribution, for any request."""
+    """Arguments of vLLM's `SamplingParams` that are the same for all requests."""
     parameters: dict[str, Any] = {
         **_distribution(sampling),
         "logprobs": 0,  # of the token that was sampled, and of no other
         "detokenize": False,
-        "ignore_eos": True,  # what ends a completion is said by the environment alone
+        "ignore_eos": True,  # only the environment decides what ends a completion
         "stop_token_ids": list(sampling.stop_tokens),
     }
     if sampling.allowed_tokens is not None:
@@ -92,9 +92,9 @@ def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
 def _distribution(sampling: Sampling) -> dict[str, Any]:
     """Temperature, top-k (0 for none), top-p and min-p.
 
-    Started with `return_sampling_mask`, vLLM 0.32 refuses every request that is greedy or has no top-k
-    (`InputProcessor._validate_params`). The same is then said otherwise: a choice from the likeliest token alone is greedy, and
-    the top-k of as many tokens as there are leaves none out.
+    With `return_sampling_mask`, vLLM 0.32 rejects requests that are greedy or have no top-k
+    (`InputProcessor._validate_params`). Equivalent parameters are used then: top-k of 1 for greedy, and a top-k of the whole
+    vocabulary for none.
     """
     if sampling.temperature == 0 and sampling.mask_bound is not None:
         return {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "min_p": 0.0}

@@ -1,4 +1,4 @@
-"""`ServerEngine`: a running `vllm serve`, over HTTP; docs/vllm.md lists the options that it has to be started with."""
+"""`ServerEngine`: a running `vllm serve`, over HTTP; docs/vllm.md lists the options that the server needs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from agents.policies.vllm.process_main import sampling_parameters
 from verifiers import EngineError, InvalidArgumentError
 
 _AT_ONCE = 512
-"""Most requests under way; the server queues what it has no room for."""
+"""Largest number of concurrent requests; the server queues what it has no room for."""
 _TIMEOUT_S = 3600.0
 
 
 class ServerEngine:
-    """Speaks to a server; see `agents.policies.vllm.engine.Engine`.
+    """Communicates with a server; see `agents.policies.vllm.engine.Engine`.
 
-    The server is somebody else's: closing only hangs up.
+    The server is external: closing the engine does not stop it.
 
     Args:
-        address: Such as http://localhost:8000.
-        api_key: The key that the server was started with; None: what the environment variable VLLM_API_KEY holds, which the
-            server reads too, and no key where that is not set.
+        address: Address of the server, such as http://localhost:8000.
+        api_key: The server's key; None uses the environment variable VLLM_API_KEY, which the server reads too, and no key if
+            it is not set.
 
     Raises:
-        InvalidArgumentError: If the address is no HTTP address.
+        InvalidArgumentError: If the address is not an HTTP address.
     """
 
     def __init__(self, address: str, *, api_key: str | None = None) -> None:
@@ -44,10 +44,10 @@ class ServerEngine:
             )
         self.address = address.rstrip("/")
         self._api_key = os.environ.get("VLLM_API_KEY") if api_key is None else api_key
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # an engine is near
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy for a local engine
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
-        """Sample one completion for each request, all at once."""
+        """Sample one completion for each request, concurrently."""
         parameters = sampling_parameters(sampling)
         ask = partial(self._complete, parameters=parameters, leaves_out=sampling.leaves_out)
         with ThreadPoolExecutor(max_workers=min(_AT_ONCE, max(1, len(requests)))) as pool:
@@ -62,32 +62,32 @@ class ServerEngine:
         return replace(completion, kept=choice.get("sampling_mask")) if leaves_out else completion
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
-        """Call a method of every worker; the arguments are text."""
+        """Call a method of every worker; the arguments must be text."""
         answer = self._post("/collective_rpc", {"method": method, "args": list(arguments)})
         results: list[Any] = answer["results"]
         return results
 
     def weight_client(self) -> Any:
-        """The client of its HTTP routes that vLLM comes with."""
+        """The client for the server's HTTP routes that is part of vLLM."""
         from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
 
         return HTTPVLLMWeightSyncClient(self.address)
 
     def reset_prefix_cache(self) -> None:
-        """Forget the keys and values of earlier prompts."""
+        """Drop the keys and values of earlier prompts."""
         if not self._post("/reset_prefix_cache", None)["success"]:
             raise EngineError("the vLLM server could not reset its prefix cache: other requests are using it")
 
     def sleep(self) -> None:
-        """Give up the memory of weights and cache."""
+        """Free the memory of weights and cache."""
         self._post("/sleep?level=2", None)
 
     def wake(self, tag: str) -> None:
-        """Take the memory of `"weights"` or `"kv_cache"` again."""
+        """Allocate the memory of `"weights"` or `"kv_cache"` again."""
         self._post(f"/wake_up?tags={tag}", None)
 
     def close(self) -> None:
-        """Nothing to do: each call has its own connection."""
+        """Do nothing, since each call has its own connection."""
 
     def _post(self, path: str, content: Any) -> Any:
         request = urllib.request.Request(
@@ -127,6 +127,6 @@ class ServerEngine:
             return json.loads(body)
         except ValueError as error:
             raise EngineError(
-                f"what answers {path} at {self.address} is no vLLM server: JSON was expected, and {body[:100]!r} came; is the "
+                f"{self.address} does not answer {path} like a vLLM server: JSON was expected, and {body[:100]!r} came; is the "
                 "address right?"
             ) from error

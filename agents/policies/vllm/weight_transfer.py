@@ -1,6 +1,6 @@
-"""The learner's weights on their way to an engine: named as in a checkpoint, checked, and handed over.
+"""Transfer of the learner's weights to an engine, under the names of a checkpoint.
 
-Names and shapes are checked before anything is sent, since an engine whose reload fails is dead.
+Names and shapes are checked before anything is sent, since a failed reload kills the engine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from agents.policies.vllm.engine import Engine
 from verifiers import EngineError, InvalidArgumentError
 
 _NAMED = 5
-"""How many weights an error names."""
+"""Largest number of weights named in an error."""
 _HEADER_BYTES = 512
-"""More than safetensors writes of one weight besides its numbers."""
+"""Upper bound on the bytes that safetensors writes for one weight besides its values."""
 _MIB = 2**20
 
 
 def checkpoint_weights(model: Any) -> dict[str, Tensor]:
-    """The weights of a model under the names that a checkpoint gives them; an adapter is merged into a copy first.
+    """The weights of a model under the names of a checkpoint; an adapter is merged into a copy first.
 
     Weights that are tied appear under each of their names.
     """
@@ -39,11 +39,11 @@ def checkpoint_weights(model: Any) -> dict[str, Tensor]:
 
 
 def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
-    """The weights that an engine holds, in its order. What is tied to one of them is left out.
+    """The weights that an engine has, in its order, without weights that are tied to one of them.
 
     Args:
-        weights: The learner's, by name.
-        shapes: The engine's, by name.
+        weights: The learner's weights by name.
+        shapes: The engine's shapes by name.
 
     Raises:
         InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; nothing has been sent.
@@ -60,21 +60,21 @@ def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             raise InvalidArgumentError(
-                f"the engine was started with another model than the one that learns, and was sent nothing; weights "
-                f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model that learns"
+                f"the engine was started with another model than the one being trained, and nothing was sent; weights "
+                f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model to train"
             )
     return {name: weights[name] for name in shapes}
 
 
 class SharedMemoryTransfer:
-    """Hands weights over in a file in shared memory, to workers on this machine (see `agents.policies.vllm.worker_extension`).
+    """Transfers weights by a file in shared memory to workers on this machine (see `agents.policies.vllm.worker_extension`).
 
-    Shared memory may be small, 64 MiB in a container of Docker's; weights that it has no room for go through the folder for
+    Shared memory may be small, such as 64 MiB in a Docker container; weights that do not fit are written to the folder for
     temporary files.
 
     Args:
-        engine: Whose workers read the file.
-        folder: Where the file is, for as long as it takes.
+        engine: The engine whose workers read the file.
+        folder: Folder of the temporary file.
     """
 
     def __init__(self, engine: Engine, folder: Path = Path("/dev/shm")) -> None:
@@ -85,7 +85,7 @@ class SharedMemoryTransfer:
         """Replace the engine's weights; returns when all workers have them.
 
         Raises:
-            EngineError: If there is no room for the file; nothing was sent.
+            EngineError: If there is not enough space for the file; nothing was sent.
         """
         folder = self._roomy(sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()))
         handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=folder)
@@ -97,13 +97,13 @@ class SharedMemoryTransfer:
             Path(path).unlink()
 
     def _roomy(self, size: int) -> Path:
-        """The first folder that has room for a file of so many bytes."""
+        """The first folder with enough space for a file of so many bytes."""
         free = {folder: shutil.disk_usage(folder).free for folder in self._folders}
         for folder, room in free.items():
             if size <= room:
                 return folder
         available = " and ".join(f"{folder} has {room / _MIB:.0f}" for folder, room in free.items())
         raise EngineError(
-            f"handing the weights to the engine takes {size / _MIB:.0f} MiB, but {available} MiB free: free some space, give "
+            f"the weights for the engine take {size / _MIB:.0f} MiB, and {available} MiB free: free some space, give "
             "the container more shared memory (docker run --shm-size), or set TMPDIR to a folder with more space"
         )

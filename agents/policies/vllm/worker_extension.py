@@ -1,4 +1,4 @@
-"""What this package adds to each worker of vLLM (`worker_extension_cls`); it is only imported there.
+"""This package's extension of vLLM's workers (`worker_extension_cls`); it is only imported there.
 
 vLLM mixes the class into its own worker, whose `reload_weights`, `vllm_config` and `get_model` it uses.
 """
@@ -12,7 +12,7 @@ EXTENSION = f"{__name__}.WeightLoader"
 
 
 class WeightLoader:
-    """Takes new weights from a file, and says which weights there are and what the worker takes of a request."""
+    """Loads new weights from a file, and reports the weights' shapes and the limits of a request."""
 
     vllm_config: Any
     get_model: Any
@@ -21,8 +21,8 @@ class WeightLoader:
     def checkpoint_shapes(self) -> dict[str, list[int]]:
         """The name and shape of each weight in the checkpoint that the engine was started with.
 
-        The model's own parameters would not do: vLLM fuses some of them. The checkpoint is only looked at the first time, and
-        may be gone afterwards.
+        The model's own parameters are different, since vLLM fuses some of them. The checkpoint is only read the first time,
+        and may be deleted afterwards.
         """
         if not hasattr(self, "_checkpoint_shapes"):
             from vllm.model_executor.model_loader import get_model_loader
@@ -33,10 +33,10 @@ class WeightLoader:
         return self._checkpoint_shapes
 
     def request_limits(self) -> dict[str, int]:
-        """What the worker takes of a request at most; it dies of more. `named_tokens`: allowed or biased tokens.
+        """Limits of a request, beyond which the worker crashes: `named_tokens`, the number of allowed or biased tokens.
 
-        vLLM's second model runner, which GPUs have, keeps them in tables of a fixed width. A dictionary, since a server makes
-        text of a number.
+        vLLM's second model runner, used on GPUs, stores them in tables of a fixed width. The result is a dictionary, since a
+        server would convert a number to text.
         """
         if not self.vllm_config.use_v2_model_runner:
             return {}
@@ -45,7 +45,7 @@ class WeightLoader:
         return {"named_tokens": min(MAX_NUM_ALLOWED_TOKEN_IDS, MAX_NUM_LOGIT_BIAS_TOKENS)}
 
     def load_shared_weights(self, path: str) -> None:
-        """Replace the weights by those of a safetensors file in the checkpoint's names and shapes."""
+        """Replace the weights by those of a safetensors file with the checkpoint's names and shapes."""
         from safetensors import safe_open
 
         with safe_open(path, framework="pt", device="cpu") as file:
@@ -53,10 +53,10 @@ class WeightLoader:
         self._process_heads()
 
     def _process_heads(self) -> None:
-        """Pack output layers anew.
+        """Repack the weights of output layers.
 
-        On CPU each computes with a packed copy of its weight, and the reload of vLLM 0.32 leaves one that is tied to the
-        embedding with its old copy, since the checkpoint has no weight under its name.
+        On CPU they compute with a packed copy, which a reload in vLLM 0.32 does not update for a layer that is tied to the
+        embedding, since the checkpoint has no weight under its name.
         """
         from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbeddingMethod
 
