@@ -224,8 +224,8 @@ def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixt
         for _ in range(2):
             assert torch.equal(policy.read(batch).logprobs, expected)
     assert [record.getMessage() for record in caplog.records] == [
-        "in training, MistralForCausalLM computes prompts once for each completion, not once for each group: some of its layers "
-        "have no full attention"
+        "in training, MistralForCausalLM computes prompts once for each completion, not once for each group: some of its "
+        "layers have no full attention"
     ]
 
 
