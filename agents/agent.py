@@ -41,7 +41,7 @@ from agents.training.run import Run
 from agents.training.verifier_errors import VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
-from rlvr_envs import Observation, Tokenizer
+from rlvr_envs import Observation, Tokenizer, TokenVectorEnv
 from verifiers import InvalidArgumentError
 
 _LOGGER = logging.getLogger(__name__)
@@ -88,6 +88,7 @@ class Agent(abc.ABC):
         self.tokens = 0
         """Number of tokens generated so far, including those of completions that were not trained on."""
         self._generated = 0  # in the current step
+        self._log_rollouts: Callable[[Sequence[Trajectory], Tensor], None] | None = None
         self._verifier_watch = VerifierWatch(config.max_error_share)
         self._health = Health()
         self.tokenizer: Tokenizer | None = None
@@ -221,6 +222,7 @@ class Agent(abc.ABC):
         rolled_out = time.perf_counter()
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
+            self._log_rollouts = self._rollout_writer(env, run)
             metrics = summarize(trajectories) | sampling | self.update(trajectories)
             self.rounds += rounds
             now = time.perf_counter()
@@ -235,6 +237,19 @@ class Agent(abc.ABC):
         for warning in warnings:
             _LOGGER.warning(warning)
         return metrics
+
+    def _rollout_writer(
+        self, env: VectorEnv[Any, Any, Any], run: Run | None
+    ) -> Callable[[Sequence[Trajectory], Tensor], None] | None:
+        """What writes some completions of the coming update; None if none are to be written."""
+        log = None if run is None else run.rollouts
+        if log is None:
+            return None
+        world = env.unwrapped
+        dataset = world.streams.dataset if isinstance(world, TokenVectorEnv) else None
+        return lambda trajectories, advantages: log.write(
+            self.steps + 1, trajectories, advantages, self.tokenizer, dataset
+        )
 
     def _collect(
         self, env: VectorEnv[Any, Any, Any], run: Run | None
@@ -281,6 +296,8 @@ class Agent(abc.ABC):
             InvalidArgumentError: If the trajectories can't be trained on; the agent is then unchanged.
         """
         batch, advantages = self.compute_advantages(trajectories)
+        if self._log_rollouts is not None:
+            self._log_rollouts(trajectories, advantages)
         metrics = advantage_metrics(batch, advantages) | sampling_metrics(batch)
         if batch.values is not None and batch.value_targets is not None:
             metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)

@@ -42,8 +42,8 @@ from typing import Any
 
 from agents.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
+from agents.files.versions import package_versions
 from agents.results.parquet import can_write, write_parquet
-from agents.training.run import package_versions
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem, Verdict

@@ -15,11 +15,11 @@ from agents.console.terminal import TerminalConsole
 from agents.evaluation import Evaluation, evaluate
 from agents.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.files.outputs import free_folder
+from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import load_policy
 from agents.results.pass_at import check_draws
-from agents.training.run import package_versions
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,12 +34,13 @@ from agents.policies.transformers.lora import add_lora
 from agents.policies.transformers.memory import Checkpointing
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import AGENTS, agent_classes
+from agents.results.plots import TrainingCurve, bands, plot
 from agents.training.learning_rate import describe_choice
 from agents.training.run import BEST_OVER, Run, read_config
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
 
-_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "run_folder"}
+_FREE_TO_CHANGE = {"steps", "resume", "checkpoint_every", "keep", "log_rollouts", "run_folder"}
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
 `num_envs` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
@@ -84,6 +86,8 @@ class TrainOptions:
     """Number of steps between checkpoints."""
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    log_rollouts: int = 4
+    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None
@@ -101,7 +105,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         at_least_one = ("steps", "checkpoint_every", "num_envs", "keep", "lora_rank", "max_cached_tokens")
         check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
-        check_at_least(0, temperature=self.temperature)
+        check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts)
 
 
 class AgentCommands(Mapping[str, str]):
@@ -181,7 +185,9 @@ def _train_in(
     with (
         shown_warnings(),
         sigterm_interrupts(),
-        contextlib.closing(Run(folder, record, resume=options.resume, keep=options.keep)) as run,
+        contextlib.closing(
+            Run(folder, record, resume=options.resume, keep=options.keep, log_rollouts=options.log_rollouts)
+        ) as run,
     ):
         if run.checkpoint is not None:
             agent.load(run.checkpoint)
@@ -200,6 +206,8 @@ def _train_in(
             )
             raise
         best = run.best_checkpoint()
+    if importlib.util.find_spec("matplotlib") is not None:
+        plot(bands([TrainingCurve.read(folder)]), folder / "reward")
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
     console.print(f"{steps} done; the run is in {folder}", markup=False)
     if best is not None:

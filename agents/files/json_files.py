@@ -221,6 +221,20 @@ class JsonLines:
         self._file.truncate(end)
         return values
 
+    def cut(self, keep: Callable[[Any], bool]) -> None:
+        """Remove the first line that is not to be kept, or is no JSON, and all lines after it."""
+        end = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                try:
+                    kept = line.endswith(b"\n") and keep(json.loads(line))
+                except ValueError:
+                    kept = False
+                if not kept:
+                    break
+                end += len(line)
+        self._file.truncate(end)
+
     def clear(self) -> None:
         """Remove all lines."""
         self._file.truncate(0)

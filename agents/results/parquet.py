@@ -16,12 +16,13 @@ from typing import Any
 from agents.files.json_files import to_json
 from verifiers import missing_dependency
 
-_INTEGERS = ("problem", "sample", "seed", "tokens", "step", "episode")
+_INTEGERS = ("problem", "sample", "seed", "tokens", "step", "episode", "group")
 _NUMBERS = ("score", "advantage")
 _FLAGS = ("truncated", "unsupported")
+_TEXTS = "token_texts"
 _ROWS = 1000
 """Rows that are written at once."""
-_LISTS = ("log_probabilities", "token_scores")
+_LISTS = ("log_probabilities", "token_advantages", "token_scores")
 
 
 def can_write() -> bool:
@@ -61,10 +62,12 @@ def _type(pyarrow: Any, name: str) -> Any:
         return pyarrow.float64()
     if name in _FLAGS:
         return pyarrow.bool_()
+    if name == _TEXTS:
+        return pyarrow.list_(pyarrow.string())
     return pyarrow.list_(pyarrow.float32()) if name in _LISTS else pyarrow.string()
 
 
 def _cell(name: str, value: Any) -> Any:
-    if value is None or name in (*_INTEGERS, *_NUMBERS, *_FLAGS, *_LISTS) or isinstance(value, str):
+    if value is None or name in (*_INTEGERS, *_NUMBERS, *_FLAGS, *_LISTS, _TEXTS) or isinstance(value, str):
         return value
     return to_json(value)

@@ -309,5 +309,6 @@ class _Recorder:
             rewards=self.rewards[row, :length].copy(),
             policy_version=self.versions[row, :length].copy(),
             action_masks=masks,
+            problem=self.episodes[index].problem,
         )
         return index, trajectory

@@ -4,7 +4,9 @@
 runs/<name>/
   config.json      everything that determines the run: settings, environment, versions
   metrics.jsonl    one line for each step
+  reward.svg, reward.png   its curve, at the end of the command, where matplotlib is installed
   tensorboard/     the same metrics
+  rollouts.jsonl   some completions of each step; see `agents.training.rollout_log`
   verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
   checkpoints/     step-000100/ ... , the most recent ones and the best
   .lock            held by the process that writes here
@@ -21,18 +23,18 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from agents.files.integrity import check_checksums
 from agents.files.json_files import to_json, write_json
 from agents.files.outputs import locked
+from agents.files.versions import package_versions
+from agents.training.rollout_log import RolloutLog
 from verifiers import CheckpointError, InvalidArgumentError
 
 BEST_OVER = 20
 """Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
-_PACKAGES = ("rlvr-envs", "gymnasium", "numpy", "sympy", "torch", "transformers")
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -51,6 +53,7 @@ class Run:
         resume: Continue the run in this folder.
         tensorboard: Write TensorBoard files too.
         keep: Number of most recent checkpoints to keep, besides the best one (see `best_checkpoint`); None keeps all.
+        log_rollouts: Number of completions of each step to write to `rollouts.jsonl`.
 
     Raises:
         InvalidArgumentError: If the folder already contains a run, or another kind of `config.json`, and `resume` is False;
@@ -60,6 +63,8 @@ class Run:
 
     checkpoint: Path | None
     """The checkpoint to continue from; None at the beginning."""
+    rollouts: RolloutLog | None
+    """Where completions are written; None if none are."""
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class Run:
         resume: bool = False,
         tensorboard: bool = True,
         keep: int | None = 2,
+        log_rollouts: int = 0,
     ) -> None:
         if keep is not None and keep < 1:
             raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")
@@ -93,6 +99,10 @@ class Run:
             self._board = self._open_board(step + 1) if tensorboard else None
             if self._board is not None:
                 opened.callback(self._board.close)
+            self.rollouts = RolloutLog(self.folder, log_rollouts) if log_rollouts else None
+            if self.rollouts is not None:
+                opened.callback(self.rollouts.close)
+                self.rollouts.keep_until(step)
             self._opened = opened.pop_all()
 
     def log(self, step: int, metrics: Mapping[str, float], warned: Sequence[str] = ()) -> None:
@@ -290,15 +300,3 @@ def _row(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
-
-
-def package_versions() -> dict[str, str | None]:
-    """The installed versions of the packages that affect a run's results; None for one that is not installed."""
-    return {package: _version(package) for package in _PACKAGES}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

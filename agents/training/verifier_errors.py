@@ -9,11 +9,13 @@ from __future__ import annotations
 import warnings
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents.training.run import Run
 from agents.types import Trajectory
 from verifiers import Outcome, Verdict, VerifierFailureError
+
+if TYPE_CHECKING:
+    from agents.training.run import Run
 
 WINDOW = 32
 """Smallest number of episodes for the share of errors: those of the last step, and of earlier steps if it has fewer."""

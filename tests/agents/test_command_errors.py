@@ -382,7 +382,11 @@ def test_every_command_and_none_else_is_driven() -> None:
         ),
         (("eval", "--env", "Sort", "--model", "model", "--env-args", "split=train"), 2, "use --split"),
         (("train", "grpo", "--env", "os:getcwd", "--model", "model"), 2, "expected a gymnasium.Env"),
-        (("train", "grpo", "--env", "json:loads", "--model", "model"), 2, "the environment 'json:loads' does not accept"),
+        (
+            ("train", "grpo", "--env", "json:loads", "--model", "model"),
+            2,
+            "the environment 'json:loads' does not accept",
+        ),
         (("train", "grpo", "--env", "gymnasium:Env", "--model", "model"), 2, "expected a gymnasium.Env"),
         (("train", "grpo", "--env", "Sort", "--env-args", r"prompt='\ud800 {problem}'"), 2, "half of a surrogate pair"),
         (("eval", "--env", "Sort", "--model", "tiny"), 2, "evaluate a model that one of them saved"),

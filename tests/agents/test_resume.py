@@ -73,6 +73,9 @@ def test_a_run_killed_with_sigkill_and_resumed_is_bit_identical(tmp_path: Path) 
     rows = metrics(killed)
     assert [row["step"] for row in rows] == list(range(1, last + 1))
     assert rows[:STEPS] == metrics(whole)
+    of_whole = (whole / "rollouts.jsonl").read_text().splitlines()
+    assert (killed / "rollouts.jsonl").read_text().splitlines()[: len(of_whole)] == of_whole
+    assert len(of_whole) == 4 * STEPS
     if last == STEPS:
         assert weights(killed) == weights(whole)
 

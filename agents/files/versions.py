@@ -1,0 +1,19 @@
+"""The versions of the packages that determine the numbers of a run."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+_PACKAGES = ("rlvr-envs", "gymnasium", "numpy", "sympy", "torch", "transformers")
+
+
+def package_versions() -> dict[str, str | None]:
+    """The installed versions of the packages that affect a run's results; None for one that is not installed."""
+    return {package: _version(package) for package in _PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,110 @@
+"""Completions that training writes down: what a line holds, and which are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+
+from agents import CausalLMPolicy, Reinforce, ReinforceConfig, Run, tiny_model
+from agents.training.rollout_log import ROLLOUT_COLUMNS, ROLLOUTS, RolloutLog
+from rlvr_envs import ByteTokenizer
+from tests.envs.helpers import PROBLEMS, vector_env
+from verifiers import InvalidArgumentError
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / ROLLOUTS).read_text().splitlines()]
+
+
+def train(folder: Path, steps: int, per_step: int, **run_settings: Any) -> list[list[Any]]:
+    """Train by REINFORCE without a baseline, whose advantage is the score, and give the episodes of each step."""
+    env = vector_env(4)
+    model = tiny_model(
+        ByteTokenizer().vocab_size, max_tokens=64, layers=1, hidden_size=16, heads=2, intermediate_size=32
+    )
+    agent = Reinforce(CausalLMPolicy(model), ReinforceConfig(problems_per_step=6, baseline="none", gamma=1.0))
+    played: list[list[Any]] = []
+    collect = agent.collect
+
+    def collected(env: Any, first_round: int) -> Any:
+        trajectories, rounds = collect(env, first_round)
+        played.append(trajectories)
+        return trajectories, rounds
+
+    agent.collect = collected  # type: ignore[method-assign]
+    run = Run(folder, {}, tensorboard=False, log_rollouts=per_step, **run_settings)
+    try:
+        agent.learn(env, steps=steps, run=run)
+    finally:
+        run.close()
+    return played
+
+
+def test_a_line_holds_the_episode_with_its_advantages(tmp_path: Path) -> None:
+    played = train(tmp_path, steps=2, per_step=6)
+    rows = rows_of(tmp_path)
+    assert [(row["step"], row["episode"]) for row in rows] == [(step, index) for step in (1, 2) for index in range(6)]
+    for row in rows:
+        assert tuple(row) == ROLLOUT_COLUMNS
+        trajectory = played[row["step"] - 1][row["episode"]]
+        own = trajectory.policy_mask
+        assert (row["completion"], row["group"], row["tokens"]) == (
+            trajectory.completion,
+            trajectory.group,
+            int(own.sum()),
+        )
+        assert row["prompt"] == PROBLEMS[row["problem"]].prompt
+        assert row["problem_id"] == PROBLEMS[row["problem"]].id
+        assert row["log_probabilities"] == [float(value) for value in trajectory.logprobs[own]]
+        assert row["token_scores"] == trajectory.rewards[own].tolist()
+        np.testing.assert_allclose(row["token_advantages"], trajectory.score, atol=1e-12)
+        assert row["advantage"] == pytest.approx(trajectory.score)
+        assert len(row["token_texts"]) == row["tokens"]
+
+
+def test_the_table_holds_the_same(tmp_path: Path) -> None:
+    train(tmp_path, steps=1, per_step=2)
+    table = pyarrow.parquet.read_table(tmp_path / "rollouts.parquet").to_pylist()
+    rows = rows_of(tmp_path)
+    for name in ("step", "episode", "completion", "advantage", "token_texts", "score", "token_advantages"):
+        assert [row[name] for row in table] == [row[name] for row in rows], name
+
+
+def test_fewer_are_spread_over_the_step(tmp_path: Path) -> None:
+    train(tmp_path / "three", steps=1, per_step=3)
+    assert [row["episode"] for row in rows_of(tmp_path / "three")] == [0, 2, 5]
+    train(tmp_path / "one", steps=1, per_step=1)
+    assert [row["episode"] for row in rows_of(tmp_path / "one")] == [0]
+    train(tmp_path / "none", steps=1, per_step=0)
+    assert not (tmp_path / "none" / ROLLOUTS).exists()
+
+
+def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / ROLLOUTS
+    path.write_text('{"step": 1}\n{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
+    log = RolloutLog(tmp_path, 1)
+    log.keep_until(2)
+    assert path.read_text() == '{"step": 1}\n{"step": 1}\n{"step": 2}\n'
+    log.keep_until(0)
+    log.close()
+    assert not path.exists()  # a log without a line leaves no file
+
+
+def test_a_log_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="at least 1 completion of each step, got -1"):
+        RolloutLog(tmp_path, -1)
+
+
+def test_tokens_without_a_tokenizer_have_no_texts(tmp_path: Path) -> None:
+    (played,) = train(tmp_path / "run", steps=1, per_step=1)
+    log = RolloutLog(tmp_path, 1)
+    log.write(1, played, torch.zeros(len(played), 64, dtype=torch.float64), None, None)
+    (row,) = rows_of(tmp_path)
+    assert (row["token_texts"], row["prompt"], row["advantage"]) == (None, None, 0.0)
+    log.close()
