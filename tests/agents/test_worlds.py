@@ -325,10 +325,10 @@ def test_the_mean_return_from_a_state_is_its_value(sample: Sample, gamma: float)
 def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, gamma: float) -> None:
     """The worlds are deterministic: r + g v(s') is q(s, a) itself. Over the policy's moves the mean error is 0."""
     values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
-    results = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
     assert np.abs(expected).max() > 0.1
-    for errors in (n_step(*results, 1, gamma=gamma), gae(*results, gamma=gamma, gae_lambda=0.0)):
+    for errors in (n_step(*arguments, 1, gamma=gamma), gae(*arguments, gamma=gamma, gae_lambda=0.0)):
         np.testing.assert_allclose(errors.numpy(), expected, atol=1e-12)
         assert_standard(sample.standard_scores(errors, np.zeros_like(expected)))
 
@@ -337,10 +337,10 @@ def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, gamma: 
 def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sample, gamma: float) -> None:
     """For every trace decay and number of steps; the longer they look ahead, the more they vary."""
     values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
-    results = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
-    by_decay = [gae(*results, gamma=gamma, gae_lambda=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
-    by_steps = [n_step(*results, steps, gamma=gamma).numpy() for steps in (1, 2, 3, sample.horizon)]
+    by_decay = [gae(*arguments, gamma=gamma, gae_lambda=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
+    by_steps = [n_step(*arguments, steps, gamma=gamma).numpy() for steps in (1, 2, 3, sample.horizon)]
     for estimates in (by_decay, by_steps):
         for estimate in estimates[1:]:
             assert_standard(sample.standard_scores(estimate, expected, by_move=True))
@@ -358,11 +358,11 @@ def test_an_episode_cut_off_goes_on_with_the_value_of_its_last_state(sample: Sam
     assert 0.02 < cut.mean() < 0.98
     np.testing.assert_array_equal(cut, sample.batch.truncated.numpy())
     bootstrap = torch.from_numpy(np.where(cut, values.state[sample.end_state], 0.0))
-    results = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
     for decay in (0.0, 0.9, 1.0):
-        estimates = gae(*results, gamma=0.9, gae_lambda=decay, bootstrap=bootstrap)
+        estimates = gae(*arguments, gamma=0.9, gae_lambda=decay, bootstrap=bootstrap)
         assert_standard(sample.standard_scores(estimates, sample.of_moves(advantage), by_move=True))
-    without = gae(*results, gamma=0.9, gae_lambda=1.0)
+    without = gae(*arguments, gamma=0.9, gae_lambda=1.0)
     assert np.abs(sample.standard_scores(without, sample.of_moves(advantage), by_move=True)).max() > 6
 
 
