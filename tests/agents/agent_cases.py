@@ -76,15 +76,15 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {**{name: (name, {}) for name in 
 def make_agent(case: str, policy: CausalLMPolicy | None = None, **settings: Any) -> Agent:
     """An agent of a case on a tiny policy; `learner` may be a mapping of settings of the learner."""
     name, chosen = CASES[case]
-    kind, config_kind = agent_classes(name)
+    cls, config_cls = agent_classes(name)
     merged = {**NEEDED.get(name, {}), **chosen, **settings}
-    if config_kind.group_size > 1:
+    if config_cls.group_size > 1:
         merged.setdefault("group_size", GROUP)
     rate = {} if name in NATURAL else {"learning_rate": 1e-2}
     learner = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, **rate, **merged.pop("learner", {})}
     merged.setdefault("problems_per_step", 4)
-    config: AgentConfig = config_kind(learner=LearnerConfig(**learner), **merged)
-    return kind(policy or tiny_policy(), config)
+    config: AgentConfig = config_cls(learner=LearnerConfig(**learner), **merged)
+    return cls(policy or tiny_policy(), config)
 
 
 def scored_verdict(score: float, first_part: float) -> Verdict:
@@ -126,7 +126,7 @@ def some_batch(policy: CausalLMPolicy, seed: int = 0, groups: int = 4) -> list[T
     return on_policy(policy, made)
 
 
-def broken_rows(seed: int, groups: Sequence[int]) -> list[Trajectory]:
+def errored_rows(seed: int, groups: Sequence[int]) -> list[Trajectory]:
     """Completions on which the verifier broke, one of each group named."""
     generator = np.random.default_rng(seed)
     made = [some_trajectory(generator, score=math.nan, group=group, truncated=True) for group in groups]
@@ -155,15 +155,15 @@ def gradient(agent: Agent, batch: Batch) -> Tensor:
         ready, advantages, Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens)
     )
     critic = [] if agent.critic is None else list(agent.critic.parameters())
-    found = [flat_gradient(agent.policy)]
-    found += [parameter.grad.reshape(-1).clone() for parameter in critic if parameter.grad is not None]
-    return torch.cat(found)
+    results = [flat_gradient(agent.policy)]
+    results += [parameter.grad.reshape(-1).clone() for parameter in critic if parameter.grad is not None]
+    return torch.cat(results)
 
 
 def all_weights(agent: Agent) -> Tensor:
     """Every weight of the policy and the critic, as one vector."""
     critic = [] if agent.critic is None else list(agent.critic.parameters())
-    return torch.cat([each.detach().reshape(-1) for each in (*agent.policy.parameters(), *critic)]).clone()
+    return torch.cat([parameter.detach().reshape(-1) for parameter in (*agent.policy.parameters(), *critic)]).clone()
 
 
 def timeless(metrics: Mapping[str, float]) -> dict[str, float]:

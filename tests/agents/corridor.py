@@ -123,8 +123,8 @@ def next_token_probabilities(policy: CausalLMPolicy, legal: np.ndarray) -> Any:
     def probabilities(prefixes: np.ndarray) -> np.ndarray:
         tokens = torch.from_numpy(np.pad(prefixes, ((0, 0), (0, 1))).astype(np.int64))
         with torch.no_grad():
-            found = policy.distributions(tokens, prefixes.shape[1])[:, 0].double().exp().numpy()
-        return found * legal
+            result = policy.distributions(tokens, prefixes.shape[1])[:, 0].double().exp().numpy()
+        return result * legal
 
     return probabilities
 

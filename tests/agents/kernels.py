@@ -45,22 +45,22 @@ class OtherKernels(TorchDispatchMode):
         name = function.overloadpacket.__name__
         if name not in ROUNDED or (name in SUMS and all(map(is_whole, args))):
             return result
-        each = name in ELEMENTWISE
+        elementwise = name in ELEMENTWISE
         return (
-            tuple(self._rounded(part, each) for part in result)
+            tuple(self._rounded(output, elementwise) for output in result)
             if isinstance(result, tuple)
-            else self._rounded(result, each)
+            else self._rounded(result, elementwise)
         )
 
-    def _rounded(self, result: Any, each: bool) -> Any:
+    def _rounded(self, result: Any, elementwise: bool) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point() or not result.numel():
             return result
         summed_in = torch.promote_types(result.dtype, torch.float32)
         size = result.detach().abs().nan_to_num(0.0, 0.0, 0.0).to(summed_in)
         if summed_in is result.dtype:
-            size = UNITS * (size if each or not result.dim() else size.amax(-1, keepdim=True))
+            size = UNITS * (size if elementwise or not result.dim() else size.amax(-1, keepdim=True))
         error = errors(self.seed, result.shape, summed_in) * torch.finfo(result.dtype).eps * size
-        exact = (result == 0) | (result == 1) if each else result == 0  # what is left out of a sum stays so
+        exact = (result == 0) | (result == 1) if elementwise else result == 0  # what is left out of a sum stays so
         return torch.where(exact, result, (result + error).to(result.dtype))
 
 

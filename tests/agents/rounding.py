@@ -46,7 +46,7 @@ ROUNDING = tolerance(1.0)
 
 
 def assert_equal(
-    found: Any,
+    actual: Any,
     expected: Any,
     *,
     size: float = 1.0,
@@ -54,14 +54,14 @@ def assert_equal(
     operations: int = OPERATIONS,
 ) -> None:
     """Check that numbers are equal but for rounding relative to the largest of them, or to `size` where that is larger."""
-    one, other = (np.asarray(_on_host(each), dtype=np.float64) for each in (found, expected))
+    one, other = (np.asarray(_on_host(value), dtype=np.float64) for value in (actual, expected))
     largest = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
     np.testing.assert_allclose(one, other, rtol=0, atol=tolerance(max(size, largest), precision, operations))
 
 
-def assert_equal_stored(found: Any, expected: Any, *, size: float = 1.0) -> None:
+def assert_equal_stored(actual: Any, expected: Any, *, size: float = 1.0) -> None:
     """The same for what was stored in float32, or comes from it; `size` as there, of log-probabilities at most 10."""
-    assert_equal(found, expected, size=size, precision=np.float32, operations=STORED)
+    assert_equal(actual, expected, size=size, precision=np.float32, operations=STORED)
 
 
 def _on_host(value: Any) -> Any:

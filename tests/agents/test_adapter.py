@@ -123,16 +123,16 @@ class DrawnPrompt(CountUp):
         return self._observation(), info
 
 
-@pytest.mark.parametrize("kind", [GRPO, ReMax])
-def test_members_of_a_group_begin_alike_in_an_environment_that_draws(kind: Any) -> None:
+@pytest.mark.parametrize("cls", [GRPO, ReMax])
+def test_members_of_a_group_begin_alike_in_an_environment_that_draws(cls: Any) -> None:
     """And a run that is repeated draws the same, with other rows too."""
-    config = GRPOConfig if kind is GRPO else ReMaxConfig
-    agent = kind(tiny_policy(), config(problems_per_step=6, group_size=4))
+    config = GRPOConfig if cls is GRPO else ReMaxConfig
+    agent = cls(tiny_policy(), config(problems_per_step=6, group_size=4))
     played, _ = agent.collect(foreign(5, DrawnPrompt), 0)
     starts = [[int(one.tokens[0]) for one in played[first : first + 4]] for first in range(0, 24, 4)]
     assert all(len(set(group)) == 1 for group in starts)
     assert len({group[0] for group in starts}) > 1
-    again, _ = kind(tiny_policy(), agent.config).collect(foreign(3, DrawnPrompt), 0)
+    again, _ = cls(tiny_policy(), agent.config).collect(foreign(3, DrawnPrompt), 0)
     assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
     assert [one.baseline for one in again] == [one.baseline for one in played]
     other, _ = agent.collect(foreign(5, DrawnPrompt), 1)
@@ -178,13 +178,13 @@ def test_an_evaluation_of_a_foreign_environment_can_be_repeated() -> None:
             observation, reward, terminated, truncated, info = super().step(action)
             return observation, reward + float(self.np_random.random()), terminated, truncated, info
 
-    found = [
+    results = [
         evaluate(Chosen([Drawn] * rows, autoreset_mode=AutoresetMode.DISABLED), tiny_policy(), samples=3)
         for rows in (2, 5)
     ]
-    assert found[0].score == found[1].score
-    first = [one.tokens.tolist() for one in found[0].trajectories]
-    assert first == [one.tokens.tolist() for one in found[1].trajectories]
+    assert results[0].score == results[1].score
+    first = [one.tokens.tolist() for one in results[0].trajectories]
+    assert first == [one.tokens.tolist() for one in results[1].trajectories]
 
 
 def test_the_reward_that_step_returns_is_what_counts() -> None:

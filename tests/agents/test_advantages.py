@@ -93,9 +93,9 @@ def closed_form(rewards: np.ndarray, mask: np.ndarray, gamma: float) -> np.ndarr
 def test_returns_to_go_equal_the_closed_form(steps: list[tuple[float, bool]], gamma: float) -> None:
     rewards = np.array([reward for reward, _ in steps])
     mask = np.array([decided for _, decided in steps])
-    found = returns_to_go(torch.from_numpy(rewards)[None], torch.from_numpy(mask)[None], gamma)[0]
+    result = returns_to_go(torch.from_numpy(rewards)[None], torch.from_numpy(mask)[None], gamma)[0]
     # Sums of up to 12 float64 numbers of up to 100: rounding below 1e-12.
-    np.testing.assert_allclose(found.numpy(), closed_form(rewards, mask, gamma), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(result.numpy(), closed_form(rewards, mask, gamma), rtol=0, atol=1e-11)
 
 
 def test_limits_of_the_discount() -> None:
@@ -142,7 +142,7 @@ def test_the_batch_mean_is_computed_in_float64() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_broken_rows_leave_the_batch_mean_bitwise_as_it_is(seed: int) -> None:
+def test_errored_rows_leave_the_batch_mean_bitwise_as_it_is(seed: int) -> None:
     generator = np.random.default_rng(seed)
     scores = torch.from_numpy(generator.normal(size=37))
     valid = torch.from_numpy(generator.random(37) < 0.7)
@@ -167,16 +167,16 @@ def test_group_functions_by_hand() -> None:
 def reference(scores: np.ndarray, groups: np.ndarray, valid: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
     """The three quantities, one completion at a time."""
     names = ("group_mean", "group_centered", "group_z_score")
-    found = {name: np.zeros(len(scores)) for name in names}
+    results = {name: np.zeros(len(scores)) for name in names}
     for index in range(len(scores)):
         group = np.array([s for s, g, v in zip(scores, groups, valid, strict=True) if g == groups[index] and v])
         if len(group) == 0:
             continue
-        found["group_mean"][index] = group.mean()
+        results["group_mean"][index] = group.mean()
         if valid[index] and len(set(group.tolist())) > 1:
-            found["group_centered"][index] = scores[index] - group.mean()
-            found["group_z_score"][index] = (scores[index] - group.mean()) / (np.std(group, ddof=1) + epsilon)
-    return found
+            results["group_centered"][index] = scores[index] - group.mean()
+            results["group_z_score"][index] = (scores[index] - group.mean()) / (np.std(group, ddof=1) + epsilon)
+    return results
 
 
 ROWS = st.lists(
@@ -195,10 +195,10 @@ def test_group_functions_equal_a_numpy_reference(rows: list[tuple[float, int, bo
     expected = reference(scores, groups, valid, 1e-4)
     arguments = torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid)
     for function in GROUPED:
-        found = function(*arguments)
-        assert found.dtype == torch.float64
+        result = function(*arguments)
+        assert result.dtype == torch.float64
         # Means round by 1e-14; dividing by at least 1e-4 makes at most 1e-10 of that.
-        np.testing.assert_allclose(found.numpy(), expected[function.__name__], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(result.numpy(), expected[function.__name__], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-12, 0.0])
@@ -244,17 +244,17 @@ def test_nothing_was_verified() -> None:
 
 @pytest.mark.parametrize("function", GROUPED)
 @pytest.mark.parametrize("seed", range(5))
-def test_broken_rows_leave_the_others_bitwise_as_they_are(function: object, seed: int) -> None:
+def test_errored_rows_leave_the_others_bitwise_as_they_are(function: object, seed: int) -> None:
     assert callable(function)
     generator = np.random.default_rng(seed)
     scores = torch.from_numpy(generator.normal(size=40))
     groups = torch.from_numpy(generator.integers(0, 6, 40))
     valid = torch.from_numpy(generator.random(40) < 0.7)
     scores[~valid] = math.nan
-    found = function(scores, groups, valid)
-    assert torch.equal(found[valid], function(scores[valid], groups[valid], valid[valid]))
+    results = function(scores, groups, valid)
+    assert torch.equal(results[valid], function(scores[valid], groups[valid], valid[valid]))
     if function is not group_mean:
-        assert found[~valid].tolist() == [0.0] * int((~valid).sum())
+        assert results[~valid].tolist() == [0.0] * int((~valid).sum())
 
 
 @pytest.mark.parametrize("function", GROUPED)
@@ -268,9 +268,9 @@ def test_order_and_labels_of_groups_do_not_matter(function: object) -> None:
     for _ in range(5):
         order = torch.from_numpy(generator.permutation(24))
         labels = torch.from_numpy(generator.permutation(1000)[:6] - 500)
-        found = function(scores[order], labels[groups[order]], valid[order])
+        result = function(scores[order], labels[groups[order]], valid[order])
         # Squares of centred scores are no longer exact, so the standard deviation may round differently.
-        torch.testing.assert_close(found, expected[order], rtol=ROUNDING, atol=0)
+        torch.testing.assert_close(result, expected[order], rtol=ROUNDING, atol=0)
 
 
 def test_centred_scores_of_a_group_sum_to_0_and_ignore_a_shift() -> None:
@@ -392,20 +392,20 @@ def test_order_of_rows_and_labels_of_groups_do_not_matter(method: Method, batch:
     for _ in range(3):
         order = torch.from_numpy(generator.permutation(30))
         labels = torch.from_numpy(generator.permutation(1000)[:6] - 500)
-        found = method(scores[order], labels[groups[order]], valid[order])
-        torch.testing.assert_close(found, expected[order], rtol=ROUNDING, atol=ROUNDING)
+        result = method(scores[order], labels[groups[order]], valid[order])
+        torch.testing.assert_close(result, expected[order], rtol=ROUNDING, atol=ROUNDING)
 
 
 @every_method
-def test_broken_rows_get_0_and_leave_the_others_as_they_are(
+def test_errored_rows_get_0_and_leave_the_others_as_they_are(
     method: Method, batch: tuple[Tensor, Tensor, Tensor]
 ) -> None:
     scores, groups, valid = batch
-    found = method(scores, groups, valid)
-    assert found[~valid].tolist() == [0.0] * int((~valid).sum())
-    assert found[valid].abs().max() > 0.1
+    results = method(scores, groups, valid)
+    assert results[~valid].tolist() == [0.0] * int((~valid).sum())
+    assert results[valid].abs().max() > 0.1
     torch.testing.assert_close(
-        found[valid], method(scores[valid], groups[valid], valid[valid]), rtol=ROUNDING, atol=ROUNDING
+        results[valid], method(scores[valid], groups[valid], valid[valid]), rtol=ROUNDING, atol=ROUNDING
     )
 
 
@@ -444,8 +444,8 @@ def test_a_valid_score_that_is_no_number_is_named(method: Method, score: float) 
 
 def test_leave_one_out_by_hand() -> None:
     scores, groups = f64(1, 10, 0, 30, 0, 0), torch.tensor([7, -3, 7, -3, 7, 7])
-    found = leave_one_out(scores, groups, all_valid(scores)).tolist()
-    assert found == pytest.approx([1, -20, -1 / 3, 20, -1 / 3, -1 / 3], abs=ROUNDING)
+    result = leave_one_out(scores, groups, all_valid(scores)).tolist()
+    assert result == pytest.approx([1, -20, -1 / 3, 20, -1 / 3, -1 / 3], abs=ROUNDING)
 
 
 @settings(max_examples=100)
@@ -454,11 +454,11 @@ def test_leave_one_out_subtracts_the_mean_of_the_others(rows: list[tuple[float, 
     valid = np.array([row[2] for row in rows])
     scores = np.where(valid, np.array([row[0] for row in rows]), np.nan)
     groups = np.array([row[1] for row in rows])
-    found = leave_one_out(torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid))
+    results = leave_one_out(torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid))
     for row in range(len(rows)):
         others = scores[valid & (groups == groups[row]) & (np.arange(len(rows)) != row)]
         expected = scores[row] - others.mean() if valid[row] and len(others) else 0.0
-        assert float(found[row]) == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
+        assert float(results[row]) == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
 
 
 # The spread of the batch
@@ -468,8 +468,8 @@ def test_the_batch_std_is_that_of_the_raw_scores() -> None:
     scores, groups = f64(0, 1, 4, 5, math.nan), torch.tensor([0, 0, 1, 1, 1])
     # Mean 2.5; variance (6.25 + 2.25 + 2.25 + 6.25) / 3 = 17 / 3.
     scale = math.sqrt(17 / 3) + 1e-4
-    found = group_centered_batch_std(scores, groups, ~scores.isnan())
-    assert found.tolist() == pytest.approx([-0.5 / scale, 0.5 / scale, -0.5 / scale, 0.5 / scale, 0], abs=ROUNDING)
+    result = group_centered_batch_std(scores, groups, ~scores.isnan())
+    assert result.tolist() == pytest.approx([-0.5 / scale, 0.5 / scale, -0.5 / scale, 0.5 / scale, 0], abs=ROUNDING)
 
 
 def test_with_one_group_the_batch_is_the_group() -> None:
@@ -483,21 +483,21 @@ def test_with_one_group_the_batch_is_the_group() -> None:
 
 def test_length_weighted_by_hand() -> None:
     scores, lengths = f64(1, 0, 0, math.nan), torch.tensor([6, 2, 4, 100])
-    found = length_weighted(scores, lengths, one_group(scores), ~scores.isnan())
-    assert found.tolist() == pytest.approx([0.5, -0.5, -0.5, 0], abs=ROUNDING)  # the baseline is 6 / 12
+    result = length_weighted(scores, lengths, one_group(scores), ~scores.isnan())
+    assert result.tolist() == pytest.approx([0.5, -0.5, -0.5, 0], abs=ROUNDING)  # the baseline is 6 / 12
 
 
 def test_with_equal_lengths_it_is_centred() -> None:
     scores, groups = f64(3, 1, 0.5, 0, 2), torch.tensor([0, 0, 0, 1, 1])
-    found = length_weighted(scores, torch.full((5,), 7), groups, all_valid(scores))
-    torch.testing.assert_close(found, group_centered(scores, groups, all_valid(scores)), rtol=0, atol=ROUNDING)
+    result = length_weighted(scores, torch.full((5,), 7), groups, all_valid(scores))
+    torch.testing.assert_close(result, group_centered(scores, groups, all_valid(scores)), rtol=0, atol=ROUNDING)
 
 
 def test_advantages_weighted_with_lengths_sum_to_0() -> None:
     generator = np.random.default_rng(6)
     scores, lengths = torch.from_numpy(generator.normal(size=9)) + 1e6, torch.from_numpy(generator.integers(1, 50, 9))
-    found = length_weighted(scores, lengths, one_group(scores), all_valid(scores))
-    assert abs(float((lengths * found).sum())) < 1e-7
+    result = length_weighted(scores, lengths, one_group(scores), all_valid(scores))
+    assert abs(float((lengths * result).sum())) < 1e-7
 
 
 def test_its_baseline_has_the_least_variance_where_squared_gradients_grow_with_length() -> None:
@@ -535,24 +535,24 @@ def test_the_range_of_a_component_does_not_matter_and_equal_sums_stay_apart() ->
     # Row 0 and row 1 have the same sum of rewards, from different components.
     components = torch.tensor([[1, 0], [0, 1], [0, 0], [0, 0], [0, 1]], dtype=torch.float64)
     groups, valid = torch.zeros(5, dtype=torch.long), torch.ones(5, dtype=torch.bool)
-    found = multi_reward(components, f64(1, 1), groups, valid, 0.0)
-    assert found[0] > found[1] + 0.1
+    results = multi_reward(components, f64(1, 1), groups, valid, 0.0)
+    assert results[0] > results[1] + 0.1
     scaled = multi_reward(components * f64(1, 1000), f64(1, 1), groups, valid, 0.0)
-    torch.testing.assert_close(scaled, found, rtol=ROUNDING, atol=ROUNDING)
+    torch.testing.assert_close(scaled, results, rtol=ROUNDING, atol=ROUNDING)
 
 
 def test_components_that_cancel_leave_exactly_0() -> None:
     scores = f64(0.3, 0.7, 0.1, 0.2)
     components = torch.stack([scores, -scores], dim=1)
-    found = multi_reward(components, f64(1, 1), torch.tensor([0, 0, 1, 1]), all_valid(scores), 1e-12)
-    assert found.tolist() == [0.0] * 4
+    result = multi_reward(components, f64(1, 1), torch.tensor([0, 0, 1, 1]), all_valid(scores), 1e-12)
+    assert result.tolist() == [0.0] * 4
 
 
 def test_a_group_without_spread_in_any_component_gets_exactly_0() -> None:
     components = torch.tensor([[0.3, 5], [0.3, 5], [0.3, 5], [1, 0], [0.2, 0.7], [0, 0.4]], dtype=torch.float64)
-    found = multi_reward(components, f64(1, 0.3), torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6, dtype=torch.bool))
-    assert found[:3].tolist() == [0.0] * 3
-    assert found[3:].abs().min() > 0.01
+    results = multi_reward(components, f64(1, 0.3), torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6, dtype=torch.bool))
+    assert results[:3].tolist() == [0.0] * 3
+    assert results[3:].abs().min() > 0.01
 
 
 # Maximum likelihood
@@ -565,17 +565,17 @@ def test_maximum_likelihood_by_hand() -> None:
 
 def test_maximum_likelihood_ignores_the_scale() -> None:
     scores = f64(0.5, 0.25, 2, 0)
-    found = maximum_likelihood(scores, one_group(scores), all_valid(scores))
+    result = maximum_likelihood(scores, one_group(scores), all_valid(scores))
     torch.testing.assert_close(
-        maximum_likelihood(8 * scores, one_group(scores), all_valid(scores)), found, rtol=0, atol=0
+        maximum_likelihood(8 * scores, one_group(scores), all_valid(scores)), result, rtol=0, atol=0
     )
 
 
 def test_negative_scores_have_no_likelihood() -> None:
     with pytest.raises(InvalidArgumentError, match=r"at least 0 .*; got -0.5"):
         maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, True]))
-    broken = maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, False]))
-    assert broken.tolist() == [0.0, 0.0]
+    masked = maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, False]))
+    assert masked.tolist() == [0.0, 0.0]
 
 
 # The best of k
@@ -584,13 +584,13 @@ def test_negative_scores_have_no_likelihood() -> None:
 def brute_force_pass_at_k(scores: list[float], k: int) -> list[float]:
     """k (f_i - b_i), over every subset."""
     members = range(len(scores))
-    found = []
+    results = []
     for i in members:
         subsets = list(itertools.combinations(members, k))
         with_i = [max(scores[j] for j in subset) for subset in subsets if i in subset]
         without_i = [max(scores[j] for j in subset) for subset in subsets if i not in subset]
-        found.append(k * (sum(with_i) / len(with_i) - sum(without_i) / len(without_i)))
-    return found
+        results.append(k * (sum(with_i) / len(with_i) - sum(without_i) / len(without_i)))
+    return results
 
 
 @pytest.mark.parametrize("size", range(2, 8))
@@ -599,20 +599,24 @@ def test_pass_at_k_is_the_mean_over_all_subsets(size: int) -> None:
     for values in (generator.normal(size=size), generator.integers(0, 3, size) / 2.0, generator.integers(0, 2, size)):
         scores = torch.from_numpy(values.astype(np.float64))
         for k in range(1, size):
-            found = pass_at_k(scores, one_group(scores), all_valid(scores), k)
-            assert found.tolist() == pytest.approx(brute_force_pass_at_k(scores.tolist(), k), abs=ROUNDING)
+            result = pass_at_k(scores, one_group(scores), all_valid(scores), k)
+            assert result.tolist() == pytest.approx(brute_force_pass_at_k(scores.tolist(), k), abs=ROUNDING)
 
 
 @pytest.mark.parametrize(("size", "correct", "k"), [(8, 3, 2), (8, 1, 7), (16, 4, 5), (64, 2, 32), (512, 3, 200)])
 def test_binary_pass_at_k_has_a_closed_form(size: int, correct: int, k: int) -> None:
     """f and b from the chance that a subset holds no success."""
     scores = f64(*[1] * correct, *[0] * (size - correct))
-    found = pass_at_k(scores, one_group(scores), all_valid(scores), k)
+    results = pass_at_k(scores, one_group(scores), all_valid(scores), k)
     right = math.comb(size - correct, k) / math.comb(size - 1, k)
     none_with, none_without = math.comb(size - correct - 1, k - 1), math.comb(size - correct - 1, k)
     wrong = none_without / math.comb(size - 1, k) - none_with / math.comb(size - 1, k - 1)
-    torch.testing.assert_close(found[:correct], torch.full_like(found[:correct], k * right), rtol=1e-11, atol=ROUNDING)
-    torch.testing.assert_close(found[correct:], torch.full_like(found[correct:], k * wrong), rtol=1e-11, atol=ROUNDING)
+    torch.testing.assert_close(
+        results[:correct], torch.full_like(results[:correct], k * right), rtol=1e-11, atol=ROUNDING
+    )
+    torch.testing.assert_close(
+        results[correct:], torch.full_like(results[correct:], k * wrong), rtol=1e-11, atol=ROUNDING
+    )
 
 
 @settings(max_examples=60)
@@ -620,8 +624,8 @@ def test_binary_pass_at_k_has_a_closed_form(size: int, correct: int, k: int) -> 
 def test_pass_at_1_is_leave_one_out(values: list[float]) -> None:
     scores = f64(*values)
     expected = leave_one_out(scores, one_group(scores), all_valid(scores))
-    found = pass_at_k(scores, one_group(scores), all_valid(scores), 1)
-    torch.testing.assert_close(found, expected, rtol=ROUNDING, atol=ROUNDING)
+    result = pass_at_k(scores, one_group(scores), all_valid(scores), 1)
+    torch.testing.assert_close(result, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
 @settings(max_examples=40)
@@ -635,9 +639,9 @@ def test_a_better_completion_never_gets_less(values: list[float], data: st.DataO
 
 def test_groups_that_broke_below_k_plus_1_get_0_and_others_go_on() -> None:
     scores, groups = f64(1, 0, math.nan, 1, 0, 0), torch.tensor([0, 0, 0, 1, 1, 1])
-    found = pass_at_k(scores, groups, ~scores.isnan(), 2)
-    assert found[:3].tolist() == [0.0] * 3
-    assert found[3:].tolist() == pytest.approx(brute_force_pass_at_k([1, 0, 0], 2))
+    results = pass_at_k(scores, groups, ~scores.isnan(), 2)
+    assert results[:3].tolist() == [0.0] * 3
+    assert results[3:].tolist() == pytest.approx(brute_force_pass_at_k([1, 0, 0], 2))
 
 
 def test_groups_too_small_for_k_are_named() -> None:
@@ -651,8 +655,8 @@ def test_groups_too_small_for_k_are_named() -> None:
 def test_best_minus_second_by_hand() -> None:
     scores = f64(0.2, 0.9, 0.5, 1, 1, 0, math.nan, 2, 5)
     groups = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
-    found = best_minus_second(scores, groups, ~scores.isnan())
-    assert found.tolist() == pytest.approx([0, 0.4, 0, 0, 0, 0, 0, 0, 3])
+    result = best_minus_second(scores, groups, ~scores.isnan())
+    assert result.tolist() == pytest.approx([0, 0.4, 0, 0, 0, 0, 0, 0, 3])
 
 
 # What the updates climb, by exact enumeration of all groups
@@ -705,8 +709,8 @@ def test_pass_at_k_climbs_the_expected_best_of_k(scores: Tensor, size: int, k: i
     bandit = Bandit(scores)
     exact = bandit.gradient(bandit.expected_best(k))
     assert exact.abs().max() > 0.01
-    found = bandit.expected_update(size, lambda drawn, groups, valid: pass_at_k(drawn, groups, valid, k))
-    torch.testing.assert_close(found, exact, rtol=0, atol=ROUNDING)
+    result = bandit.expected_update(size, lambda drawn, groups, valid: pass_at_k(drawn, groups, valid, k))
+    torch.testing.assert_close(result, exact, rtol=0, atol=ROUNDING)
 
 
 def test_binary_expected_best_of_k_is_the_chance_of_a_success() -> None:
@@ -718,8 +722,8 @@ def test_binary_expected_best_of_k_is_the_chance_of_a_success() -> None:
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_the_sum_of_best_minus_second_climbs_the_best_of_the_group(size: int) -> None:
     bandit = Bandit(REAL)
-    found = bandit.expected_update(size, best_minus_second, share=1.0)
-    torch.testing.assert_close(found, bandit.gradient(bandit.expected_best(size)), rtol=0, atol=ROUNDING)
+    result = bandit.expected_update(size, best_minus_second, share=1.0)
+    torch.testing.assert_close(result, bandit.gradient(bandit.expected_best(size)), rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
@@ -758,10 +762,10 @@ def run(
     """The advantages of one row at its decisions; everything else must be 0."""
     rewards, values, mask, bootstrap = row
     arguments = (torch.from_numpy(array)[None] for array in (rewards, values, mask))
-    found = function(*arguments, bootstrap=f64(bootstrap), **keywords)[0]
-    assert found.dtype == torch.float64
-    assert not found[~torch.from_numpy(mask)].any()
-    return found[torch.from_numpy(mask)]
+    results = function(*arguments, bootstrap=f64(bootstrap), **keywords)[0]
+    assert results.dtype == torch.float64
+    assert not results[~torch.from_numpy(mask)].any()
+    return results[torch.from_numpy(mask)]
 
 
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
@@ -777,8 +781,8 @@ def test_gae_is_the_sum_of_discounted_td_errors(
     expected = [
         sum((gamma * gae_lambda) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
     ]
-    found = run(gae, row, gamma=gamma, gae_lambda=gae_lambda)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-11)
+    result = run(gae, row, gamma=gamma, gae_lambda=gae_lambda)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=150)
@@ -808,12 +812,12 @@ def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray,
     expected = continued - torch.from_numpy(values)[own]
     td_error = run(gae, row, gamma=gamma, gae_lambda=0.0)
     whole = run(gae, row, gamma=gamma)
-    for found, limit in (
+    for result, limit in (
         (whole, expected),
         (run(n_step, row, n=1, gamma=gamma), td_error),
         (run(n_step, row, n=10**9, gamma=gamma), whole),
     ):
-        torch.testing.assert_close(found, limit, rtol=0, atol=1e-11)
+        torch.testing.assert_close(result, limit, rtol=0, atol=1e-11)
 
 
 def test_gae_by_hand() -> None:
@@ -821,11 +825,11 @@ def test_gae_by_hand() -> None:
     mask = torch.tensor([[False, True, False, True, False]])
     # Decisions 1 and 3 earn 1 + 2 and 3 + 9, what was paid after them included. The errors are 12 - 2 = 10, without a value
     # after, and 3 + 2 / 2 - 1 = 3; a quarter of 10 comes on top.
-    found = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5)
-    assert found.tolist() == [[0, 5.5, 0, 10, 0]]
+    result = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5)
+    assert result.tolist() == [[0, 5.5, 0, 10, 0]]
     # A truncated episode that is worth 8 after its end: half of 8 more in the last error.
-    found = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5, bootstrap=f64(8))
-    assert found.tolist() == [[0, 6.5, 0, 14, 0]]
+    result = gae(rewards, values, mask, gamma=0.5, gae_lambda=0.5, bootstrap=f64(8))
+    assert result.tolist() == [[0, 6.5, 0, 14, 0]]
     assert n_step(rewards, values, mask, 1, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 3, 0, 14, 0]]
     # 3 + 12 / 2 + 8 / 4 - 1.
     assert n_step(rewards, values, mask, 2, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 10, 0, 14, 0]]

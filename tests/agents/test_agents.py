@@ -55,7 +55,7 @@ from tests.agents.agent_cases import (
     CASES,
     GROUP,
     all_weights,
-    broken_rows,
+    errored_rows,
     gradient,
     make_agent,
     playing_policy,
@@ -74,9 +74,9 @@ ONE_STEP = ("reinforce", "rloo", "remax", "actor-critic", "a2c", "trpo", "npg", 
 EVERY_AGENT = pytest.mark.parametrize("name", AGENTS)
 
 
-def assert_close(found: Tensor, expected: Tensor) -> None:
+def assert_close(actual: Tensor, expected: Tensor) -> None:
     assert float(expected.abs().max()) > 1e-4, "nothing was learned, so nothing was compared"
-    assert_equal(found, expected)
+    assert_equal(actual, expected)
 
 
 # Broken verifiers
@@ -86,15 +86,15 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
 def test_rows_of_a_broken_verifier_change_nothing(case: str) -> None:
     """Not the weights, nor a metric: in baselines, advantages, denominators and critics they do not exist."""
     epochs = {} if case.split("/")[0] in ONE_STEP else {"epochs": 2}
-    found: list[tuple[dict[str, float], Tensor]] = []
-    for rows in ([], broken_rows(1, [0, 1, 2, 3, 9, 9, 9, 9]), broken_rows(2, [0, 1, 2, 3, 9, 9, 9, 9])):
+    results: list[tuple[dict[str, float], Tensor]] = []
+    for rows in ([], errored_rows(1, [0, 1, 2, 3, 9, 9, 9, 9]), errored_rows(2, [0, 1, 2, 3, 9, 9, 9, 9])):
         agent = make_agent(case, **epochs)
         good = some_batch(agent.policy)
         mixed = [*rows[:1], *good[:5], *rows[1:3], *good[5:], *rows[3:]]
         metrics = agent.update(mixed)
         metrics |= agent.update(mixed[::-1])
-        found.append((metrics | {"kl_coefficient": agent.kl_coefficient()}, all_weights(agent)))
-    (metrics, expected), *others = found
+        results.append((metrics | {"kl_coefficient": agent.kl_coefficient()}, all_weights(agent)))
+    (metrics, expected), *others = results
     for other, weights in others:
         assert_equal(weights, expected, precision=np.float32, operations=8)
         assert other == pytest.approx(metrics, rel=1e-6, abs=1e-6, nan_ok=True)
@@ -105,7 +105,7 @@ def test_a_batch_in_which_every_verifier_broke_changes_nothing(case: str) -> Non
     agent = make_agent(case)
     agent.update(some_batch(agent.policy))
     before, state = all_weights(agent), agent.own_state()
-    metrics = agent.update(broken_rows(0, [0, 0, 0, 1, 1, 1]))
+    metrics = agent.update(errored_rows(0, [0, 0, 0, 1, 1, 1]))
     assert metrics["skipped"] == 1
     assert torch.equal(all_weights(agent), before)
     assert agent.own_state() == state
@@ -161,10 +161,10 @@ def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(
             )
             together += _gradients_so_far(agent) / weights
     agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
-    found = _gradients_so_far(agent)
+    results = _gradients_so_far(agent)
     policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
     if agent.critic is None or not agent.critic.reads_policy:  # the critic's error is a mean over tokens
-        assert_close(together[:policy_weights], found[:policy_weights])
+        assert_close(together[:policy_weights], results[:policy_weights])
 
 
 def ending_in_zero(one: Trajectory) -> Trajectory:
@@ -208,18 +208,18 @@ def test_on_its_own_samples_every_ratio_is_1(case: str) -> None:
 @FLOAT64
 @pytest.mark.parametrize("case", ["reinforce", "rloo", "grpo", "dr-grpo", "dapo", "gspo", "cispo", "maxrl", "remax"])
 def test_leaving_out_completions_of_advantage_0_changes_no_gradient(case: str) -> None:
-    found = []
+    results = []
     for skip in (True, False):
         agent = make_agent(case, learner={"skip_zero_advantages": skip})
         rows = with_a_flat_group(some_batch(agent.policy), baseline="reinforce" in case)
         agent.update(rows)
-        found.append((torch.cat([p.grad.reshape(-1) for p in agent.policy.parameters()]), all_weights(agent)))
-    assert_close(found[0][0], found[1][0])
+        results.append((torch.cat([p.grad.reshape(-1) for p in agent.policy.parameters()]), all_weights(agent)))
+    assert_close(results[0][0], results[1][0])
     # Adam's first step is the gradient's sign: compare where it is more than rounding.
-    clear = found[1][0].abs() > 1e-4
+    clear = results[1][0].abs() > 1e-4
     assert clear.sum() > 100
     # A gradient of 1e-4 that is off by the rounding of numbers of up to 100 moves a step by that share of the rate.
-    assert_equal(found[0][1][clear], found[1][1][clear], size=1e-2 * 100 / 1e-4)
+    assert_equal(results[0][1][clear], results[1][1][clear], size=1e-2 * 100 / 1e-4)
 
 
 def with_a_flat_group(rows: list[Trajectory], *, baseline: bool) -> list[Trajectory]:
@@ -332,11 +332,11 @@ def test_legal_actions_are_the_same_distribution_in_sampling_and_in_learning(nam
         pytest.skip("moves cost something and scores are in one piece there: neither is for this agent")
     env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=8, n=2, copy=False)
     agent = make_agent(name, playing_policy(env))
-    found: list[dict[str, Any]] = []
-    agent.learn(env, steps=1, callbacks=[lambda _, metrics: found.append(dict(metrics))])
-    assert_equal_stored(found[0]["sampling/sampling_logp_difference/max"], 0)
-    assert_equal_stored(found[0]["ratio/max"], 1)
-    assert 0 < found[0]["entropy"] < math.log(4)
+    results: list[dict[str, Any]] = []
+    agent.learn(env, steps=1, callbacks=[lambda _, metrics: results.append(dict(metrics))])
+    assert_equal_stored(results[0]["sampling/sampling_logp_difference/max"], 0)
+    assert_equal_stored(results[0]["ratio/max"], 1)
+    assert 0 < results[0]["entropy"] < math.log(4)
 
 
 def test_generated_tokens_are_counted_that_are_not_learned_from() -> None:
@@ -372,14 +372,14 @@ def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_veri
 @pytest.mark.parametrize("settings", [{}, {"kl_coefficient": 0.1}, {"kl_coefficient": 0.1, "entropy_coefficient": 0.1}])
 def test_remax_leaves_such_a_problem_out_of_denominators_entropy_and_kl(settings: dict[str, Any]) -> None:
     """The update, and all it reports but the count, are those of the batch without it."""
-    found = []
+    results = []
     for baseline in (None, math.nan):
         agent = make_agent("remax", kl_placement="loss", kl_estimator="k2", **settings)
         rows = some_batch(agent.policy)
         more = [] if baseline is None else [dataclasses.replace(one, baseline=baseline) for one in rows[2:5]]
         metrics = agent.update([*more[:1], *rows[:6], *more[1:], *rows[6:]])
-        found.append((timeless(metrics), all_weights(agent)))
-    (expected, weights), (metrics, others) = found
+        results.append((timeless(metrics), all_weights(agent)))
+    (expected, weights), (metrics, others) = results
     assert torch.equal(weights, others)
     assert metrics == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
@@ -450,13 +450,13 @@ def test_a_users_agent_of_ten_lines_learns_saves_and_goes_on(tmp_path: Path) -> 
 
 def test_the_parts_of_a_step_by_hand_are_the_step() -> None:
     env = sort_env("grpo")
-    whole, parts = make_agent("grpo", playing_policy(env)), make_agent("grpo", playing_policy(env))
+    whole, by_hand = make_agent("grpo", playing_policy(env)), make_agent("grpo", playing_policy(env))
     whole.learn(env, steps=2)
     for number in range(2):
-        trajectories = rollout(env, parts.policy, parts.episodes(env, number))
-        batch = parts.prepare(make_batch(trajectories))
-        parts.optimize(batch, parts.advantages(batch))
-    assert torch.equal(all_weights(parts), all_weights(whole))
+        trajectories = rollout(env, by_hand.policy, by_hand.episodes(env, number))
+        batch = by_hand.prepare(make_batch(trajectories))
+        by_hand.optimize(batch, by_hand.advantages(batch))
+    assert torch.equal(all_weights(by_hand), all_weights(whole))
 
 
 def test_update_by_hand_counts_the_step() -> None:
@@ -549,14 +549,14 @@ class Penalised(BestOfGroup):
 @FLOAT64
 def test_an_agent_whose_loss_needs_no_advantage_learns_from_every_row() -> None:
     rows = some_batch(tiny_policy())
-    found = []
+    results = []
     for skip in (True, False):
         config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9, skip_zero_advantages=skip))
-        found.append(Penalised(tiny_policy(), config).update(rows)["grad_norm"])
-    assert_equal(found[0], found[1])
+        results.append(Penalised(tiny_policy(), config).update(rows)["grad_norm"])
+    assert_equal(results[0], results[1])
     vanishing = type("Vanishing", (Penalised,), {"vanishes_without_advantage": True})
     config = MineConfig(learner=LearnerConfig(max_grad_norm=1e9))
-    assert vanishing(tiny_policy(), config).update(rows)["grad_norm"] < 0.9 * found[0]
+    assert vanishing(tiny_policy(), config).update(rows)["grad_norm"] < 0.9 * results[0]
 
 
 @EVERY_CASE
@@ -648,7 +648,7 @@ def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], message: str) -> None:
+def test_inconsistent_settings_are_named(settings: dict[str, Any], message: str) -> None:
     for name in AGENTS:
         needed = {"max_tokens": 9} if name == "dr-grpo" else {}
         with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
@@ -733,11 +733,9 @@ def test_settings_that_cannot_be_meant_are_named(settings: dict[str, Any], messa
         ),
     ],
 )
-def test_settings_of_one_agent_that_cannot_be_meant_are_named(
-    kind: Any, settings: dict[str, Any], message: str
-) -> None:
+def test_inconsistent_settings_of_one_agent_are_named(config_cls: Any, settings: dict[str, Any], message: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
-        kind(**settings)
+        config_cls(**settings)
 
 
 @pytest.mark.parametrize(
@@ -752,7 +750,7 @@ def test_settings_of_one_agent_that_cannot_be_meant_are_named(
     ],
 )
 def test_a_config_has_no_setting_that_its_agent_has_no_use_for(name: str, unused: set[str]) -> None:
-    assert not unused & {each.name for each in dataclasses.fields(agent_classes(name)[1])}
+    assert not unused & {field.name for field in dataclasses.fields(agent_classes(name)[1])}
 
 
 def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_changes() -> None:
@@ -768,7 +766,7 @@ def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_chan
     assert agent.update(rows[:10])["skipped"] == 0
 
 
-def test_an_unknown_agent_is_told_the_nearest() -> None:
+def test_an_unknown_agent_suggests_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'grpo'"):
         agent_classes("grpoo")
 

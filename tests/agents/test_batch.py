@@ -69,8 +69,8 @@ def test_a_broken_verifier_leaves_nothing_to_learn_from() -> None:
 
 def test_a_broken_verifier_hides_the_rewards_that_came_before_it_broke() -> None:
     rewards = [0.0, 3.0, math.inf, math.nan]
-    broken = trajectory([0, 1, 1, 1], rewards=rewards, verdict=Verdict(math.nan, Outcome.VERIFIER_ERROR))
-    assert make_batch([broken]).rewards.tolist() == [[0, 0, 0, 0]]
+    errored = trajectory([0, 1, 1, 1], rewards=rewards, verdict=Verdict(math.nan, Outcome.VERIFIER_ERROR))
+    assert make_batch([errored]).rewards.tolist() == [[0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
@@ -90,9 +90,9 @@ def test_rows_are_taken_in_order_and_cut_to_the_longest() -> None:
     trajectories = [random_trajectory(generator, score=index) for index in range(6)]
     batch = make_batch(trajectories)
     for indices in ([2], [5, 0, 3], [1, 1]):
-        part, expected = batch.rows(torch.tensor(indices)), make_batch([trajectories[index] for index in indices])
+        selected, expected = batch.rows(torch.tensor(indices)), make_batch([trajectories[index] for index in indices])
         for name in (*PER_TOKEN, "lengths", "scores", "valid", "groups"):
-            assert torch.equal(getattr(part, name), getattr(expected, name)), name
+            assert torch.equal(getattr(selected, name), getattr(expected, name)), name
 
 
 def test_first_is_where_learning_begins() -> None:
@@ -114,21 +114,21 @@ def test_masks_of_legal_tokens_are_unpacked(vocab_size: int) -> None:
         trajectory([0, 1, 1], action_masks=packed(legal[0])),
         trajectory([0, 1, 0, 1, 1], action_masks=packed(legal[1])),
     ]
-    found = make_batch(trajectories).legal_tokens(1, vocab_size)
-    assert found is not None
-    assert found.shape == (2, 4, vocab_size)
+    results = make_batch(trajectories).legal_tokens(1, vocab_size)
+    assert results is not None
+    assert results.shape == (2, 4, vocab_size)
     for row, (masks, own) in enumerate(zip(legal, trajectories, strict=True)):
         for t in range(1, 5):
             decided = t < len(own.tokens) and own.policy_mask[t]
-            assert found[row, t - 1].tolist() == (masks[t].tolist() if decided else [True] * vocab_size)
+            assert results[row, t - 1].tolist() == (masks[t].tolist() if decided else [True] * vocab_size)
 
 
 def test_masks_of_legal_tokens_follow_their_rows() -> None:
     legal = np.eye(4, dtype=bool)
     trajectories = [trajectory([0, 1, 1, 1], action_masks=packed(legal[[row] * 4])) for row in range(3)]
-    found = make_batch(trajectories).rows(torch.tensor([2, 0])).legal_tokens(2, 4)
-    assert found is not None
-    assert found.tolist() == [[[False, False, True, False]] * 2, [[True, False, False, False]] * 2]
+    result = make_batch(trajectories).rows(torch.tensor([2, 0])).legal_tokens(2, 4)
+    assert result is not None
+    assert result.tolist() == [[[False, False, True, False]] * 2, [[True, False, False, False]] * 2]
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -137,10 +137,10 @@ def test_trajectories_with_and_without_masks_go_together(turned: bool) -> None:
     limited = trajectory([0, 1, 1], action_masks=packed(np.array([[0, 1, 1]] * 3)))
     free = trajectory([0, 1, 1])
     order = [free, limited] if turned else [limited, free]
-    found = make_batch(order).legal_tokens(1, 3)
-    assert found is not None
-    by_kind = found.flip(0) if turned else found
-    assert by_kind.tolist() == [[[False, True, True]] * 2, [[True] * 3] * 2]
+    result = make_batch(order).legal_tokens(1, 3)
+    assert result is not None
+    masks = result.flip(0) if turned else result
+    assert masks.tolist() == [[[False, True, True]] * 2, [[True] * 3] * 2]
 
 
 def test_moving_keeps_everything() -> None:

@@ -44,13 +44,13 @@ def test_the_profile_of_a_training_step(tmp_path: Path, capsys: pytest.CaptureFi
     assert not any("Backward" in operation for operation in calls["decode"])
 
 
-def event(name: str, start: float, end: float, cpu: float = 0.0, gpu: float = 0.0, **kind: Any) -> SimpleNamespace:
+def event(name: str, start: float, end: float, cpu: float = 0.0, gpu: float = 0.0, **fields: Any) -> SimpleNamespace:
     return SimpleNamespace(
         name=name,
         time_range=SimpleNamespace(start=start, end=end),
         self_cpu_time_total=cpu,
         self_device_time_total=gpu,
-        device_type=kind.get("device", DeviceType.CPU),
+        device_type=fields.get("device", DeviceType.CPU),
         is_user_annotation=name in training.PHASES or "#" in name,
     )
 

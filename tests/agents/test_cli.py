@@ -82,8 +82,8 @@ def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str
 def test_verify_says_what_and_why(
     arguments: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, output, _ = run(capsys, "verify", *arguments)
-    assert found == code
+    result, output, _ = run(capsys, "verify", *arguments)
+    assert result == code
     assert text in output
     assert "answer:" in output
 
@@ -129,9 +129,9 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     manifest = json.loads((out / "manifest.json").read_text())
     settings, summary = manifest["settings"], manifest["summary"]
     assert (summary["problems"], summary["samples"], summary["score"]) == (2, 2, 0.0)
-    told = {name: settings[name] for name in ("env", "split", "model", "seed", "samples", "temperature")}
+    recorded = {name: settings[name] for name in ("env", "split", "model", "seed", "samples", "temperature")}
     named = {"env": "rlvr/GSM8K-v0", "split": "test", "model": str(model_folder)}
-    assert told == {**named, "seed": 0, "samples": 2, "temperature": 1.0}
+    assert recorded == {**named, "seed": 0, "samples": 2, "temperature": 1.0}
     assert settings["environment"]["prompt"]["name"] == "gsm8k_cot_8shot"
     assert settings["example_prompt"].endswith("Question: Ada has 3 pens and buys 4 more. How many has she?\nAnswer:")
     assert set(manifest["versions"]) >= {"torch", "transformers", "rlvr-envs"}
@@ -256,7 +256,7 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "        pass\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     options = (*SMALL, "--problems-per-step", "2", "--run-folder", "run", "--factor", "3")
     code, output, errors = run(capsys, "train", "users_agent:Times", *options)
     assert code == 0, errors

@@ -99,14 +99,14 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def bad_values(self) -> tuple[str, ...]:
         """The values that a reader of this type tells apart."""
-        plain = {each for each in _alternatives(self.annotation) if each is not type(None)}
+        plain = {alternative for alternative in _alternatives(self.annotation) if alternative is not type(None)}
         if plain <= {int, float}:
             return NUMBERS
         if Path in plain:
             return PATHS
-        if str in plain or any(get_origin(each) is tuple for each in plain):
+        if str in plain or any(get_origin(alternative) is tuple for alternative in plain):
             return (*TEXTS, *PATHS) if self.name in ("model", "dataset", "name", "env") else TEXTS
         return () if bool in plain else ("", "[/x]")  # a switch has no value, and anything else is a choice
 
@@ -120,7 +120,9 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 def options_of(cls: Any, default: Any = dataclasses.MISSING) -> Iterator[Option]:
     hints = get_type_hints(cls, include_extras=True)
     for field in dataclasses.fields(cls):
-        nested = [each for each in _alternatives(hints[field.name]) if dataclasses.is_dataclass(each)]
+        nested = [
+            alternative for alternative in _alternatives(hints[field.name]) if dataclasses.is_dataclass(alternative)
+        ]
         own = getattr(default, field.name, dataclasses.MISSING)
         if own is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
             with contextlib.suppress(InvalidArgumentError):  # of an agent that does not do without a setting
@@ -143,14 +145,14 @@ def command_class(command: str) -> Any:
 def command_line(command: str, cls: Any, option: Option, value: str) -> list[str]:
     given = LINES[command.partition(" ")[0]] | NEEDED.get(command, {}) | {option.name: (value,)}
     words, positional = command.split(), list[str]()
-    for each in options_of(cls):
-        values = [f"new-{next(_numbers)}" if word == "NEW" else word for word in given.get(each.name, ())]
-        if each.positional:
+    for option in options_of(cls):
+        values = [f"new-{next(_numbers)}" if word == "NEW" else word for word in given.get(option.name, ())]
+        if option.positional:
             positional += values
         elif len(values) == 1:
-            words.append(f"{each.flag}={values[0]}")
+            words.append(f"{option.flag}={values[0]}")
         elif values:
-            words += [each.flag, *values]
+            words += [option.flag, *values]
     return [*words, "--", *positional] if positional else words
 
 
@@ -239,15 +241,15 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
 COMMANDS = [name for name in _COMMANDS if name != "train"]
 
 
-def check(command: str, option: Option, kinds: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
+def check(command: str, option: Option, bad_values: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
     cls = command_class(command)
     wrong = []
-    for value in kinds:
+    for value in bad_values:
         arguments = command_line(command, cls, option, value)
         code, lines, said = outcome(arguments, capsys)
-        found = objection(command, option, value, code, lines, said)
-        if found is not None:
-            wrong.append(f"{found}: {arguments!r} -> {code} {lines or said[-300:]!r}")
+        result = objection(command, option, value, code, lines, said)
+        if result is not None:
+            wrong.append(f"{result}: {arguments!r} -> {code} {lines or said[-300:]!r}")
     return wrong
 
 
@@ -256,7 +258,9 @@ def test_every_option_of_a_command_refuses_what_is_broken_in_one_line(
     command: str, workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = [
-        each for option in options_of(command_class(command)) for each in check(command, option, option.kinds, capsys)
+        problem
+        for option in options_of(command_class(command))
+        for problem in check(command, option, option.bad_values, capsys)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -268,9 +272,11 @@ def test_every_option_of_training_refuses_what_is_broken_in_one_line(
     command = "train ppo"
     own = {field.name for field in dataclasses.fields(TrainOptions)}
     wrong = [
-        each
+        problem
         for option in options_of(command_class(command))
-        for each in check(command, option, option.kinds if option.name in own else option.kinds[:2], capsys)
+        for problem in check(
+            command, option, option.bad_values if option.name in own else option.bad_values[:2], capsys
+        )
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -281,10 +287,10 @@ def test_every_option_refuses_every_kind_in_one_line(
     command: str, workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = [
-        each
+        problem
         for option in options_of(command_class(command))
         if bool not in _alternatives(option.annotation)
-        for each in check(command, option, EVERY_KIND, capsys)
+        for problem in check(command, option, EVERY_KIND, capsys)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -324,11 +330,11 @@ def unforeseen(build: Callable[[], object], said: str) -> str | None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_setting_of_an_agent_refuses_what_is_broken(name: str) -> None:
     needed = {"dr-grpo": {"max_tokens": 4}, "pass-at-k": {"k": 2}}.get(name, {})
-    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((agent_classes(name)[1], needed),)
+    configs: tuple[tuple[Any, dict[str, Any]], ...] = ((agent_classes(name)[1], needed),)
     others: tuple[Any, ...] = (LearnerConfig, CriticConfig, SupervisedConfig, VLLMConfig) if name == "grpo" else ()
     wrong = [
         unforeseen(partial(cls, **{**given, field.name: value}), f"{cls.__name__}({field.name}={value!r})")
-        for cls, given in (*kinds, *((each, {}) for each in others))
+        for cls, given in (*configs, *((cls, {}) for cls in others))
         for field in dataclasses.fields(cls)
         for value in VALUES
     ]
@@ -419,15 +425,15 @@ def test_errors_that_were_reported_are_one_line(
     arguments: tuple[str, ...], code: int, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if "--model" in arguments:
-        broken_models(workplace)
-    found, lines, said = outcome(list(arguments), capsys)
-    assert found == code, said
+        damaged_models(workplace)
+    result, lines, said = outcome(list(arguments), capsys)
+    assert result == code, said
     assert len(lines) == 1
     assert message in lines[0]
     assert "Traceback" not in said
 
 
-def broken_models(folder: Path) -> None:
+def damaged_models(folder: Path) -> None:
     small_model(257).save_pretrained(folder / "bare_model")
     save_model(folder / "wide_model", small_model(4000), ByteTokenizer())
     for name in ("empty_config", "no_settings", "cut_model"):
@@ -469,7 +475,7 @@ def made():
 def test_a_model_has_the_tokenizer_it_was_saved_with(workplace: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is not that of the model"):
         load_policy(workplace / "model", tokenizer=CharTokenizer("ab"))
-    broken_models(workplace)
+    damaged_models(workplace)
     _, tokenizer = load_policy(workplace / "bare_model", tokenizer="byte")
     assert isinstance(tokenizer, ByteTokenizer)
 

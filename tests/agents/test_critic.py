@@ -38,12 +38,12 @@ def opinionated(policy: CausalLMPolicy, kind: Any) -> Critic:
 def values_of_prefixes(policy: CausalLMPolicy, critic: Critic, tokens: np.ndarray) -> list[float]:
     """The value of each prefix, the empty one left out: each read alone, its last state through the layer."""
     body = policy.model.base_model
-    found = []
+    results = []
     for end in range(1, len(tokens) + 1):
         with torch.no_grad():
             state = body(input_ids=torch.from_numpy(tokens[:end].astype(np.int64))[None]).last_hidden_state[0, -1]
-            found.append(float(critic.layer(state)))
-    return found
+            results.append(float(critic.layer(state)))
+    return results
 
 
 @FLOAT64
@@ -108,9 +108,9 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
         return float(targets[0, 2]), float(last[0])
 
     cut = {"terminated": False, "truncated": True}
-    found, after = target("bootstrap", **cut)
+    result, after = target("bootstrap", **cut)
     assert abs(after) > 0.1
-    assert found == pytest.approx(2 + 0.5 * after)
+    assert result == pytest.approx(2 + 0.5 * after)
     assert target("score", **cut)[0] == 2
     assert target("bootstrap")[0] == 2
 
@@ -212,8 +212,8 @@ def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> 
     def policy_part(critic: CriticConfig) -> Tensor:
         agent = make_agent("ppo", critic=critic)
         agent.critic.load_state_dict(opinionated(agent.policy, critic.critic).state_dict())  # type: ignore[union-attr]
-        found = gradient(agent, make_batch(some_batch(agent.policy)))
-        return found[: sum(parameter.numel() for parameter in agent.policy.parameters())]
+        results = gradient(agent, make_batch(some_batch(agent.policy)))
+        return results[: sum(parameter.numel() for parameter in agent.policy.parameters())]
 
     def difference(kind: Any) -> float:
         small, large = (policy_part(CriticConfig(kind, value_coefficient=c)) for c in (1e-9, 1.0))

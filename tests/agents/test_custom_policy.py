@@ -85,16 +85,16 @@ class BatchStatistics(GRU):
 
 
 class NoGradient(TorchPolicy):
-    def read(self, part: Any, *, with_states: bool = False) -> Any:
+    def read(self, micro_batch: Any, *, with_states: bool = False) -> Any:
         with torch.no_grad():
-            return super().read(part, with_states=with_states)
+            return super().read(micro_batch, with_states=with_states)
 
 
 class OtherTemperature(TorchPolicy):
-    def read(self, part: Any, *, with_states: bool = False) -> Any:
+    def read(self, micro_batch: Any, *, with_states: bool = False) -> Any:
         self.temperature, kept = 1.0, self.temperature
         try:
-            return super().read(part, with_states=with_states)
+            return super().read(micro_batch, with_states=with_states)
         finally:
             self.temperature = kept
 
@@ -135,9 +135,9 @@ class Stale(TorchPolicy):
         (NotCounted, GRU, "weights_changed\\(\\) adds 1 to version; got 0, then 0"),
     ],
 )
-def test_the_check_finds_each_mistake(kind: Any, body: Any, message: str) -> None:
+def test_the_check_finds_each_mistake(cls: Any, body: Any, message: str) -> None:
     torch.manual_seed(0)
-    policy = kind(body(), torch.nn.Linear(24, V), temperature=0.7)
+    policy = cls(body(), torch.nn.Linear(24, V), temperature=0.7)
     with pytest.raises(InvalidArgumentError, match=message):
         check_policy(policy)
 
@@ -176,14 +176,14 @@ AGENTS = ("reinforce", "grpo", "ppo", "a2c", "remax", "dapo")
 @pytest.mark.parametrize("name", AGENTS)
 def test_agents_train_a_recurrent_policy(name: str) -> None:
     env = envs()
-    kind, config_kind = agent_classes(name)
+    cls, config_cls = agent_classes(name)
     grouped = name in ("grpo", "dapo")
-    config = config_kind(
+    config = config_cls(
         problems_per_step=8 if grouped else 64,
         group_size=8 if grouped else 1,
         learner=LearnerConfig(learning_rate=0.02),
     )
-    agent: Any = kind(gru_policy(env.single_action_space.n), config)  # type: ignore[arg-type]
+    agent: Any = cls(gru_policy(env.single_action_space.n), config)  # type: ignore[arg-type]
     before = agent.evaluate(env, problems=64).score
     agent.learn(env, steps=25)
     after = agent.evaluate(env, problems=64).score
@@ -193,21 +193,21 @@ def test_agents_train_a_recurrent_policy(name: str) -> None:
 
 def test_a_kl_term_holds_it_to_a_copy_and_checkpoints_bring_it_back(tmp_path: Path) -> None:
     env = envs()
-    kind, _ = agent_classes("grpo")
+    cls, _ = agent_classes("grpo")
 
     def new(seed: int) -> Any:
         config = agent_classes("grpo")[1](problems_per_step=4, group_size=4, kl_coefficient=0.01)
-        return kind(gru_policy(env.single_action_space.n, seed=seed), config)
+        return cls(gru_policy(env.single_action_space.n, seed=seed), config)
 
     agent, other = new(0), new(1)
     agent.learn(env, steps=2)
     agent.save(tmp_path / "saved")
     other.load(tmp_path / "saved")
-    for each in (agent, other):
-        each.learn(env, steps=4)
+    for learner in (agent, other):
+        learner.learn(env, steps=4)
     for name, value in agent.policy.model.state_dict().items():
         assert torch.equal(value, other.policy.model.state_dict()[name])
-    wrong = kind(
+    wrong = cls(
         TorchPolicy(GRU(env.single_action_space.n, 8), torch.nn.Linear(8, env.single_action_space.n)), other.config
     )
     with pytest.raises(CheckpointError, match="is of another model"):
@@ -215,20 +215,20 @@ def test_a_kl_term_holds_it_to_a_copy_and_checkpoints_bring_it_back(tmp_path: Pa
 
 
 def test_a_separate_critic_is_refused_with_a_reason() -> None:
-    kind, config_kind = agent_classes("ppo")
+    cls, config_cls = agent_classes("ppo")
     from agents import CriticConfig
 
     with pytest.raises(InvalidArgumentError, match=r"critic='separate' needs a transformers model.*TorchPolicy"):
-        kind(gru_policy(), config_kind(critic=CriticConfig("separate")))  # type: ignore[arg-type]
+        cls(gru_policy(), config_cls(critic=CriticConfig("separate")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
 def test_natural_gradients_need_forward_derivatives_which_a_table_has(name: str) -> None:
     env = envs()
-    kind, config_kind = agent_classes(name)
+    cls, config_cls = agent_classes(name)
     v = env.single_action_space.n
     policy = TorchPolicy(torch.nn.Embedding(v, v), torch.nn.Linear(v, v))
-    agent: Any = kind(policy, config_kind(problems_per_step=64, group_size=1))  # type: ignore[arg-type]
+    agent: Any = cls(policy, config_cls(problems_per_step=64, group_size=1))  # type: ignore[arg-type]
     before = agent.evaluate(env, problems=64).score
     agent.learn(env, steps=10)
     assert agent.evaluate(env, problems=64).score > before + 0.2

@@ -33,9 +33,9 @@ class Scripted(DAPO):
             "mixed": (math.nan, 0.0, 1.0),
         }
         return [
-            scored(score, group=group, problem_id=f"{episodes}/{group}/{kind}")
-            for group, kind in enumerate(self.script[episodes])
-            for score in scores[kind]
+            scored(score, group=group, problem_id=f"{episodes}/{group}/{name}")
+            for group, name in enumerate(self.script[episodes])
+            for score in scores[name]
         ]
 
 
@@ -53,31 +53,31 @@ NUMBERED = [group for group in range(4) for _ in range(GROUP)]
 
 
 def test_a_round_whose_groups_all_have_spread_is_enough() -> None:
-    found, rounds, groups = collected(("spread", "mixed", "spread", "spread"))
-    assert found == ["0/0/spread", "0/1/mixed", "0/2/spread", "0/3/spread"]
+    result, rounds, groups = collected(("spread", "mixed", "spread", "spread"))
+    assert result == ["0/0/spread", "0/1/mixed", "0/2/spread", "0/3/spread"]
     assert rounds == 1
     assert groups == NUMBERED
 
 
 def test_groups_without_spread_are_replaced_by_those_of_later_rounds() -> None:
-    found, rounds, groups = collected(
+    result, rounds, groups = collected(
         ("flat", "spread", "broken", "flat"), ("flat", "flat", "flat", "spread"), ("spread", "spread", "spread", "flat")
     )
-    assert found == ["0/1/spread", "1/3/spread", "2/0/spread", "2/1/spread"]
+    assert result == ["0/1/spread", "1/3/spread", "2/0/spread", "2/1/spread"]
     assert rounds == 3
     assert groups == NUMBERED
 
 
 def test_after_the_last_round_groups_without_spread_fill_the_step_up() -> None:
-    found, rounds, groups = collected(("flat", "spread", "broken", "flat"), ("flat",) * 4, max_rounds=2)
-    assert found == ["0/1/spread", "0/0/flat", "0/2/broken", "0/3/flat"]
+    result, rounds, groups = collected(("flat", "spread", "broken", "flat"), ("flat",) * 4, max_rounds=2)
+    assert result == ["0/1/spread", "0/0/flat", "0/2/broken", "0/3/flat"]
     assert rounds == 2
     assert groups == NUMBERED
 
 
 def test_rounds_go_on_from_where_the_last_step_stopped() -> None:
-    found, rounds, _ = collected(("flat",) * 4, ("flat",) * 4, ("flat",) * 4, ("spread",) * 4, first=2)
-    assert found == [f"3/{group}/spread" for group in range(4)]
+    result, rounds, _ = collected(("flat",) * 4, ("flat",) * 4, ("flat",) * 4, ("spread",) * 4, first=2)
+    assert result == [f"3/{group}/spread" for group in range(4)]
     assert rounds == 2
 
 

@@ -22,12 +22,12 @@ def test_playing_the_gold_tokens_gives_the_demonstration(name: str, options: dic
         shown = demonstration(env.streams, index)
         observation, info = env.reset(options={"problems": np.array([index])})
         assert observation["tokens"][0, : shown.prompt_length].tolist() == shown.tokens[: shown.prompt_length].tolist()
-        for place in range(shown.prompt_length, len(shown.tokens)):
+        for position in range(shown.prompt_length, len(shown.tokens)):
             if "action_mask" in info:
                 assert shown.action_masks is not None
                 packed = np.packbits(info["action_mask"][0].astype(bool))
-                assert shown.action_masks[place].tolist() == packed.tolist()
-            _, _, terminated, truncated, info = env.step(shown.tokens[place : place + 1].astype(np.int64))
-            assert bool(terminated[0]) == (place == len(shown.tokens) - 1)
+                assert shown.action_masks[position].tolist() == packed.tolist()
+            _, _, terminated, truncated, info = env.step(shown.tokens[position : position + 1].astype(np.int64))
+            assert bool(terminated[0]) == (position == len(shown.tokens) - 1)
             assert not truncated[0]
         assert info["completion"][0] == shown.completion

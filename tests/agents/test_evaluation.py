@@ -33,7 +33,10 @@ from verifiers.statistics import share_interval
 
 
 def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
-    rows = [Sample.of(each, problem=each.group, sample=index, seed=0) for index, each in enumerate(trajectories)]
+    rows = [
+        Sample.of(trajectory, problem=trajectory.group, sample=index, seed=0)
+        for index, trajectory in enumerate(trajectories)
+    ]
     return summarize_evaluation(rows, problems, samples, trajectories)
 
 
@@ -52,63 +55,63 @@ def test_right_or_wrong_gets_wilsons_interval() -> None:
     trajectories = [
         judged(outcome, index, truncated=outcome is Outcome.NO_ANSWER) for index, outcome in enumerate(outcomes)
     ]
-    found = summary(trajectories, 10, 1)
-    assert found.score == 0.3
-    assert found.interval == share_bounds([1.0] * 3 + [0.0] * 7)
-    assert found.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
-    assert (found.problems, found.samples, found.truncated, found.verifier_errors) == (10, 1, 2, 0)
-    assert found.trajectories == tuple(trajectories)
-    assert str(found) == "0.300 [0.087, 0.658, approximately] (10 problems x 1)"
+    result = summary(trajectories, 10, 1)
+    assert result.score == 0.3
+    assert result.interval == share_bounds([1.0] * 3 + [0.0] * 7)
+    assert result.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
+    assert (result.problems, result.samples, result.truncated, result.verifier_errors) == (10, 1, 2, 0)
+    assert result.trajectories == tuple(trajectories)
+    assert str(result) == "0.300 [0.087, 0.658, approximately] (10 problems x 1)"
 
 
 def test_broken_verifiers_are_counted_and_left_out() -> None:
     outcomes = [Outcome.CORRECT, Outcome.VERIFIER_ERROR, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.CORRECT]
-    found = summary([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
-    assert found.score == pytest.approx(2 / 3)
-    assert found.interval == share_bounds([1.0, 0.0, 1.0])
-    assert found.bounds == (2 / 5, 4 / 5)
-    assert "(0.400 with all of them wrong, 0.800 with all right)" in str(found)
-    assert found.verifier_errors == 2
-    assert found.outcomes["verifier_error"] == 2
-    assert "2 verifier errors left out" in str(found)
+    result = summary([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
+    assert result.score == pytest.approx(2 / 3)
+    assert result.interval == share_bounds([1.0, 0.0, 1.0])
+    assert result.bounds == (2 / 5, 4 / 5)
+    assert "(0.400 with all of them wrong, 0.800 with all right)" in str(result)
+    assert result.verifier_errors == 2
+    assert result.outcomes["verifier_error"] == 2
+    assert "2 verifier errors left out" in str(result)
 
 
 def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
     scores = {0: [1.0, 0.0, 1.0, math.nan], 1: [0.0, math.nan, math.nan, math.nan], 2: [0.5, 0.5, 0.5, 0.5]}
     trajectories = [scored(score, group=group) for group, members in scores.items() for score in members]
-    found = summary(trajectories, 3, 4)
+    result = summary(trajectories, 3, 4)
     means = np.array([2 / 3, 0, 0.5])
-    assert found.score == pytest.approx(means.mean(), abs=1e-15)
-    assert found.interval == share_bounds(means)
-    assert found.bounds == pytest.approx((np.mean([0.5, 0, 0.5]), np.mean([0.75, 0.75, 0.5])))
-    assert found.verifier_errors == 4
+    assert result.score == pytest.approx(means.mean(), abs=1e-15)
+    assert result.interval == share_bounds(means)
+    assert result.bounds == pytest.approx((np.mean([0.5, 0, 0.5]), np.mean([0.75, 0.75, 0.5])))
+    assert result.verifier_errors == 4
 
 
 def test_scores_beyond_1_get_students_interval() -> None:
     scores = np.array([0.0, 1.0, 0.25, 2.0])
-    found = summary([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
+    result = summary([scored(score, group=index) for index, score in enumerate(scores)], 4, 1)
     half = 3.182446 * scores.std(ddof=1) / 2
-    assert found.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
+    assert result.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
 
 
 def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
-    found = summary([scored(1.0), scored(0.0)], 1, 2)
-    assert found.score == 0.5
-    assert found.interval == (0.0, 1.0)
+    result = summary([scored(1.0), scored(0.0)], 1, 2)
+    assert result.score == 0.5
+    assert result.interval == (0.0, 1.0)
 
 
 def test_problems_without_spread_are_no_certainty() -> None:
-    found = summary([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
-    low, high = found.interval
+    result = summary([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
+    low, high = result.interval
     assert low < 0.9  # three problems can't tell 0.9 from 1
     assert high == pytest.approx(1)
 
 
 def test_nothing_was_verified() -> None:
-    found = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
-    assert math.isnan(found.score)
-    assert all(math.isnan(end) for end in found.interval)
-    assert found.verifier_errors == 3
+    results = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
+    assert math.isnan(results.score)
+    assert all(math.isnan(end) for end in results.interval)
+    assert results.verifier_errors == 3
 
 
 def test_the_order_of_trajectories_does_not_matter() -> None:
@@ -142,28 +145,30 @@ class SaysItsLetter:
 
 def test_evaluate_plays_every_sample_of_the_first_problems() -> None:
     policy = SaysItsLetter()
-    found = evaluate(vector_env(4), policy, problems=3, samples=2, seed=1)
-    assert [t.problem_id for t in found.trajectories] == ["p0", "p0", "p1", "p1", "p2", "p2"]
-    assert [t.group for t in found.trajectories] == [0, 0, 1, 1, 2, 2]
-    assert found.score == 6  # as many letters as fit
-    assert found.truncated == 6
+    results = evaluate(vector_env(4), policy, problems=3, samples=2, seed=1)
+    assert [t.problem_id for t in results.trajectories] == ["p0", "p0", "p1", "p1", "p2", "p2"]
+    assert [t.group for t in results.trajectories] == [0, 0, 1, 1, 2, 2]
+    assert results.score == 6  # as many letters as fit
+    assert results.truncated == 6
     assert len(set(policy.seeds)) == 6
 
 
 def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_as_are_asked_for() -> None:
     """A plain SyncVectorEnv: each problem is drawn from a seed, the same for its samples and in every evaluation."""
 
-    def found(rows: int, **settings: Any) -> Evaluation:
+    def results(rows: int, **settings: Any) -> Evaluation:
         return evaluate(foreign(rows, DrawnPrompt), tiny_policy(), problems=6, samples=2, **settings)
 
-    one = found(4)
-    starts = [int(each.tokens[0]) for each in one.trajectories]
+    one = results(4)
+    starts = [int(trajectory.tokens[0]) for trajectory in one.trajectories]
     assert (one.problems, len(starts)) == (6, 12)
     assert starts[::2] == starts[1::2]
     assert len(set(starts)) > 2
-    again = found(3)
-    assert [each.tokens.tolist() for each in again.trajectories] == [each.tokens.tolist() for each in one.trajectories]
-    assert [int(each.tokens[0]) for each in found(4, seed=1).trajectories] != starts
+    again = results(3)
+    assert [trajectory.tokens.tolist() for trajectory in again.trajectories] == [
+        trajectory.tokens.tolist() for trajectory in one.trajectories
+    ]
+    assert [int(trajectory.tokens[0]) for trajectory in results(4, seed=1).trajectories] != starts
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=4))
     assert agent.evaluate(foreign(2, DrawnPrompt), problems=6, samples=2).score == one.score
 
@@ -181,14 +186,14 @@ def test_a_samples_tokens_depend_on_no_other_sample() -> None:
     def tokens(rows: int, **counts: int) -> dict[tuple[int, int], list[int]]:
         played = evaluate(vector_env(rows), policy, seed=3, **counts)
         keys = [row.key for row in played.rows]
-        return dict(zip(keys, (each.tokens.tolist() for each in played.trajectories), strict=True))
+        return dict(zip(keys, (trajectory.tokens.tolist() for trajectory in played.trajectories), strict=True))
 
     policy = CausalLMPolicy(tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2))
     whole = tokens(7, problems=5, samples=4)
-    assert len({tuple(each) for each in whole.values()}) == 20
-    part = tokens(2, problems=3, samples=2)
-    assert part == {key: whole[key] for key in part}
-    assert len(part) == 6
+    assert len({tuple(trajectory) for trajectory in whole.values()}) == 20
+    fewer = tokens(2, problems=3, samples=2)
+    assert fewer == {key: whole[key] for key in fewer}
+    assert len(fewer) == 6
 
 
 def test_samples_that_are_all_the_same_are_warned_of() -> None:

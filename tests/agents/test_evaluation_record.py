@@ -90,10 +90,10 @@ def record_in(
 
 
 def test_a_record_holds_all_of_every_sample(tmp_path: Path) -> None:
-    found = record_in(tmp_path / "a", settings={"model": "mine"})
+    results = record_in(tmp_path / "a", settings={"model": "mine"})
     rows = rows_of(tmp_path / "a")
     assert sorted(rows) == [(problem, sample) for problem in range(5) for sample in range(3)]
-    for sample, trajectory in zip(found.rows, found.trajectories, strict=True):
+    for sample, trajectory in zip(results.rows, results.trajectories, strict=True):
         row = rows[sample.key]
         problem = PROBLEMS[sample.problem]
         assert (row["problem_id"], row["prompt"], row["reference"]) == (problem.id, problem.prompt, problem.reference)
@@ -106,8 +106,8 @@ def test_a_record_holds_all_of_every_sample(tmp_path: Path) -> None:
     settings = manifest["settings"]
     assert (settings["model"], settings["problems"], settings["samples"], settings["seed"]) == ("mine", 5, 3, 1)
     assert settings["example_prompt"] == "Q"
-    assert manifest["summary"]["score"] == found.score
-    assert manifest["summary"] == json.loads(json.dumps(found.summary()))
+    assert manifest["summary"]["score"] == results.score
+    assert manifest["summary"] == json.loads(json.dumps(results.summary()))
     assert manifest["finished"] >= manifest["started"]
 
 
@@ -134,8 +134,8 @@ def test_no_verdict_id_or_answer_costs_a_sample(tmp_path: Path) -> None:
     chat = (Message("user", "hi \ud800"),)
     problems = [Problem("id\ud800", "Q", {1: ("x",)}), Problem("raises", "Q", None), Problem("chat", chat, b"\x00")]
     env = vector_env(2, problems=problems, verifier=hostile, render_prompt=lambda problem: "Q")
-    found = record_in(tmp_path / "a", env, problems=3, samples=1)
-    assert (found.score, found.verifier_errors) == (0.5, 1)
+    result = record_in(tmp_path / "a", env, problems=3, samples=1)
+    assert (result.score, result.verifier_errors) == (0.5, 1)
     first, raised, chatted = (rows_of(tmp_path / "a")[index, 0] for index in range(3))
     assert (first["problem_id"], first["answer"], first["reference"]) == ("id\\ud800", "answer \\udfff", {"1": ["x"]})
     detail = first["detail"]
@@ -188,10 +188,10 @@ def test_ids_and_answers_that_are_numbers_are_resumed(tmp_path: Path) -> None:
 
 
 def test_samples_whose_verifier_broke_are_made_again(tmp_path: Path) -> None:
-    broken = True
+    breaking = True
 
     def sometimes(completion: str, problem: Problem) -> Verdict:
-        if broken and problem.id in ("p1", "p4"):
+        if breaking and problem.id in ("p1", "p4"):
             raise ConnectionError("refused")
         return Verdict(float(len(problem.id)), Outcome.SCORED, completion)
 
@@ -199,7 +199,7 @@ def test_samples_whose_verifier_broke_are_made_again(tmp_path: Path) -> None:
     first = record_in(folder, vector_env(3, verifier=sometimes))
     assert first.verifier_errors == 6
     assert rows_of(folder)[1, 2]["detail"]["error"] == "ConnectionError: refused"
-    broken = False
+    breaking = False
     second = record_in(folder, vector_env(3, verifier=sometimes), resume=True)
     assert (second.verifier_errors, len(second.trajectories)) == (0, 6)
     whole = record_in(tmp_path / "whole", vector_env(3, verifier=sometimes))
@@ -270,7 +270,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     for how in ({}, {"resume": True}, {"overwrite": True}):
         with pytest.raises(InvalidArgumentError, match=r"contains thesis\.tex but no evaluation"):
             EvaluationRecord(other, **how)
-    assert [each.name for each in other.iterdir()] == ["thesis.tex"]
+    assert [path.name for path in other.iterdir()] == ["thesis.tex"]
 
 
 def test_what_never_began_leaves_no_folder_and_begins_with_resume_too(tmp_path: Path) -> None:
@@ -336,9 +336,9 @@ def test_an_environment_of_other_makers_is_recorded_too(tmp_path: Path) -> None:
 
 def test_an_agents_own_evaluation_is_recorded(tmp_path: Path) -> None:
     with EvaluationRecord(tmp_path / "a") as record:
-        found = Reinforce(policy(), ReinforceConfig()).evaluate(vector_env(2), samples=2, record=record)
+        result = Reinforce(policy(), ReinforceConfig()).evaluate(vector_env(2), samples=2, record=record)
     assert manifest_of(tmp_path / "a")["settings"]["temperature"] == 1.0
-    assert manifest_of(tmp_path / "a")["summary"]["score"] == found.score
+    assert manifest_of(tmp_path / "a")["summary"]["score"] == result.score
     assert len(rows_of(tmp_path / "a")) == 10
 
 

@@ -119,10 +119,10 @@ def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
     return seen
 
 
-def agent_on(name: str, kind: str, fast: bool) -> Any:
+def agent_on(name: str, algorithm: str, fast: bool) -> Any:
     learner = LearnerConfig(learning_rate=1e-6, max_grad_norm=1e9, micro_batch_size=16)
     policy = CausalLMPolicy(model(name), PolicyConfig(fast=fast, temperature=0.8, top_p=0.95))
-    if kind == "grpo":
+    if algorithm == "grpo":
         settings = {"kl_coefficient": 0.1, "entropy_coefficient": 0.01}
         return GRPO(policy, GRPOConfig(problems_per_step=4, group_size=4, learner=learner, **settings))
     agent = A2C(policy, A2CConfig(problems_per_step=4, group_size=4, learner=learner, critic=CriticConfig("head")))
@@ -132,23 +132,23 @@ def agent_on(name: str, kind: str, fast: bool) -> Any:
 
 
 @FLOAT64
-@pytest.mark.parametrize("kind", ["grpo", "a2c"])
+@pytest.mark.parametrize("algorithm", ["grpo", "a2c"])
 @pytest.mark.parametrize("name", ["qwen2", "llama", "gpt2", "windows", "capped"])
-def test_one_flag_turns_all_off_and_changes_nothing(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_flag_turns_all_off_and_changes_nothing(name: str, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are identical; losses and gradients equal up to rounding."""
     for module in (acting, scoring):
         monkeypatch.setattr(module, "LOGITS_AT_ONCE", 10 * BYTES)
-    found = []
+    results = []
     for fast in (False, True):
-        agent = agent_on(name, kind, fast)
+        agent = agent_on(name, algorithm, fast)
         widths = forward_widths(agent.policy)
         trajectories = rollout(world(), agent.policy, EPISODES)
         cached = any(width == 1 for _, width in widths)
         assert cached is fast
         metrics = agent.update(trajectories)
         assert metrics["shared_prefix"] == float(fast and name in ("qwen2", "llama", "gpt2"))
-        found.append((trajectories, metrics, flat_gradient(agent.policy)))
-    (slow, expected, gradient), (quick, metrics, other) = found
+        results.append((trajectories, metrics, flat_gradient(agent.policy)))
+    (slow, expected, gradient), (quick, metrics, other) = results
     for one, same in zip(slow, quick, strict=True):
         assert one.tokens.tolist() == same.tokens.tolist()
         assert_equal_stored(same.logprobs, one.logprobs)
@@ -221,7 +221,7 @@ def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
         batch,
         weights,
         Loss(
-            lambda part, outputs, advantages: {"policy": -advantages * outputs.logprobs},
+            lambda batch, outputs, advantages: {"policy": -advantages * outputs.logprobs},
             aggregation=Aggregation.TOKEN_MEAN,
         ),
     )
@@ -268,19 +268,19 @@ def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None
     shared = CausalLMPolicy(model(name, VOCAB))
     plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
     expected = plain.read(batch, with_states=True)
-    found = shared.read(batch, with_states=True)
-    assert found.shared
+    result = shared.read(batch, with_states=True)
+    assert result.shared
     assert not expected.shared
-    assert found.states is not None
+    assert result.states is not None
     assert expected.states is not None
     own = mask[:, first:]
-    before, after = found.states[:, :-1][own], expected.states[:, :-1][own]
+    before, after = result.states[:, :-1][own], expected.states[:, :-1][own]
     assert_equal(before, after)
-    assert_equal(found.logprobs[own], expected.logprobs[own])
+    assert_equal(result.logprobs[own], expected.logprobs[own])
     rows = torch.arange(len(batch))
     ends = batch.lengths - first
-    assert_equal(found.states[rows, ends], expected.states[rows, ends])
-    assert_equal(shared.read_states(batch), found.states)
+    assert_equal(result.states[rows, ends], expected.states[rows, ends])
+    assert_equal(shared.read_states(batch), result.states)
 
 
 @FLOAT64
@@ -299,7 +299,7 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
 @FLOAT64
 def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
     batch = make_batch(groups())
-    found = []
+    results = []
     for shared in (False, True):
         agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), PolicyConfig(shared_prefix=shared)), A2CConfig())
         assert agent.critic is not None
@@ -307,10 +307,12 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
             agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
         values, last = state_values(agent.policy, agent.critic, batch, 12)
         metrics = agent.update(groups())
-        gradient = torch.cat([each.grad.reshape(-1) for each in agent.policy.parameters() if each.grad is not None])
-        found.append((values, last, gradient))
+        gradient = torch.cat(
+            [parameter.grad.reshape(-1) for parameter in agent.policy.parameters() if parameter.grad is not None]
+        )
+        results.append((values, last, gradient))
         assert metrics["shared_prefix"] == shared
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*results, strict=True):
         assert_equal(other, one)
 
 
@@ -329,10 +331,10 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
     policy.read(batch)  # tries what there is to try
     sizes = []
     made.get_output_embeddings().register_forward_hook(lambda _, __, logits: sizes.append(logits.numel()))
-    found = policy.read(batch)
+    result = policy.read(batch)
     assert max(sizes) == 5 * VOCAB
     mask = batch.loss_mask[:, batch.first :]
-    for one, other in ((expected.logprobs, found.logprobs), (expected.entropy, found.entropy)):
+    for one, other in ((expected.logprobs, result.logprobs), (expected.entropy, result.entropy)):
         assert_equal(other[mask], one[mask])
 
 
@@ -362,13 +364,15 @@ def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
         return sample(logits, *args, **kwargs)
 
     monkeypatch.setattr(acting, "sample", spy)
-    parts = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
-    assert [each.tokens.tolist() for each in parts] == [each.tokens.tolist() for each in whole]
-    np.testing.assert_array_equal(parts[0].logprobs, whole[0].logprobs)
+    limited = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
+    assert [trajectory.tokens.tolist() for trajectory in limited] == [
+        trajectory.tokens.tolist() for trajectory in whole
+    ]
+    np.testing.assert_array_equal(limited[0].logprobs, whole[0].logprobs)
     if temperature > 0:
         assert max(sizes) == 3
-        assert [each.action_masks.tolist() for each in parts if each.action_masks is not None] == [
-            each.action_masks.tolist() for each in whole if each.action_masks is not None
+        assert [trajectory.action_masks.tolist() for trajectory in limited if trajectory.action_masks is not None] == [
+            trajectory.action_masks.tolist() for trajectory in whole if trajectory.action_masks is not None
         ]
 
 
@@ -394,9 +398,9 @@ def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, ver
     expected = rollout(world(), CausalLMPolicy(model(name)), EPISODES)
     capped = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=3 * 49))
     seen = most_cached(capped)
-    found = rollout(world(verification=verification), capped, EPISODES)
+    result = rollout(world(verification=verification), capped, EPISODES)
     assert 2 * 20 < max(seen) <= 3 * 49
-    for one, other in zip(expected, found, strict=True):
+    for one, other in zip(expected, result, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert one.rewards.tolist() == other.rewards.tolist()
         assert_equal_stored(other.logprobs, one.logprobs)
@@ -407,7 +411,7 @@ def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, ver
 def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = []
+    results = []
     for most in (None, 3 * 49):
         policy = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=most))
         seen = most_cached(policy)
@@ -416,9 +420,9 @@ def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
             observation, _ = env.reset(seed=0, options={"problems": np.array([0, 1, 2, 3, 0, 1])})
             for _ in range(8):
                 observation, *_ = env.step(policy.act(observation).tokens[:, 0])
-        found.append(observation["tokens"].tolist())
+        results.append(observation["tokens"].tolist())
         assert max(seen) <= 3 * 49 or most is None
-    assert found[0] == found[1]
+    assert results[0] == results[1]
     said = [record.getMessage() for record in caplog.records if record.name == "agents.policies.transformers.acting"]
     assert [message.partition(";")[0] for message in said] == ["the KV cache has room for 3 rows of up to 49 tokens"]
 

@@ -32,7 +32,7 @@ from verifiers import InvalidArgumentError
 
 LAB = small_lab()
 RIGHT_OR_WRONG = small_lab(binary)
-BY_NAME = {each.name: each for each in ESTIMATORS}
+BY_NAME = {estimator.name: estimator for estimator in ESTIMATORS}
 
 
 def probability(policy: CausalLMPolicy, tokens: list[int], start: int) -> float:
@@ -57,14 +57,14 @@ def expected_return(policy: CausalLMPolicy) -> float:
 
 
 def test_every_completion_is_there_once_with_its_probability() -> None:
-    tokens = [each.tokens.tolist() for each in LAB.completions]
+    tokens = [completion.tokens.tolist() for completion in LAB.completions]
     expected = {(1, *rest) for n in range(4) for rest in itertools.product((1, 2), repeat=n) if n == 3}
     expected |= {(1, *rest, 0) for n in range(3) for rest in itertools.product((1, 2), repeat=n)}
     assert sorted(map(tuple, tokens)) == sorted(expected)
-    for row, each in enumerate(tokens):
-        assert float(LAB.probabilities[row]) == pytest.approx(probability(LAB.policy, each, 1), rel=1e-5)
+    for row, sequence in enumerate(tokens):
+        assert float(LAB.probabilities[row]) == pytest.approx(probability(LAB.policy, sequence, 1), rel=1e-5)
     assert LAB.expected_return == pytest.approx(expected_return(LAB.policy), rel=1e-6)
-    assert all(each.truncated == (each.tokens[-1] != 0) for each in LAB.completions)
+    assert all(completion.truncated == (completion.tokens[-1] != 0) for completion in LAB.completions)
 
 
 def test_the_gradient_is_the_slope_of_the_expected_return() -> None:
@@ -77,10 +77,10 @@ def test_the_gradient_is_the_slope_of_the_expected_return() -> None:
         unit = direction / direction.norm()
         values = []
         for sign in (1, -1):
-            parts = unit.split([parameter.numel() for parameter in parameters])
+            pieces = unit.split([parameter.numel() for parameter in parameters])
             with torch.no_grad():
-                for parameter, old, part in zip(parameters, before, parts, strict=True):
-                    parameter.copy_(old + sign * 3e-3 * part.view_as(old))
+                for parameter, old, piece in zip(parameters, before, pieces, strict=True):
+                    parameter.copy_(old + sign * 3e-3 * piece.view_as(old))
             values.append(expected_return(policy))
         slope = (values[0] - values[1]) / 6e-3
         assert slope == pytest.approx(float(unit @ LAB.gradient), rel=2e-2, abs=2e-3)
@@ -95,9 +95,9 @@ def test_the_expected_best_of_k_by_all_tuples() -> None:
 
 
 def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_the_likeliest_step_by_step() -> None:
-    for row, each in enumerate(LAB.completions):
-        for position in range(1, len(each.tokens)):
-            prefix = each.tokens[:position].tolist()
+    for row, completion in enumerate(LAB.completions):
+        for position in range(1, len(completion.tokens)):
+            prefix = completion.tokens[:position].tolist()
             same = [i for i, other in enumerate(LAB.completions) if other.tokens[:position].tolist() == prefix]
             p = LAB.probabilities[same]
             assert float(LAB.values[row, position]) == pytest.approx(float(p @ LAB.returns[same] / p.sum()), rel=1e-9)
@@ -112,7 +112,7 @@ SUMS = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
 
 
 @functools.cache  # several tests look at the same figures
-def found(name: str, batches: int = 400, aggregation: Aggregation | None = SUMS, **changes: Any) -> BiasReport:
+def report_of(name: str, batches: int = 400, aggregation: Aggregation | None = SUMS, **changes: Any) -> BiasReport:
     """On the gradient's own scale, unless the aggregation is None for the agent's."""
     estimator = BY_NAME[name]
     lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB
@@ -157,27 +157,27 @@ UNBIASED = (
 
 @pytest.mark.parametrize("name", UNBIASED)
 def test_unbiased_estimators_have_the_gradient_as_their_mean(name: str) -> None:
-    report = found(name)
+    report = report_of(name)
     assert report.unbiased, str(report)
     assert report.scale == pytest.approx(1, abs=6 * (report.variance / report.batches) ** 0.5)
     assert report.cosine > 0.99
 
 
 def test_the_batch_mean_shrinks_the_gradient_by_its_own_share() -> None:
-    report = found("REINFORCE, batch mean", batches=1500)
+    report = report_of("REINFORCE, batch mean", batches=1500)
     assert not report.unbiased
     assert report.scale == pytest.approx(15 / 16, abs=4 * (report.variance / report.batches) ** 0.5)
 
 
 def test_centring_in_a_group_of_4_shrinks_it_by_a_quarter() -> None:
-    report = found("GRPO, centred")
+    report = report_of("GRPO, centred")
     assert not report.unbiased
     assert report.scale == pytest.approx(3 / 4, abs=4 * (report.variance / report.batches) ** 0.5)
 
 
 def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> None:
     none, constant, wrong, exact = (
-        found(f"REINFORCE, {baseline}").variance
+        report_of(f"REINFORCE, {baseline}").variance
         for baseline in ("no baseline", "constant", "wrong value", "exact value")
     )
     assert exact < 0.7 * wrong < 0.7 * constant < 0.7 * none
@@ -186,7 +186,7 @@ def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> Non
 @pytest.mark.parametrize("middle", ["A2C, GAE 0.5, half value", "A2C, 2 steps, half value"])
 def test_the_sooner_the_critic_takes_over_the_more_bias_and_the_less_variance(middle: str) -> None:
     """On the same batches: whole returns, a mixture or two steps, one step."""
-    unbiased, between, biased = map(found, ("A2C, GAE 1, half value", middle, "Actor-critic, half value"))
+    unbiased, between, biased = map(report_of, ("A2C, GAE 1, half value", middle, "Actor-critic, half value"))
     assert unbiased.unbiased
     assert not between.unbiased
     assert not biased.unbiased
@@ -199,7 +199,7 @@ def test_a_moving_average_moves_from_batch_to_batch_and_lowers_the_variance() ->
     report = examine(LAB, "", agent, batches=100)
     assert isinstance(agent, Reinforce)
     assert agent.average == pytest.approx(LAB.expected_return, abs=0.2)
-    assert report.variance < 0.8 * found("REINFORCE, no baseline", batches=100).variance
+    assert report.variance < 0.8 * report_of("REINFORCE, no baseline", batches=100).variance
 
 
 def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> None:
@@ -211,7 +211,7 @@ def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> 
     torch.testing.assert_close(RIGHT_OR_WRONG.gradient_of(whole), RIGHT_OR_WRONG.gradient / p, rtol=1e-6, atol=1e-9)
     three = float(RIGHT_OR_WRONG.log_likelihood(3)(RIGHT_OR_WRONG.probabilities))
     assert three == pytest.approx(-(1 - p) - (1 - p) ** 2 / 2 - (1 - p) ** 3 / 3)
-    assert not found("MaxRL, log p of a success", target=RIGHT_OR_WRONG.gradient).unbiased
+    assert not report_of("MaxRL, log p of a success", target=RIGHT_OR_WRONG.gradient).unbiased
     with pytest.raises(InvalidArgumentError, match="needs returns of 1 and 0, got"):
         LAB.log_likelihood(3)
 
@@ -239,7 +239,7 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
     )
     # As from the console script: the current folder is not where Python looks.
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     with pytest.raises(SystemExit) as ended:
         main(["gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled"])
     output = capsys.readouterr().out
@@ -258,16 +258,18 @@ def test_an_agent_is_judged_by_its_own_aggregation() -> None:
     name = "A2C, GAE 1, wrong value"
     own = build(LAB.policy, BY_NAME[name], 4, 4)
     assert own.config.aggregation is type(own.config)().aggregation is Aggregation.TOKEN_MEAN
-    report = found(name, aggregation=None, batches=200)
+    report = report_of(name, aggregation=None, batches=200)
     assert not report.unbiased
-    lengths = torch.tensor([len(each.tokens) - each.prompt_length for each in LAB.completions], dtype=torch.float64)
+    lengths = torch.tensor(
+        [len(completion.tokens) - completion.prompt_length for completion in LAB.completions], dtype=torch.float64
+    )
     # The batch's mean length is hardly ever far from the expected one.
     assert report.scale == pytest.approx(1 / float(LAB.probabilities @ lengths), rel=0.1)
-    by_length = found(name, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, batches=200)
+    by_length = report_of(name, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, batches=200)
     assert not by_length.proportional, str(by_length)
     assert by_length.verdict.startswith("bias ")
-    assert found("RLOO", aggregation=None, batches=200).unbiased
-    scaled = found("Dr. GRPO", aggregation=None, batches=200)
+    assert report_of("RLOO", aggregation=None, batches=200).unbiased
+    scaled = report_of("Dr. GRPO", aggregation=None, batches=200)
     assert (scaled.unbiased, scaled.proportional) == (False, True)
     assert scaled.verdict == "unbiased, scaled"
     # A quarter less by the group's mean, of which each completion is a part, and divided by the budget of 3 tokens.
@@ -279,16 +281,16 @@ def test_the_completions_of_a_world_and_their_gradient() -> None:
     env = make_vec("GridWorld", 64, {"n": 2})
     lab = lab_of(env, 1)
     world = env.streams.dataset[1].reference
-    walks = {each.completion for each in lab.completions}
+    walks = {completion.completion for completion in lab.completions}
     ended = set()
     for moves in itertools.product("LDRU", repeat=4):
         cells = world.walk(["LDRU".index(move) for move in moves])
         ended.add("".join(moves)[: len(cells) - 1])
     assert walks == ended
     assert float(lab.probabilities.sum()) == pytest.approx(1, abs=1e-9)
-    for each, paid in zip(lab.completions, lab.returns.tolist(), strict=True):
-        length = len(each.tokens) - each.prompt_length
-        assert paid == pytest.approx((0.0 if each.truncated else 1.0) - 0.01 * length)
+    for completion, paid in zip(lab.completions, lab.returns.tolist(), strict=True):
+        length = len(completion.tokens) - completion.prompt_length
+        assert paid == pytest.approx((0.0 if completion.truncated else 1.0) - 0.01 * length)
     report = examine(lab, "", build(lab.policy, BY_NAME["RLOO"], 4, 4, 4), batches=400)
     assert report.unbiased, str(report)
 

@@ -33,8 +33,8 @@ def play_by_rows(acting: CausalLMPolicy, num_envs: int, **rules: Any) -> list[Tr
     return play(acting, num_envs, EPISODES, **RULES | rules)
 
 
-def assert_same(found: list[Trajectory], expected: list[Trajectory]) -> None:
-    for one, other in zip(found, expected, strict=True):
+def assert_same(actual: list[Trajectory], expected: list[Trajectory]) -> None:
+    for one, other in zip(actual, expected, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert_equal_stored(one.logprobs, other.logprobs)
 
@@ -69,12 +69,12 @@ def test_groups_sample_what_rows_sample(
     """Prompts of different lengths, and rows that end at different times."""
     monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
     expected = play_by_rows(new_policy(make, temperature=temperature, shared_prefix=False), len(EPISODES))
-    found = play_grouped(new_policy(make, temperature=temperature), passes, len(EPISODES))
+    result = play_grouped(new_policy(make, temperature=temperature), passes, len(EPISODES))
     assert len({trajectory.prompt_length for trajectory in expected}) > 1
     assert len({len(trajectory.tokens) - trajectory.prompt_length for trajectory in expected}) > 1
     assert passes["groups"] > 5
     assert passes["rows"] == 0
-    assert_same(found, expected)
+    assert_same(result, expected)
 
 
 @FLOAT64
@@ -84,9 +84,9 @@ def test_groups_become_rows_when_others_begin(
 ) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
     expected = play_by_rows(new_policy(make, shared_prefix=False), 8)
-    found = play_grouped(new_policy(make), passes, 8)
+    result = play_grouped(new_policy(make), passes, 8)
     assert min(passes.values()) > 0
-    assert_same(found, expected)
+    assert_same(result, expected)
 
 
 @FLOAT64
@@ -97,9 +97,9 @@ def test_groups_become_rows_when_that_is_less_work(
     monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
     monkeypatch.setattr(shared_prompt_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
     expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))
-    found = play_grouped(new_policy(llama), passes, len(EPISODES))
+    result = play_grouped(new_policy(llama), passes, len(EPISODES))
     assert min(passes.values()) > 0
-    assert_same(found, expected)
+    assert_same(result, expected)
 
 
 @FLOAT64
@@ -122,9 +122,9 @@ def test_new_weights_begin_new_groups(passes: dict[str, int], monkeypatch: pytes
         for parameter in acting.model.parameters():
             parameter.mul_(1.05)
     acting.weights_changed()
-    found = play_grouped(acting, passes, len(EPISODES))
+    result = play_grouped(acting, passes, len(EPISODES))
     assert passes["groups"] > 0
-    assert_same(found, play_by_rows(CausalLMPolicy(acting.model, PolicyConfig(shared_prefix=False)), len(EPISODES)))
+    assert_same(result, play_by_rows(CausalLMPolicy(acting.model, PolicyConfig(shared_prefix=False)), len(EPISODES)))
 
 
 def test_who_may_keep_groups() -> None:
@@ -217,7 +217,7 @@ def test_attention_by_groups_equals_attention_by_rows(groups: list[int], heads: 
     layer = GroupLayer(prompts[0], prompts[1], layout)
     for keys, values, _ in own:
         key, value = layer.update(keys, values)
-    found = attend_by_groups(query, key, value, layout, None)
+    results = attend_by_groups(query, key, value, layout, None)
     rows = layer.by_rows()
     assert rows.keys is not None
     assert rows.values is not None
@@ -228,8 +228,10 @@ def test_attention_by_groups_equals_attention_by_rows(groups: list[int], heads: 
         ]
         assert torch.equal(rows.keys[row, :, columns - ends[group] :], mine[0])
         assert torch.equal(rows.values[row, :, columns - ends[group] :], mine[1])
-        expected = scaled_dot_product_attention(query[row], *(each.repeat_interleave(heads, dim=0) for each in mine))
-        assert_equal(found[row, 0], expected[:, 0])
+        expected = scaled_dot_product_attention(
+            query[row], *(states.repeat_interleave(heads, dim=0) for states in mine)
+        )
+        assert_equal(results[row, 0], expected[:, 0])
 
 
 def test_rows_are_spread_into_their_room() -> None:

@@ -47,17 +47,17 @@ def test_a_reward_that_falls_by_two_thirds_or_more_is_always_seen(after: float) 
     """The difference of 0.2 is 13 standard errors of two means of 10 x 128 completions."""
     for seed in range(20):
         rows = sampled_rewards([0.3] * 20 + [after] * 30, seed)
-        found = warnings_of(rows)
-        assert [warning.kind for warning in found] == ["reward"]
-        assert 20 < found[0].step <= 20 + 2 * WINDOW
+        results = warnings_of(rows)
+        assert [warning.kind for warning in results] == ["reward"]
+        assert 20 < results[0].step <= 20 + 2 * WINDOW
 
 
 def test_the_warning_has_the_numbers_and_what_to_try() -> None:
-    (found,) = warnings_of([{"reward": 0.5 + 0.01 * (-1) ** step} for step in range(20)] + constant(10, reward=0.25))
-    assert str(found).startswith("warning: step ")
-    assert "the 0.500 of the first 10" in found.text
-    assert f"reward {found.value:.3f} in the last 10 steps" in found.text
-    assert "lower learning rate" in found.text
+    (results,) = warnings_of([{"reward": 0.5 + 0.01 * (-1) ** step} for step in range(20)] + constant(10, reward=0.25))
+    assert str(results).startswith("warning: step ")
+    assert "the 0.500 of the first 10" in results.text
+    assert f"reward {results.value:.3f} in the last 10 steps" in results.text
+    assert "lower learning rate" in results.text
 
 
 def test_a_reward_that_rises_or_stays_is_no_sign() -> None:
@@ -88,17 +88,17 @@ def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recov
 
 def test_entropy_that_collapses_is_a_sign_unless_the_problems_are_solved() -> None:
     start = constant(12, entropy=1.0, reward_std=0.4)
-    (found,) = warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.4)])
-    assert (found.kind, found.step) == ("entropy", 22)  # all ten of the last: 9 x 0.01 + 1 is more than a tenth
-    assert "entropy 0.01 nats in the last 10 steps, 1 in the first 10" in found.text
+    (results,) = warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.4)])
+    assert (results.kind, results.step) == ("entropy", 22)  # all ten of the last: 9 x 0.01 + 1 is more than a tenth
+    assert "entropy 0.01 nats in the last 10 steps, 1 in the first 10" in results.text
     assert not warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.05)])
     assert not warnings_of([*start, *constant(30, entropy=0.2, reward_std=0.4)])
 
 
 def test_clipping_of_most_tokens_is_a_sign() -> None:
-    (found,) = warnings_of(constant(30, **{"clip_ratio/region_mean": 0.95}))
-    assert (found.kind, found.step) == ("clipping", WINDOW)
-    assert "95% of the tokens clipped" in found.text
+    (results,) = warnings_of(constant(30, **{"clip_ratio/region_mean": 0.95}))
+    assert (results.kind, results.step) == ("clipping", WINDOW)
+    assert "95% of the tokens clipped" in results.text
     assert not warnings_of(constant(30, **{"clip_ratio/region_mean": 0.3}))
 
 
@@ -106,7 +106,7 @@ def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
     nothing: list[dict[str, float | None]] = [{}, {"reward": None, "explained_variance": float("nan")}]
     assert not warnings_of(nothing * 30)
     collapsed = [*constant(10, explained_variance=-3.0)]
-    gaps = [row for each in collapsed for row in ({"explained_variance": float("inf")}, each)]
+    gaps = [row for metrics in collapsed for row in ({"explained_variance": float("inf")}, metrics)]
     assert [warning.step for warning in warnings_of(gaps)] == [20]
 
 
@@ -159,6 +159,6 @@ def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
 
 def test_gradients_that_are_not_finite_are_seen_at_once_and_named_once() -> None:
     rows = [{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)]
-    (found,) = warnings_of(rows)
-    assert (found.kind, found.step, found.value) == ("nonfinite", 2, 0.25)
-    assert "not finite in 25% of this step's updates, which changed no weight" in found.text
+    (results,) = warnings_of(rows)
+    assert (results.kind, results.step, results.value) == ("nonfinite", 2, 0.25)
+    assert "not finite in 25% of this step's updates, which changed no weight" in results.text

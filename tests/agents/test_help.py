@@ -24,7 +24,7 @@ PARTIAL = ("Of ", "To ", "And ", "As ", "In ", "None", "Off", "Whose ")
 
 def docstrings(cls: type) -> dict[str, str]:
     """The docstring below each field of a dataclass, that of the nearest class in its MRO that has one."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         try:
             (node,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
@@ -34,8 +34,8 @@ def docstrings(cls: type) -> dict[str, str]:
         for field, text in zip(node.body, node.body[1:], strict=False):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                 assert isinstance(field.target, ast.Name)
-                found[field.target.id] = " ".join(str(text.value.value).split())
-    return found
+                results[field.target.id] = " ".join(str(text.value.value).split())
+    return results
 
 
 def sentences(cls: Any) -> Iterator[tuple[str, str]]:
@@ -61,12 +61,12 @@ def test_every_setting_has_a_sentence(cls: type) -> None:
 
 def nested(cls: Any) -> list[Any]:
     """A dataclass, and those that are its fields."""
-    found = [cls]
+    results = [cls]
     for hint in get_type_hints(cls).values():
-        for part in getattr(hint, "__args__", (hint,)):
-            if hasattr(part, "__dataclass_fields__") and isinstance(part, type):
-                found += nested(part)
-    return found
+        for member in getattr(hint, "__args__", (hint,)):
+            if hasattr(member, "__dataclass_fields__") and isinstance(member, type):
+                results += nested(member)
+    return results
 
 
 def assert_sentence(name: str, text: str) -> None:

@@ -31,11 +31,11 @@ def strictly(text: str) -> Any:
     def constant(name: str) -> Any:
         raise AssertionError(f"{name} is no JSON")
 
-    def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)
 
-    value = json.loads(text.encode("utf-8"), parse_constant=constant, object_pairs_hook=one_of_each)
+    value = json.loads(text.encode("utf-8"), parse_constant=constant, object_pairs_hook=unique_keys)
     assert text.isprintable() or all(character.isprintable() or ord(character) > 0x9F for character in text)
     assert len(text.splitlines()) == 1
     assert not any(0xD800 <= ord(character) <= 0xDFFF for character in str(value))
@@ -213,7 +213,7 @@ def test_a_file_appears_as_a_whole_or_stays_as_it_was(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="No space left"):
         write_json(path, {"a": 2})
     assert read_json(path) == {"a": 1}
-    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"nothing", b"[" * 100_000])
@@ -236,7 +236,7 @@ def test_a_crash_at_any_byte_costs_the_line_that_was_being_written_and_no_other(
     for row in rows:
         lines.write(row)
     whole = lines.path.read_bytes()
-    ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]
+    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
     for cut in range(len(whole) + 1):
         lines.path.write_bytes(whole[:cut])
         kept = sum(end <= cut for end in ends)

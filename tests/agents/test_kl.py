@@ -13,9 +13,9 @@ from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError, UnknownNameError
 
 
-def assert_equal(found: Tensor, expected: Tensor) -> None:
+def assert_equal(actual: Tensor, expected: Tensor) -> None:
     """Up to the rounding of sums of six numbers of order 1, in float64."""
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
 
 
 class Categorical:
@@ -103,10 +103,10 @@ def test_the_gradient_of_k3_ratio_is_the_products_derivative(gap: float, shift: 
     reference, old = logprobs.detach() + gap, logprobs.detach() - shift
     away = reference - logprobs
     plain = (logprobs - old).exp() * (away.exp() - away - 1)
-    found = kl_estimate("k3-ratio", logprobs, reference, old)
-    assert float(found.detach()) == pytest.approx(float(plain.detach()), rel=1e-9)
+    result = kl_estimate("k3-ratio", logprobs, reference, old)
+    assert float(result.detach()) == pytest.approx(float(plain.detach()), rel=1e-9)
     (expected,) = torch.autograd.grad(plain.sum(), logprobs)
-    (slope,) = torch.autograd.grad(found.sum(), logprobs)
+    (slope,) = torch.autograd.grad(result.sum(), logprobs)
     assert float(slope) == pytest.approx(float(expected), rel=1e-8)
 
 
@@ -137,28 +137,28 @@ def test_k1_as_a_constant_in_the_reward_descends_the_divergence(policy: Categori
 
 
 def test_k2_in_the_loss_descends_the_divergence_to_the_reference(policy: Categorical) -> None:
-    found = policy.gradient(policy.expected(KLEstimator.K2, policy.logprobs()))
-    assert_equal(found, policy.gradient(policy.backward_kl()))
+    result = policy.gradient(policy.expected(KLEstimator.K2, policy.logprobs()))
+    assert_equal(result, policy.gradient(policy.backward_kl()))
 
 
 def test_k3_in_the_loss_descends_the_divergence_from_the_reference(policy: Categorical) -> None:
-    found = policy.gradient(policy.expected(KLEstimator.K3, policy.logprobs()))
-    assert_equal(found, policy.gradient(policy.forward_kl()))
-    assert (found - policy.gradient(policy.backward_kl())).abs().max() > 0.01
+    result = policy.gradient(policy.expected(KLEstimator.K3, policy.logprobs()))
+    assert_equal(result, policy.gradient(policy.forward_kl()))
+    assert (result - policy.gradient(policy.backward_kl())).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("on_policy", [True, False])
 def test_k3_with_the_ratio_descends_the_divergence_to_the_reference(policy: Categorical, on_policy: bool) -> None:
     sampled_from = policy.logprobs() if on_policy else policy.old
-    found = policy.gradient(policy.expected(KLEstimator.K3_RATIO, sampled_from))
-    assert_equal(found, policy.gradient(policy.backward_kl()))
+    result = policy.gradient(policy.expected(KLEstimator.K3_RATIO, sampled_from))
+    assert_equal(result, policy.gradient(policy.backward_kl()))
 
 
 @pytest.mark.parametrize("estimator", [KLEstimator.K2, KLEstimator.K3])
 def test_off_policy_they_descend_nothing_exact(policy: Categorical, estimator: KLEstimator) -> None:
-    found = policy.gradient(policy.expected(estimator, policy.old))
+    result = policy.gradient(policy.expected(estimator, policy.old))
     for divergence in (policy.backward_kl(), policy.forward_kl()):
-        assert (found - policy.gradient(divergence)).abs().max() > 0.01
+        assert (result - policy.gradient(divergence)).abs().max() > 0.01
 
 
 def slope(estimator: str, logprob: float, reference: float) -> tuple[float, float]:

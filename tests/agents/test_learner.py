@@ -60,8 +60,8 @@ def some_advantages(batch: Batch, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=tuple(batch.tokens.shape)))
 
 
-def flat(parts: Sequence[Tensor]) -> Tensor:
-    return torch.cat([part.reshape(-1) for part in parts])
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def surrogate(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
@@ -140,11 +140,11 @@ def test_the_step_equals_a_reference_without_batches(aggregation: Aggregation, t
     trajectories = some_trajectories()
     batch = make_batch(trajectories)
     advantages = some_advantages(batch)
-    found, metrics = step(batch, advantages, aggregation=aggregation, temperature=temperature, micro_batch_size=4)
+    result, metrics = step(batch, advantages, aggregation=aggregation, temperature=temperature, micro_batch_size=4)
     expected, totals = reference_step(trajectories, advantages, aggregation, temperature)
     scale = max(float(gradient.abs().max()) for gradient in expected)
     assert scale > 1e-3
-    assert_equal(flat(found), flat(expected))
+    assert_equal(flat(result), flat(expected))
     for name, value in totals.items():
         assert_equal(metrics[name], value)
     assert metrics["tokens"] == sum(int(one.policy_mask.sum()) for one in trajectories)
@@ -164,8 +164,8 @@ def test_illegal_tokens_take_no_part_in_the_step() -> None:
     advantages = some_advantages(batch)
     expected, totals = reference_step(trajectories, advantages, Aggregation.TOKEN_MEAN, legal=legal)
     for micro_batch_size in (64, 2):
-        found, metrics = step(batch, advantages, micro_batch_size=micro_batch_size)
-        assert_equal(flat(found), flat(expected))
+        result, metrics = step(batch, advantages, micro_batch_size=micro_batch_size)
+        assert_equal(flat(result), flat(expected))
         assert_equal(metrics["entropy"], totals["entropy"])
 
 
@@ -179,10 +179,10 @@ def test_a_token_that_was_not_legal_off_the_mask_does_no_harm() -> None:
     )
     free = dataclasses.replace(limited, action_masks=None)
     advantages = torch.ones(1, 5, dtype=torch.float64)
-    found, metrics = step(make_batch([limited]), advantages)
+    result, metrics = step(make_batch([limited]), advantages)
     expected, _ = step(make_batch([free]), advantages)
     assert metrics["skipped"] == 0
-    assert_equal(flat(found), flat(expected))
+    assert_equal(flat(result), flat(expected))
 
 
 # What the gradient must not depend on
@@ -195,10 +195,10 @@ def test_the_gradient_does_not_depend_on_micro_batches(aggregation: Aggregation,
     batch = make_batch(some_trajectories())
     advantages = some_advantages(batch)
     whole, metrics = step(batch, advantages, aggregation=aggregation)
-    parts, part_metrics = step(batch, advantages, aggregation=aggregation, micro_batch_size=micro_batch_size)
-    assert_equal(flat(parts), flat(whole))
+    split, split_metrics = step(batch, advantages, aggregation=aggregation, micro_batch_size=micro_batch_size)
+    assert_equal(flat(split), flat(whole))
     for name in metrics.keys() - {"shared_prefix"}:  # which says how a micro-batch was read
-        assert_equal(part_metrics[name], metrics[name])
+        assert_equal(split_metrics[name], metrics[name])
 
 
 @FLOAT64
@@ -211,8 +211,8 @@ def test_the_gradient_does_not_depend_on_the_order_of_rows(aggregation: Aggregat
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(trajectories))
         turned = make_batch([trajectories[index] for index in order])
-        found, _ = step(turned, advantages[torch.from_numpy(order)], aggregation=aggregation, micro_batch_size=4)
-        assert_equal(flat(found), flat(expected))
+        result, _ = step(turned, advantages[torch.from_numpy(order)], aggregation=aggregation, micro_batch_size=4)
+        assert_equal(flat(result), flat(expected))
 
 
 def widened(batch: Batch, columns: int) -> Batch:
@@ -237,8 +237,8 @@ def test_the_gradient_does_not_depend_on_padding(aggregation: Aggregation) -> No
     advantages = some_advantages(batch)
     expected, _ = step(batch, advantages, aggregation=aggregation)
     wide = torch.nn.functional.pad(advantages, (0, 6), value=math.nan)
-    found, _ = step(widened(batch, 6), wide, aggregation=aggregation)
-    assert_equal(flat(found), flat(expected))
+    result, _ = step(widened(batch, 6), wide, aggregation=aggregation)
+    assert_equal(flat(result), flat(expected))
 
 
 @FLOAT64
@@ -251,9 +251,9 @@ def test_a_longer_neighbour_without_weight_changes_nothing() -> None:
     advantages[-1] = 0
     alone = make_batch(trajectories)
     expected, _ = step(alone, advantages[:4, : alone.tokens.shape[1]], aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM)
-    found, _ = step(both, advantages, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM)
+    result, _ = step(both, advantages, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM)
     # One more completion in the denominator: a completion of advantage 0 counts.
-    assert_equal(flat(found) * 5 / 4, flat(expected))
+    assert_equal(flat(result) * 5 / 4, flat(expected))
 
 
 @pytest.mark.parametrize("noise", [1e6, math.nan, math.inf])
@@ -265,8 +265,8 @@ def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenL
     off = ~batch.loss_mask
     noisy = dataclasses.replace(batch, logprobs=torch.where(off, noise, batch.logprobs))
     expected, metrics = step(batch, advantages, loss=loss)
-    found, noisy_metrics = step(noisy, torch.where(off, noise, advantages), loss=loss)
-    assert largest_difference(found, expected) == 0
+    result, noisy_metrics = step(noisy, torch.where(off, noise, advantages), loss=loss)
+    assert largest_difference(result, expected) == 0
     assert noisy_metrics == metrics
 
 
@@ -274,10 +274,12 @@ def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenL
 
 
 AGENTS: list[Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO]] = [
-    lambda policy, kind: Reinforce(policy, ReinforceConfig(aggregation=kind, **shared())),
-    lambda policy, kind: Reinforce(policy, ReinforceConfig(aggregation=kind, baseline="none", **shared())),
-    lambda policy, kind: GRPO(policy, GRPOConfig(aggregation=kind, **shared())),
-    lambda policy, kind: GRPO(policy, GRPOConfig(aggregation=kind, scale="none", **shared())),
+    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(aggregation=aggregation, **shared())),
+    lambda policy, aggregation: Reinforce(
+        policy, ReinforceConfig(aggregation=aggregation, baseline="none", **shared())
+    ),
+    lambda policy, aggregation: GRPO(policy, GRPOConfig(aggregation=aggregation, **shared())),
+    lambda policy, aggregation: GRPO(policy, GRPOConfig(aggregation=aggregation, scale="none", **shared())),
 ]
 
 
@@ -288,20 +290,20 @@ def shared(**learner: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 @pytest.mark.parametrize("make", AGENTS, ids=["reinforce", "reinforce-plain", "grpo", "grpo-unscaled"])
-def test_broken_rows_change_not_a_bit(
+def test_errored_rows_change_not_a_bit(
     make: Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO], aggregation: Aggregation
 ) -> None:
     generator = np.random.default_rng(0)
     good = some_trajectories(12)
-    broken = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
-    mixed = [broken[0], *good[:5], *broken[1:4], *good[5:], *broken[4:]]
+    errored = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
+    mixed = [errored[0], *good[:5], *errored[1:4], *good[5:], *errored[4:]]
     kept = torch.tensor([not one.errored for one in mixed])
     agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
 
     width = make_batch(good).tokens.shape[1]
-    with_broken, without = agent.advantages(make_batch(mixed)), twin.advantages(make_batch(good))
+    with_errored, without = agent.advantages(make_batch(mixed)), twin.advantages(make_batch(good))
     mask = make_batch(good).loss_mask
-    assert torch.equal(with_broken[kept][:, :width][mask], without[mask])
+    assert torch.equal(with_errored[kept][:, :width][mask], without[mask])
 
     metrics, twin_metrics = agent.update(mixed), twin.update(good)
     assert metrics == twin_metrics
@@ -351,11 +353,11 @@ def last_reward_only(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
 @FLOAT64
 def test_grpo_without_scale_is_reinforce_with_the_groups_mean_as_baseline() -> None:
     policy = tiny_policy()
-    kind = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     group = [dataclasses.replace(one, group=4) for one in on_policy(policy, last_reward_only(some_trajectories(6)))]
-    grpo = GRPO(policy, GRPOConfig(scale="none", aggregation=kind, **shared()))
+    grpo = GRPO(policy, GRPOConfig(scale="none", aggregation=aggregation, **shared()))
     grpo.update(group)
-    reinforce = Reinforce(tiny_policy(), ReinforceConfig(aggregation=kind, **shared()))
+    reinforce = Reinforce(tiny_policy(), ReinforceConfig(aggregation=aggregation, **shared()))
     reinforce.update(group)
     expected = gradients(reinforce.policy)
     assert max(float(gradient.abs().max()) for gradient in expected) > 0.1
@@ -366,12 +368,12 @@ def test_grpo_without_scale_is_reinforce_with_the_groups_mean_as_baseline() -> N
 def test_grpo_scales_each_group_by_its_own_deviation() -> None:
     trajectories = last_reward_only(some_trajectories(6))
     batch = make_batch(trajectories)
-    found = GRPO(tiny_policy(), GRPOConfig(**shared())).advantages(batch)
+    results = GRPO(tiny_policy(), GRPOConfig(**shared())).advantages(batch)
     for rows in ([0, 1, 2], [3, 4, 5]):
         scores = np.array([trajectories[row].score for row in rows])
         expected = (scores - scores.mean()) / (scores.std(ddof=1) + 1e-4)
         for row, value in zip(rows, expected, strict=True):
-            assert found[row].tolist() == pytest.approx([value] * batch.tokens.shape[1], abs=1e-12)
+            assert results[row].tolist() == pytest.approx([value] * batch.tokens.shape[1], abs=1e-12)
 
 
 def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
@@ -379,14 +381,14 @@ def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
     two = trajectory([0, 1], rewards=[0, 2])
     batch = make_batch([one, two])
 
-    def found(**settings: Any) -> list[list[float]]:
+    def result(**settings: Any) -> list[list[float]]:
         agent = Reinforce(tiny_policy(), ReinforceConfig(**settings, **shared()))
         masked: list[list[float]] = torch.where(batch.loss_mask, agent.advantages(batch), 0.0).tolist()
         return masked
 
-    assert found(baseline="none") == [[0, 5, 4, 0, 4], [0, 2, 0, 0, 0]]
-    assert found() == [[0, 1.5, 0.5, 0, 0.5], [0, -1.5, 0, 0, 0]]  # the scores are 5 and 2
-    assert found(baseline="none", gamma=0.5) == [[0, 2, 2, 0, 4], [0, 2, 0, 0, 0]]
+    assert result(baseline="none") == [[0, 5, 4, 0, 4], [0, 2, 0, 0, 0]]
+    assert result() == [[0, 1.5, 0.5, 0, 0.5], [0, -1.5, 0, 0, 0]]  # the scores are 5 and 2
+    assert result(baseline="none", gamma=0.5) == [[0, 2, 2, 0, 4], [0, 2, 0, 0, 0]]
 
 
 @FLOAT64
@@ -486,8 +488,8 @@ def test_adamw_by_hand_with_warmup_decay_and_clipping() -> None:
             moment, square = first[index] / (1 - 0.8 ** (number + 1)), second[index] / (1 - 0.95 ** (number + 1))
             expected[index] = expected[index] * (1 - rate * 0.1) - rate * moment / (square.sqrt() + 1e-8)
     assert metrics["grad_norm"] > 0.5
-    found = [weight.double() for weight in weights(policy)]
-    assert_equal(flat(found), flat(expected))
+    results = [weight.double() for weight in weights(policy)]
+    assert_equal(flat(results), flat(expected))
 
 
 def test_a_small_gradient_is_not_scaled_up() -> None:
@@ -614,8 +616,8 @@ def test_each_step_counts_and_makes_a_new_version() -> None:
 )
 def test_schedules_at_exact_steps(schedule: Any, rates: list[float]) -> None:
     config = LearnerConfig(learning_rate=0.3, schedule=schedule, warmup_steps=4, schedule_steps=12)
-    found = [config.learning_rate_at(number) for number in range(len(rates))]
-    assert found == pytest.approx([0.3 * rate for rate in rates], abs=1e-16)
+    results = [config.learning_rate_at(number) for number in range(len(rates))]
+    assert results == pytest.approx([0.3 * rate for rate in rates], abs=1e-16)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
@@ -625,8 +627,8 @@ def test_without_warmup_the_first_step_has_the_full_rate(schedule: Any) -> None:
 
 def test_cosine_by_hand() -> None:
     config = LearnerConfig(learning_rate=1.0, schedule="cosine", schedule_steps=6)
-    found = [config.learning_rate_at(number) for number in (0, 2, 3, 4, 6, 60)]
-    assert found == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0], abs=1e-15)
+    results = [config.learning_rate_at(number) for number in (0, 2, 3, 4, 6, 60)]
+    assert results == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0], abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -667,8 +669,8 @@ def test_bad_settings_of_agents_are_named(config: type[AgentConfig], settings: d
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_an_aggregation_can_be_given_by_name(aggregation: Aggregation) -> None:
     named, member = (
-        GRPO(tiny_policy(), GRPOConfig(aggregation=kind, **shared()))  # type: ignore[arg-type] # what users write
-        for kind in (aggregation.value, aggregation)
+        GRPO(tiny_policy(), GRPOConfig(aggregation=value, **shared()))  # type: ignore[arg-type] # what users write
+        for value in (aggregation.value, aggregation)
     )
     assert named.update(some_trajectories()) == member.update(some_trajectories())
 
@@ -694,9 +696,9 @@ def untouched(learner: Learner) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, KeyboardInterrupt])
-@pytest.mark.parametrize("place", ["second-pass", "loss", "clipping"])
+@pytest.mark.parametrize("stage", ["second-pass", "loss", "clipping"])
 def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
-    place: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    stage: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = LearnerConfig(learning_rate=0.01, micro_batch_size=3)
     learner, twin = Learner(tiny_policy(), config), Learner(tiny_policy(), config)
@@ -711,19 +713,19 @@ def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
     passes = iter(range(100))
 
     def failing(*given: Any, **named: Any) -> Any:
-        if place != "second-pass" or next(passes) == 1:
+        if stage != "second-pass" or next(passes) == 1:
             raise error("no room")
         return read(*given, **named)
 
     read = learner.policy.read
     with monkeypatch.context() as patched:
-        match place:
+        match stage:
             case "second-pass":
                 patched.setattr(learner.policy, "read", failing)
             case "clipping":
                 patched.setattr(torch.nn.utils, "clip_grad_norm_", failing)
         with pytest.raises(error, match="no room"):
-            step(learner, failing if place == "loss" else plain)
+            step(learner, failing if stage == "loss" else plain)
     check()
     assert step(learner) == step(twin)
     assert all(map(torch.equal, weights(learner.policy), weights(twin.policy)))

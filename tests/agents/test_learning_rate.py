@@ -62,9 +62,9 @@ def test_an_adapter_learns_ten_times_as_fast_as_its_model() -> None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_agents_hold_the_rate_that_was_chosen(name: str) -> None:
     """And what is set stays; natural gradients have none."""
-    kind, config = agent_classes(name)
+    cls, config_cls = agent_classes(name)
     policy = tiny_policy()
-    agent = kind(policy, config(**NEEDED.get(name, {})))
+    agent = cls(policy, config_cls(**NEEDED.get(name, {})))
     chosen = default_learning_rate(count_parameters(policy.model))
     assert agent.config.learner.learning_rate == (None if name in NATURAL else chosen)
     if name not in NATURAL:
@@ -128,10 +128,10 @@ def test_a_longer_run_goes_on_at_its_own_rate_and_one_of_the_same_length_at_the_
     first.save(tmp_path / "saved")
     longer, _ = sort_agent()
     longer.load(tmp_path / "saved")
-    found: dict[str, float] = {}
-    longer.learn(env, steps=2, callbacks=[lambda step, metrics: found.update(metrics)])
+    results: dict[str, float] = {}
+    longer.learn(env, steps=2, callbacks=[lambda step, metrics: results.update(metrics)])
     assert longer.learner.config.learning_rate_at(2, longer.learner.run_steps) == pytest.approx(0.0005)
-    assert found["entropy_coefficient"] == pytest.approx(0.2)
+    assert results["entropy_coefficient"] == pytest.approx(0.2)
 
 
 def test_a_schedule_without_learn_and_without_steps_says_what_it_needs() -> None:

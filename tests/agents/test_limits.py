@@ -34,9 +34,9 @@ def policy_gradient_of(case: str, *, shift: float = 0.0, **settings: Any) -> Ten
     return flat_gradient(agent.policy)
 
 
-def assert_same(found: Tensor, expected: Tensor) -> None:
+def assert_same(actual: Tensor, expected: Tensor) -> None:
     assert float(expected.abs().max()) > 1e-3
-    assert_equal_stored(found, expected)
+    assert_equal_stored(actual, expected)
 
 
 SEPARATE = {"critic": CriticConfig("separate")}
@@ -125,10 +125,10 @@ def test_opo_with_completions_of_one_length_is_unscaled_grpo() -> None:
     generator = np.random.default_rng(0)
     rows = [trajectory([0, 1, 1], rewards=[0, 0, float(generator.normal())], group=index // 3) for index in range(6)]
     batch = make_batch(rows)
-    found, expected = (
+    result, expected = (
         make_agent(case, **more).advantages(batch) for case, more in (("opo", {}), ("grpo", {"scale": "none"}))
     )
-    assert_equal(found, expected)
+    assert_equal(result, expected)
     assert float(expected.abs().max()) > 0.1
 
 
@@ -173,7 +173,7 @@ def drawn_from_counts(policy: CausalLMPolicy) -> tuple[list[Any], Tensor]:
 
 
 def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() -> None:
-    def found(**settings: Any) -> Tensor:
+    def result(**settings: Any) -> Tensor:
         agent = make_agent("reinforce/none", tiny_policy(), aggregation=SUM, **settings)
         gradient(agent, make_batch(drawn_from_counts(agent.policy)[0]))
         return flat_gradient(agent.policy)
@@ -182,12 +182,12 @@ def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() 
     scale = float(exact.abs().max())
     assert scale > 0.05
     for correction in ("token-truncate", "sequence-truncate", "token-mask", "geometric-mask"):
-        corrected = found(importance_correction=correction, importance_cap=1e6)
+        corrected = result(importance_correction=correction, importance_cap=1e6)
         assert_equal_stored(corrected, exact)
-    assert float((found() - exact).abs().max()) > 0.1 * scale
+    assert float((result() - exact).abs().max()) > 0.1 * scale
     # A bound on the weights trades that for variance: somewhere in between.
-    bounded = found(importance_correction="token-truncate", importance_cap=1.5)
-    assert 1e-3 * scale < float((bounded - exact).abs().max()) < float((found() - exact).abs().max())
+    bounded = result(importance_correction="token-truncate", importance_cap=1.5)
+    assert 1e-3 * scale < float((bounded - exact).abs().max()) < float((result() - exact).abs().max())
 
 
 def test_ppo_from_stale_samples_has_the_on_policy_gradient_within_its_clip_range() -> None:

@@ -42,7 +42,7 @@ def adapted(**settings: Any) -> CausalLMPolicy:
 def some_batch(policy: CausalLMPolicy) -> list[Any]:
     generator = np.random.default_rng(0)
     played = [random_trajectory(generator, score=float(index % 2), group=index // 4) for index in range(8)]
-    return [replace(each, logprobs=on_policy_logprobs(policy, each)) for each in played]
+    return [replace(trajectory, logprobs=on_policy_logprobs(policy, trajectory)) for trajectory in played]
 
 
 def trained(policy: CausalLMPolicy, steps: int = 3) -> GRPO:
@@ -98,9 +98,9 @@ def test_the_reference_is_the_model_without_its_adapter_and_holds_no_weights() -
     batch = make_batch(some_batch(policy))
     assert isinstance(agent.reference, ReferencePolicy)
     with agent.reference.switched_on():
-        found = token_logprobs(agent.reference.policy, batch, 64)
-    assert torch.equal(found, token_logprobs(plain, batch, 64))
-    assert not torch.allclose(token_logprobs(policy, batch, 64), found, atol=1e-3)
+        result = token_logprobs(agent.reference.policy, batch, 64)
+    assert torch.equal(result, token_logprobs(plain, batch, 64))
+    assert not torch.allclose(token_logprobs(policy, batch, 64), result, atol=1e-3)
     assert agent.reference.state_dict() is None
 
 
@@ -165,8 +165,8 @@ def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
     agent.save(tmp_path / "saved")
     alone, _ = load_policy(tmp_path / "saved")
     batch = make_batch(some_batch(agent.policy))
-    found = token_logprobs(CausalLMPolicy(alone.model), batch, 64)
-    assert_equal(found, token_logprobs(agent.policy, batch, 64))
+    result = token_logprobs(CausalLMPolicy(alone.model), batch, 64)
+    assert_equal(result, token_logprobs(agent.policy, batch, 64))
 
 
 def test_bad_settings_are_named() -> None:
@@ -189,6 +189,6 @@ def test_prompts_of_different_lengths_are_sampled_right_where_positions_are_lear
             parameter.mul_(4.0)
     played = rollout(foreign(4), policy, [Episode(-1, number, seed=number) for number in range(9)])
     batch = make_batch(played)
-    found = token_logprobs(policy, batch, 64)
+    result = token_logprobs(policy, batch, 64)
     assert len({int(one.policy_mask.sum()) for one in played}) > 1
-    assert_equal_stored(found, batch.logprobs)
+    assert_equal_stored(result, batch.logprobs)

@@ -45,8 +45,8 @@ class TablePolicy:
         return torch.stack([self.first.log_softmax(-1)[one], self.second.log_softmax(-1)[one, two]], dim=1)
 
     def gradient(self, objective: Tensor) -> Tensor:
-        parts = torch.autograd.grad(objective, [self.first, self.second], allow_unused=True, materialize_grads=True)
-        return torch.cat([part.flatten() for part in parts])
+        gradients = torch.autograd.grad(objective, [self.first, self.second], allow_unused=True, materialize_grads=True)
+        return torch.cat([gradient.flatten() for gradient in gradients])
 
     def probabilities(self) -> Tensor:
         return self.logprobs().sum(1).exp()
@@ -109,10 +109,10 @@ def test_expected_update_is_the_gradient_of_the_expected_return(
 def test_each_token_climbs_the_discounted_return_from_itself_on(
     policy: TablePolicy, rewards: Tensor, gamma: float
 ) -> None:
-    found = expected_update(policy, returns_to_go(rewards, EVERYWHERE, gamma))
+    result = expected_update(policy, returns_to_go(rewards, EVERYWHERE, gamma))
     exact_first = policy.gradient(expected_return(policy, rewards, gamma=gamma))[:VOCAB]
     exact_second = policy.gradient(expected_return(policy, rewards))[VOCAB:]  # its own reward, discounted by nothing
-    torch.testing.assert_close(found, torch.cat([exact_first, exact_second]), rtol=0, atol=ROUNDING)
+    torch.testing.assert_close(result, torch.cat([exact_first, exact_second]), rtol=0, atol=ROUNDING)
 
 
 def expected_batch_update(
@@ -136,8 +136,8 @@ def less_batch_mean(returns: Tensor) -> Tensor:
 
 def centered(returns: Tensor) -> Tensor:
     size = len(returns)
-    found = group_centered(returns[:, 0], torch.zeros(size, dtype=torch.long), torch.ones(size, dtype=torch.bool))
-    return found[:, None].expand(-1, STEPS)
+    results = group_centered(returns[:, 0], torch.zeros(size, dtype=torch.long), torch.ones(size, dtype=torch.bool))
+    return results[:, None].expand(-1, STEPS)
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -146,8 +146,8 @@ def test_a_baseline_that_contains_the_episode_scales_the_gradient_and_no_more(
     policy: TablePolicy, rewards: Tensor, size: int, advantages_of: Callable[[Tensor], Tensor]
 ) -> None:
     exact = policy.gradient(expected_return(policy, rewards))
-    found = expected_batch_update(policy, rewards, size, advantages_of)
-    torch.testing.assert_close(found, exact * (size - 1) / size, rtol=0, atol=ROUNDING)
+    result = expected_batch_update(policy, rewards, size, advantages_of)
+    torch.testing.assert_close(result, exact * (size - 1) / size, rtol=0, atol=ROUNDING)
 
 
 def test_a_batch_of_one_without_baseline_is_unbiased(policy: TablePolicy, rewards: Tensor) -> None:
@@ -162,8 +162,8 @@ def test_z_scores_still_point_uphill(policy: TablePolicy, rewards: Tensor) -> No
         return group_z_score(returns[:, 0], groups, valid)[:, None].expand(-1, STEPS)
 
     exact = policy.gradient(expected_return(policy, rewards))
-    found = expected_batch_update(policy, rewards, 3, standardized)
-    assert torch.nn.functional.cosine_similarity(found, exact, dim=0) > 0.8
+    result = expected_batch_update(policy, rewards, 3, standardized)
+    assert torch.nn.functional.cosine_similarity(result, exact, dim=0) > 0.8
 
 
 # The clipped surrogate
@@ -199,8 +199,8 @@ def surrogate_gradient(ratio: float, advantage: float, **clip: float) -> tuple[f
 def test_clipping_saturates_on_the_side_of_the_advantage_only(
     ratio: float, advantage: float, value: float, slope: float
 ) -> None:
-    found = surrogate_gradient(ratio, advantage)
-    assert found == pytest.approx((value, slope), abs=ROUNDING)
+    result = surrogate_gradient(ratio, advantage)
+    assert result == pytest.approx((value, slope), abs=ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_a_dual_clip_at_infinity_is_ppo(bound: float) -> None:
     plain = clipped_surrogate(logprobs, old, advantages)
     dual = clipped_surrogate(logprobs, old, advantages, dual_clip=bound)
     assert torch.equal(plain, dual)
-    found, expected = (torch.autograd.grad(loss.sum(), logprobs)[0] for loss in (dual, plain))
-    assert torch.equal(found, expected)
+    result, expected = (torch.autograd.grad(loss.sum(), logprobs)[0] for loss in (dual, plain))
+    assert torch.equal(result, expected)
 
 
 @pytest.mark.parametrize("bound", [1.0, 0.0, -3.0, math.nan])
@@ -331,9 +331,9 @@ def test_with_one_advantage_its_gradient_is_that_of_the_sequence_objective() -> 
     ratio = (((logprobs - old) * mask).sum(1) / lengths).exp()
     whole = -torch.minimum(ratio * advantages[:, 0], ratio.clamp(0.8, 1.3) * advantages[:, 0]).mean()
     torch.testing.assert_close(by_tokens, whole, rtol=ROUNDING, atol=0)
-    found, expected = (torch.autograd.grad(loss, logprobs)[0] for loss in (by_tokens, whole))
+    result, expected = (torch.autograd.grad(loss, logprobs)[0] for loss in (by_tokens, whole))
     assert expected.abs().max() > 0.01
-    torch.testing.assert_close(found, expected, rtol=ROUNDING, atol=ROUNDING)
+    torch.testing.assert_close(result, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
 def test_at_sequence_ratio_1_its_gradient_is_the_policy_gradient() -> None:
@@ -341,8 +341,8 @@ def test_at_sequence_ratio_1_its_gradient_is_the_policy_gradient() -> None:
     mask = torch.ones(6, 7, dtype=torch.bool)
     loss = sequence_clipped_surrogate(logprobs, logprobs.detach(), advantages, mask)
     (plain,) = torch.autograd.grad(policy_gradient(logprobs, advantages).sum(), logprobs)
-    (found,) = torch.autograd.grad(loss.sum(), logprobs)
-    assert torch.equal(found, plain)
+    (result,) = torch.autograd.grad(loss.sum(), logprobs)
+    assert torch.equal(result, plain)
 
 
 def test_the_sequence_ratio_ignores_what_is_off_the_mask() -> None:
@@ -377,10 +377,10 @@ def test_cispo_caps_the_weight_and_never_stops_the_gradient(ratio: float, advant
 
 def test_below_its_cap_cispo_has_the_gradient_of_the_unclipped_surrogate() -> None:
     logprobs, old, advantages = off_policy_tokens()
-    (found,) = torch.autograd.grad(cispo(logprobs, old, advantages, 1e6).sum(), logprobs)
+    (result,) = torch.autograd.grad(cispo(logprobs, old, advantages, 1e6).sum(), logprobs)
     surrogate = clipped_surrogate(logprobs, old, advantages, clip_low=1.0, clip_high=1e6)
     (expected,) = torch.autograd.grad(surrogate.sum(), logprobs)
-    torch.testing.assert_close(found, expected, rtol=ROUNDING, atol=0)
+    torch.testing.assert_close(result, expected, rtol=ROUNDING, atol=0)
     on_policy = cispo(logprobs, logprobs.detach(), advantages, 1.0)
     assert torch.equal(on_policy, policy_gradient(logprobs, advantages))
 
@@ -492,8 +492,12 @@ def test_weights_of_means_sum_to_1() -> None:
 
 def test_the_aggregations_agree_where_all_completions_have_the_constant_length() -> None:
     mask = torch.ones(4, 6, dtype=torch.bool)
-    kinds = (Aggregation.TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_MEAN, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM)
-    for aggregation in kinds:
+    aggregations = (
+        Aggregation.TOKEN_MEAN,
+        Aggregation.SEQUENCE_MEAN_TOKEN_MEAN,
+        Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM,
+    )
+    for aggregation in aggregations:
         weights = token_weights(mask, aggregation, num_completions=4, max_tokens=6)
         torch.testing.assert_close(weights, torch.full((4, 6), 1 / 24, dtype=torch.float64), rtol=ROUNDING, atol=0)
 
@@ -503,7 +507,7 @@ def test_a_missing_constant_length_is_named() -> None:
         token_weights(MASK, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, num_completions=3)
 
 
-def test_an_aggregation_that_does_not_exist_is_told_the_nearest() -> None:
+def test_an_unknown_aggregation_suggests_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown aggregation 'token-meen'\. Did you mean 'token-mean'\?"):
         token_weights(MASK, "token-meen", num_completions=3)
 

@@ -44,9 +44,9 @@ def saved_and_gradients(checkpointing: Any) -> tuple[int, list[Tensor]]:
 
 def test_gradients_are_the_same_and_less_is_kept() -> None:
     plain, expected = saved_and_gradients("off")
-    again, found = saved_and_gradients("on")
+    again, results = saved_and_gradients("on")
     assert again < plain / 2
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(results, expected, strict=True))
     assert saved_and_gradients("auto")[0] == plain  # on a CPU
 
 
@@ -141,17 +141,17 @@ def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) 
     )  # fmt: skip
     policy = CausalLMPolicy(OPTForCausalLM(config).train(), PolicyConfig(checkpointing=checkpointing))
     tokens = torch.randint(VOCAB, (3, 9), generator=torch.Generator().manual_seed(0))
-    found = []
+    results = []
     for _ in range(2):
         policy.model.zero_grad()
         logprobs = policy.forward(tokens, 2).logprobs
         logprobs.sum().backward()
         gradient = torch.cat([p.grad.reshape(-1) for p in policy.model.parameters() if p.grad is not None])
-        found.append((logprobs.detach(), gradient))
-    assert torch.equal(found[0][0], found[1][0])
-    assert torch.equal(found[0][1], found[1][1])
+        results.append((logprobs.detach(), gradient))
+    assert torch.equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])
     assert torch.equal(
-        found[0][0],
+        results[0][0],
         CausalLMPolicy(policy.model, PolicyConfig(checkpointing="off")).forward(tokens, 2).logprobs.detach(),
     )
 
@@ -162,12 +162,12 @@ def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.Monkey
     whole = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2)
     monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     for with_states in (False, True):
-        parts = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2, with_states=with_states)
-        assert parts.logprobs.dtype is parts.entropy.dtype is torch.float32
+        chunked = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2, with_states=with_states)
+        assert chunked.logprobs.dtype is chunked.entropy.dtype is torch.float32
         # Logits of up to 0.5 come in steps of 2^-9; another order of sums moves one by a step or two, and an entropy by the
         # spread of log-probabilities, 0.2, times that. In bfloat16 an entropy of log(16) would be off by up to 2^-7.
-        assert float((parts.logprobs - whole.logprobs).detach().abs().max()) < 2 * 2**-8
-        assert float((parts.entropy - whole.entropy).detach().abs().max()) < 2**-9
+        assert float((chunked.logprobs - whole.logprobs).detach().abs().max()) < 2 * 2**-8
+        assert float((chunked.entropy - whole.entropy).detach().abs().max()) < 2**-9
 
 
 def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass() -> None:

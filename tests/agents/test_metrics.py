@@ -28,18 +28,18 @@ def test_a_batch_of_episodes_by_hand() -> None:
         scored(math.nan, length=9, group=1, truncated=True),
         scored(5.0, length=2, group=2),
     ]
-    found = summarize(episodes)
-    assert found["reward"] == pytest.approx(9 / 5)
-    assert found["reward_std"] == pytest.approx(np.std([1, 1, 0, 2, 5], ddof=1))
-    assert found["frac_reward_zero_std"] == pytest.approx(1 / 2)  # of groups 0 and 1: group 2 has one score
-    assert found["completions/mean_length"] == pytest.approx((2 + 3 + 4 + 2 + 8 + 1) / 6)
-    assert found["completions/max_length"] == 8
-    assert found["completions/clipped_ratio"] == pytest.approx(2 / 6)
-    assert found["verifier_errors"] == 1
-    assert found[f"outcomes/{Outcome.SCORED}"] == pytest.approx(5 / 6)
-    assert found[f"outcomes/{Outcome.VERIFIER_ERROR}"] == pytest.approx(1 / 6)
-    assert found[f"outcomes/{Outcome.CORRECT}"] == 0
-    counts = {outcome: found[f"outcome_counts/{outcome}"] for outcome in Outcome}
+    results = summarize(episodes)
+    assert results["reward"] == pytest.approx(9 / 5)
+    assert results["reward_std"] == pytest.approx(np.std([1, 1, 0, 2, 5], ddof=1))
+    assert results["frac_reward_zero_std"] == pytest.approx(1 / 2)  # of groups 0 and 1: group 2 has one score
+    assert results["completions/mean_length"] == pytest.approx((2 + 3 + 4 + 2 + 8 + 1) / 6)
+    assert results["completions/max_length"] == 8
+    assert results["completions/clipped_ratio"] == pytest.approx(2 / 6)
+    assert results["verifier_errors"] == 1
+    assert results[f"outcomes/{Outcome.SCORED}"] == pytest.approx(5 / 6)
+    assert results[f"outcomes/{Outcome.VERIFIER_ERROR}"] == pytest.approx(1 / 6)
+    assert results[f"outcomes/{Outcome.CORRECT}"] == 0
+    counts = {outcome: results[f"outcome_counts/{outcome}"] for outcome in Outcome}
     assert {outcome for outcome, count in counts.items() if count} == {Outcome.SCORED, Outcome.VERIFIER_ERROR}
     assert (counts[Outcome.SCORED], counts[Outcome.VERIFIER_ERROR]) == (5, 1)
 
@@ -54,10 +54,10 @@ def test_parts_of_a_score_are_reported_each() -> None:
         trajectory([0, 1], rewards=[0, score], verdict=scored_verdict(score, part))
         for score, part in ((1.0, 1.0), (0.5, 0.0))
     ]
-    found = summarize([*episodes, trajectory([0, 1], rewards=[0, math.nan], verdict=scored_verdict(math.nan, 0.0))])
-    assert found["rewards/one/mean"] == 0.5
-    assert found["rewards/two/mean"] == 0.5  # 0 and 1, of weight 0.5
-    assert found["rewards/one/std"] == pytest.approx(np.std([1, 0], ddof=1))
+    results = summarize([*episodes, trajectory([0, 1], rewards=[0, math.nan], verdict=scored_verdict(math.nan, 0.0))])
+    assert results["rewards/one/mean"] == 0.5
+    assert results["rewards/two/mean"] == 0.5  # 0 and 1, of weight 0.5
+    assert results["rewards/one/std"] == pytest.approx(np.std([1, 0], ddof=1))
 
 
 def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:
@@ -67,10 +67,10 @@ def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:
 
 
 def test_without_a_valid_episode_there_is_no_mean() -> None:
-    found = summarize([scored(math.nan)])
-    assert math.isnan(found["reward"])
-    assert (found["verifier_errors"], found["reward_std"]) == (1, 0)
-    assert "frac_reward_zero_std" not in found
+    results = summarize([scored(math.nan)])
+    assert math.isnan(results["reward"])
+    assert (results["verifier_errors"], results["reward_std"]) == (1, 0)
+    assert "frac_reward_zero_std" not in results
 
 
 def test_the_spread_of_groups_is_reported_only_where_groups_have_several_scores() -> None:
@@ -84,8 +84,8 @@ def test_the_spread_of_groups_is_reported_only_where_groups_have_several_scores(
 def test_the_learning_rate_of_a_step_is_that_of_its_last_optimiser_step() -> None:
     rates = [{"learning_rate": rate, "learning_rate/critic": 2 * rate} for rate in (0.4, 0.3, 0.1)]
     skipped = {"skipped": 1.0}  # a step that had nothing to learn from has no rate
-    found = merge([*rates, skipped])
-    assert (found["learning_rate"], found["learning_rate/critic"]) == (0.1, 0.2)
+    results = merge([*rates, skipped])
+    assert (results["learning_rate"], results["learning_rate/critic"]) == (0.1, 0.2)
 
 
 def test_episodes_without_verdicts_have_no_outcomes() -> None:
@@ -112,14 +112,14 @@ def test_the_metrics_of_a_pass_by_hand() -> None:
         sums_of([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0, 1.0], [1, -1, -1, 1, 1, 1, -1, 5]),
         sums_of([4.0], [1]),
     ]
-    found = pass_metrics(parts)
-    assert found["clip_ratio/low_mean"] == pytest.approx(2 / 9)
-    assert found["clip_ratio/high_mean"] == pytest.approx(4 / 9)
-    assert found["clip_ratio/region_mean"] == pytest.approx(6 / 9)
-    assert (found["ratio/min"], found["ratio/max"]) == pytest.approx((0.5, 4))
-    assert found["ratio/mean"] == pytest.approx(14.5 / 9)
-    assert found["entropy"] == pytest.approx(28 / 9)  # 0 to 7, and 0
-    assert found["kl"] == pytest.approx(0.5 - 1 + math.log(2))
+    results = pass_metrics(parts)
+    assert results["clip_ratio/low_mean"] == pytest.approx(2 / 9)
+    assert results["clip_ratio/high_mean"] == pytest.approx(4 / 9)
+    assert results["clip_ratio/region_mean"] == pytest.approx(6 / 9)
+    assert (results["ratio/min"], results["ratio/max"]) == pytest.approx((0.5, 4))
+    assert results["ratio/mean"] == pytest.approx(14.5 / 9)
+    assert results["entropy"] == pytest.approx(28 / 9)  # 0 to 7, and 0
+    assert results["kl"] == pytest.approx(0.5 - 1 + math.log(2))
     assert "clip_ratio/low_mean" not in pass_metrics([sums_of([1.0], [1], None)])
     assert pass_metrics([]) == {"loss": 0.0}
 
@@ -131,10 +131,10 @@ def test_sampler_and_learner_by_hand() -> None:
     kl = (math.exp(0.1) - 1 - 0.1 + math.exp(0.3) - 1 - 0.3) / 2
     read_before = dataclasses.replace(batch, old_logprobs=learner)
     outputs = TokenOutputs(learner, torch.zeros(1, 3))
-    for found in (sampling_metrics(read_before), pass_metrics([pass_sums(batch, outputs, None)])):
-        assert found["sampling/kl"] == pytest.approx(kl, rel=1e-5)
-        assert found["sampling/sampling_logp_difference/mean"] == pytest.approx(0.2, rel=1e-5)
-        assert found["sampling/sampling_logp_difference/max"] == pytest.approx(0.3, rel=1e-5)
+    for results in (sampling_metrics(read_before), pass_metrics([pass_sums(batch, outputs, None)])):
+        assert results["sampling/kl"] == pytest.approx(kl, rel=1e-5)
+        assert results["sampling/sampling_logp_difference/mean"] == pytest.approx(0.2, rel=1e-5)
+        assert results["sampling/sampling_logp_difference/max"] == pytest.approx(0.3, rel=1e-5)
     # Each is said once: by the pass where there was none before.
     assert sampling_metrics(batch) == {}
     assert not any(name.startswith("sampling/") for name in pass_sums(read_before, outputs, None))
@@ -184,10 +184,10 @@ def test_optimiser_steps_are_merged_to_one_line() -> None:
 def test_advantages_are_those_of_the_tokens_that_are_learned_from() -> None:
     batch = make_batch([trajectory([0, 1, 1]), trajectory([0, 1])])
     advantages = torch.tensor([[9.0, 1.0, -3.0], [9.0, 2.0, 9.0]])
-    found = advantage_metrics(batch, advantages)
-    assert found["advantages/mean"] == 0
-    assert found["advantages/std"] == pytest.approx(np.std([1, -3, 2], ddof=1))
-    assert found["advantages/abs_max"] == 3
+    results = advantage_metrics(batch, advantages)
+    assert results["advantages/mean"] == 0
+    assert results["advantages/std"] == pytest.approx(np.std([1, -3, 2], ddof=1))
+    assert results["advantages/abs_max"] == 3
     assert advantage_metrics(make_batch([scored(math.nan)]), torch.zeros(1, 3)) == {}
 
 
@@ -222,9 +222,9 @@ def clip_shares(name: str, ratios: list[float], advantage: float, **settings: An
     length = len(ratios)
     batch = make_batch([trajectory([1] * length, logprobs=[-1.0] * length)])
     logprobs = batch.logprobs + torch.tensor(ratios).log()
-    found = agent.clipped(batch, logprobs, torch.full((1, length), advantage, dtype=torch.float64))
-    assert found is not None
-    low, high = found
+    result = agent.clipped(batch, logprobs, torch.full((1, length), advantage, dtype=torch.float64))
+    assert result is not None
+    low, high = result
     return low[0].tolist(), high[0].tolist()
 
 

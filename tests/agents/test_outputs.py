@@ -70,7 +70,7 @@ def test_a_folder_appears_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     fill(tmp_path / "x", fail=False)
     with pytest.raises(OSError, match="not empty"):
         fill(tmp_path / "x", fail=False)
-    assert [each.name for each in tmp_path.rglob("*")] == ["x", "a"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["x", "a"]
 
 
 COMMANDS = {
@@ -89,14 +89,14 @@ def test_commands_find_out_before_they_work(
     def work(*_: Any, **__: Any) -> Any:
         raise AssertionError("work was begun")
 
-    for place in (
+    for target in (
         "agents.commands.evaluate.load_policy",
         "agents.commands.sft.policy_for",
         "agents.commands.train.policy_for",
         "verifiers.audit_verifier",
         "agents.experiments.demo.make_warm_start",
     ):
-        monkeypatch.setattr(place, work, raising=False)
+        monkeypatch.setattr(target, work, raising=False)
     with pytest.raises(SystemExit) as exit_info:
         main([*COMMANDS[name], str(blocked)])
     assert exit_info.value.code == 2

@@ -131,13 +131,13 @@ def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: 
 def test_a_state_beside_keys_and_values_is_not_lost() -> None:
     """Rows of one prompt, of which a cache would repeat the keys and values alone."""
     episodes = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(8)]
-    found = []
+    results = []
     for fast in (True, False):
         torch.manual_seed(0)
         acting = CausalLMPolicy(sharpened(parallel()), PolicyConfig(fast=fast))
         assert acting._lm.cache_kind is CacheKind.NONE
-        found.append(play(acting, 8, episodes))
-    for quick, slow in zip(*found, strict=True):
+        results.append(play(acting, 8, episodes))
+    for quick, slow in zip(*results, strict=True):
         assert quick.tokens.tolist() == slow.tokens.tolist()
         assert_equal_stored(quick.logprobs, slow.logprobs)
 
@@ -344,7 +344,7 @@ def test_reading_more_than_the_models_context_is_refused_too() -> None:
     acting = CausalLMPolicy(gpt2())
     tokens = torch.zeros(2, 65, dtype=torch.long)
     for read in (acting.forward, acting.states, acting.distributions):
-        with pytest.raises(InvalidArgumentError, match=r"up to 65 tokens, prompt included.* context holds 64"):
+        with pytest.raises(InvalidArgumentError, match=r"up to 65 tokens, including the prompt.* context holds 64"):
             read(tokens, 1)
 
 
@@ -361,8 +361,8 @@ def test_counts_are_whole_and_at_least_1(name: str, value: Any) -> None:
 def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: float) -> None:
     acting, other = policy(temperature), policy(temperature)
     observation, _ = vector_env(2).reset(seed=0)
-    for each in (acting, other):
-        each.begin(*EPISODE_SEEDS)
+    for sampler in (acting, other):
+        sampler.begin(*EPISODE_SEEDS)
     expected = other.act(observation)
     mask = np.ones((2, VOCAB), dtype=np.int8)
     mask[1] = 0
@@ -373,8 +373,8 @@ def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: 
     with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): use the same tokenizer for policy"):
         acting.act(observation, action_mask=mask[:, :200])
     assert acting.act(observation, action_mask=mask, rows=np.array([True, False])).counts.tolist() == [1, 0]
-    found = acting.act(observation)
-    assert found.tokens.tolist() == expected.tokens.tolist()
+    result = acting.act(observation)
+    assert result.tokens.tolist() == expected.tokens.tolist()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.0])
@@ -396,7 +396,7 @@ def learned(acting: CausalLMPolicy) -> None:
     learner.step(
         batch,
         advantages,
-        Loss(lambda _, found, weights: {"policy": -weights * found.logprobs}, aggregation=aggregation),
+        Loss(lambda _, result, weights: {"policy": -weights * result.logprobs}, aggregation=aggregation),
     )
 
 
@@ -411,7 +411,7 @@ def loaded(acting: CausalLMPolicy) -> None:
     acting.model.load_state_dict({name: torch.randn_like(value) for name, value in acting.model.state_dict().items()})
 
 
-def changed_and_told(acting: CausalLMPolicy) -> None:
+def changed_and_announced(acting: CausalLMPolicy) -> None:
     """What is done to `data` is not counted, so another policy on the model is told."""
     for parameter in acting.model.parameters():
         parameter.data.mul_(-1.0)
@@ -422,26 +422,26 @@ EPISODE_SEEDS = (np.arange(2), np.array([7, 8], dtype=np.uint64))
 
 
 @FLOAT64
-@pytest.mark.parametrize("change", [learned, changed_in_place, loaded, changed_and_told])
+@pytest.mark.parametrize("change", [learned, changed_in_place, loaded, changed_and_announced])
 def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> None:
     """Of what they have read before, neither keys and values nor choices are used again."""
     acting = policy()
     greedy, hot = acting.at_temperature(0.0), acting.at_temperature(0.7)
     observation, _ = vector_env(2).reset(seed=0)
     longer = {"tokens": observation["tokens"].copy(), "length": observation["length"] + 1}
-    for each in (greedy, hot):
-        each.begin(*EPISODE_SEEDS)
-        each.act(observation)
+    for sampler in (greedy, hot):
+        sampler.begin(*EPISODE_SEEDS)
+        sampler.act(observation)
     version = hot.version
     change(acting)
     for seen in (observation, longer):
-        for each in (greedy, hot):
-            found = each.act(seen)
-            slow = CausalLMPolicy(acting.model, PolicyConfig(temperature=each.temperature, fast=False))
+        for sampler in (greedy, hot):
+            result = sampler.act(seen)
+            slow = CausalLMPolicy(acting.model, PolicyConfig(temperature=sampler.temperature, fast=False))
             slow.begin(*EPISODE_SEEDS)
             expected = slow.act(seen)
-            assert found.tokens.tolist() == expected.tokens.tolist()
-            assert_equal_stored(found.logprobs, expected.logprobs)
+            assert result.tokens.tolist() == expected.tokens.tolist()
+            assert_equal_stored(result.logprobs, expected.logprobs)
     assert hot.version == version
 
 
@@ -453,7 +453,7 @@ def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
     episodes = [Episode(index % 5, index, seed=index) for index in range(12)]
     whole = play(policy(), 12, episodes)
-    expected = [part.tolist() for part in batch_passes.micro_batches(make_batch(whole), 64)]
+    expected = [rows.tolist() for rows in batch_passes.micro_batches(make_batch(whole), 64)]
     monkeypatch.setattr(acting_module, "_PROMPT_TOKENS_AT_ONCE", 5)
     monkeypatch.setattr(batch_passes, "TOKENS_AT_ONCE", 20)
     split = play(policy(), 12, episodes)
@@ -461,7 +461,7 @@ def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         assert one.tokens.tolist() == other.tokens.tolist()
         assert_equal_stored(one.logprobs, other.logprobs)
     batch = make_batch(whole)
-    parts = list(batch_passes.micro_batches(batch, 64))
-    assert [row for part in parts for row in part.tolist()] == expected[0]
-    assert len(parts) > 3
-    assert all(len(part) == 1 or len(part) * int(batch.lengths[part].max()) <= 20 for part in parts)
+    micro_batches = list(batch_passes.micro_batches(batch, 64))
+    assert [row for rows in micro_batches for row in rows.tolist()] == expected[0]
+    assert len(micro_batches) > 3
+    assert all(len(rows) == 1 or len(rows) * int(batch.lengths[rows].max()) <= 20 for rows in micro_batches)

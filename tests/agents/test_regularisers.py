@@ -15,7 +15,7 @@ from agents import Agent, Batch, CausalLMPolicy, ReferencePolicy, make_batch, ti
 from agents.kl import kl_estimate
 from agents.training.batch_passes import token_logprobs
 from agents.training.natural_gradient import flat_gradient
-from tests.agents.agent_cases import NATURAL, broken_rows, gradient, make_agent, on_policy, prepared, some_batch
+from tests.agents.agent_cases import NATURAL, errored_rows, gradient, make_agent, on_policy, prepared, some_batch
 from tests.agents.rounding import assert_equal, assert_equal_stored, tolerance
 from tests.agents.trajectories import tiny_policy, trajectory, weights
 from verifiers import InvalidArgumentError
@@ -123,9 +123,9 @@ def test_in_the_reward_each_token_pays_for_its_own_divergence() -> None:
     assert_equal(ready.scores, ready.rewards.sum(1))
 
 
-def test_broken_rows_pay_nothing_and_stay_broken() -> None:
+def test_errored_rows_pay_nothing_and_stay_errored() -> None:
     agent = moved(make_agent("rloo", kl_coefficient=0.3))
-    ready, advantages = prepared(agent, make_batch([*some_batch(agent.policy), *broken_rows(0, [0])]))
+    ready, advantages = prepared(agent, make_batch([*some_batch(agent.policy), *errored_rows(0, [0])]))
     assert math.isnan(ready.scores[-1])
     assert not ready.rewards[-1].any()
     assert not advantages[-1].any()
@@ -139,13 +139,13 @@ def test_without_rewards_the_policy_goes_back_to_its_reference(case: str, settin
     mild = CausalLMPolicy(tiny_model(16, layers=1, hidden_size=16, heads=2, intermediate_size=32))
     learner = {"learning_rate": 0.005, "micro_batch_size": 256}
     agent = moved(make_agent(case, mild, kl_coefficient=1.0, **settings, learner=learner), scale=0.2)
-    found = []
+    results = []
     for _ in range(10):
         assert agent.reference is not None
-        found.append(exact_divergence(agent.policy, agent.reference.policy))
+        results.append(exact_divergence(agent.policy, agent.reference.policy))
         agent.update(every_token(agent.policy))
-    assert found[0] > 0.1
-    assert found[-1] < 0.1 * found[0]
+    assert results[0] > 0.1
+    assert results[-1] < 0.1 * results[0]
 
 
 def every_token(policy: CausalLMPolicy, copies: int = 128) -> list[Any]:
@@ -183,7 +183,7 @@ def test_the_coefficient_rises_above_the_target_and_falls_below_it() -> None:
 
 def test_the_controller_stays_where_nothing_was_measured() -> None:
     agent = make_agent("grpo/kl", kl_coefficient=0.2, kl_target=0.1, kl_horizon=60)
-    agent.update(broken_rows(0, [0, 0, 0]))
+    agent.update(errored_rows(0, [0, 0, 0]))
     assert agent.kl_coefficient() == 0.2
     with torch.no_grad():
         agent.policy.parameters()[0].fill_(math.nan)

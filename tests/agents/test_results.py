@@ -155,8 +155,8 @@ def test_every_format_gives_each_problem_its_completions_in_order(
     tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
     placed = place(read_completions(write(tmp_path / "file.jsonl")), PROBLEMS)
-    found = {(index, sample): completion.text for index, sample, completion in placed}
-    assert found == {(index, sample): text for index, texts in enumerate(TEXTS) for sample, text in enumerate(texts)}
+    result = {(index, sample): completion.text for index, sample, completion in placed}
+    assert result == {(index, sample): text for index, texts in enumerate(TEXTS) for sample, text in enumerate(texts)}
 
 
 def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp_path: Path) -> None:

@@ -100,10 +100,10 @@ def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
     assert checkpoint.name == f"step-{metrics(tmp_path / 'run')[-1]['step']:06d}"
 
 
-def agent(kind: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any, Any]:
+def agent(cls: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any, Any]:
     env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=4, tokenizer="char", max_new_tokens=5, copy=False)
     size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
-    return kind(CausalLMPolicy(tiny_model(env.single_action_space.n, **size)), config), env
+    return cls(CausalLMPolicy(tiny_model(env.single_action_space.n, **size)), config), env
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def agent(kind: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any,
         (Reinforce, ReinforceConfig(problems_per_step=4, learner=LearnerConfig(learning_rate=1e-2))),
     ],
 )
-def test_saving_and_loading_restores_the_agent(kind: Any, config: AgentConfig, tmp_path: Path) -> None:
-    first, env = agent(kind, config)
+def test_saving_and_loading_restores_the_agent(cls: Any, config: AgentConfig, tmp_path: Path) -> None:
+    first, env = agent(cls, config)
     first.learn(env, steps=2)
     first.save(tmp_path / "saved")
-    second, other = agent(kind, config)
+    second, other = agent(cls, config)
     second.load(tmp_path / "saved")
     first.learn(env, steps=4)
     second.learn(other, steps=4)

@@ -178,10 +178,10 @@ def test_other_names_and_lines_that_are_no_metrics_are_left_out_with_a_warning(t
     path = tmp_path / "run" / "metrics.jsonl"
     good = path.read_text().splitlines()
     path.write_bytes("\n".join([good[0], "}garbage}", "[1]", '{"loss": 1}', good[1], '{"step": 3']).encode() + b"\xff")
-    with pytest.warns(UserWarning, match=r"is not a checkpoint|has invalid lines") as found:
+    with pytest.warns(UserWarning, match=r"is not a checkpoint|has invalid lines") as warned:
         run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
     run.close()
-    said = " | ".join(str(each.message) for each in found)
+    said = " | ".join(str(warning.message) for warning in warned)
     assert "step-foo is not a checkpoint and is ignored" in said
     assert "has invalid lines, which are removed: [2, 3, 4]" in said
     assert run.checkpoint == run.checkpoint_folder(2)
@@ -332,8 +332,8 @@ def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
-def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, kind: type[BaseException]) -> None:
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, error: type[BaseException]) -> None:
     done = []
 
     def work() -> None:
@@ -346,7 +346,7 @@ def test_signals_wait_for_the_end_of_a_block(number: signal.Signals, kind: type[
 
     with sigterm_interrupts(), pytest.raises(KeyboardInterrupt) as raised:
         work()
-    assert raised.type is kind
+    assert raised.type is error
     assert done == ["inner", "outer"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -363,14 +363,14 @@ def test_the_error_of_a_block_is_not_hidden_by_a_signal_that_waited() -> None:
 
 
 def test_on_other_threads_a_block_is_left_as_it_is() -> None:
-    found: list[Any] = []
+    results: list[Any] = []
 
     def look() -> None:
         with interrupts_deferred():
-            found.append(signal.getsignal(signal.SIGINT))
+            results.append(signal.getsignal(signal.SIGINT))
 
     before = signal.getsignal(signal.SIGINT)
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
-    assert found == [before]
+    assert results == [before]

@@ -84,9 +84,9 @@ def test_mix_equals_integer_arithmetic_and_can_be_inverted(word: int) -> None:
 @given(WORDS, st.integers(0, 2**40))
 def test_uniforms_equal_integer_arithmetic(seed: int, position: int) -> None:
     word = splitmix((splitmix(seed) + position * GOLDEN) % WORD)
-    found = uniforms(u64(seed), np.array([position]))
-    assert found.tolist() == [(word >> 11) / 2**53]
-    assert 0 <= found[0] < 1
+    results = uniforms(u64(seed), np.array([position]))
+    assert results.tolist() == [(word >> 11) / 2**53]
+    assert 0 <= results[0] < 1
 
 
 @pytest.mark.parametrize(("word", "u"), [(0, 0.0), (WORD - 1, LARGEST_BELOW_1)])
@@ -113,11 +113,11 @@ def bound(freedom: int) -> float:
     return freedom + 5 * math.sqrt(2 * freedom)
 
 
-@pytest.mark.parametrize("kind", ["one seed, all positions", "neighbouring seeds, one position"])
-def test_uniforms_are_uniform_and_neighbours_unrelated(kind: str) -> None:
+@pytest.mark.parametrize("case", ["one seed, all positions", "neighbouring seeds, one position"])
+def test_uniforms_are_uniform_and_neighbours_unrelated(case: str) -> None:
     count = 40_000
     numbers = np.arange(count)
-    if kind.startswith("one"):
+    if case.startswith("one"):
         u = uniforms(np.full(count, 7, dtype=np.uint64), numbers)
     else:
         u = uniforms(numbers.astype(np.uint64), np.full(count, 12))
@@ -194,10 +194,10 @@ def test_sample_equals_bisection_of_the_cumulative_sums(dtype: torch.dtype) -> N
     logprobs = torch.from_numpy(generator.normal(0, 3, size=(400, 37))).to(dtype).log_softmax(-1)
     u = generator.random(400)
     u[:2] = 0, LARGEST_BELOW_1
-    found = sample(logprobs, torch.from_numpy(u)).tolist()
+    results = sample(logprobs, torch.from_numpy(u)).tolist()
     for row in range(400):
         cumulative = list(itertools.accumulate(np.exp(logprobs[row].double().numpy())))
-        assert found[row] == bisect.bisect_right(cumulative, u[row] * cumulative[-1])
+        assert results[row] == bisect.bisect_right(cumulative, u[row] * cumulative[-1])
 
 
 @pytest.mark.parametrize("vocab_size", [2049, 5000])
@@ -209,12 +209,12 @@ def test_sampling_by_blocks_equals_bisection_of_all_sums(vocab_size: int) -> Non
     logprobs = torch.from_numpy(logits).float().log_softmax(-1)
     u = generator.random(300)
     u[:4] = 0, LARGEST_BELOW_1, 1e-9, 0.999999
-    found = sample(logprobs, torch.from_numpy(u)).tolist()
+    results = sample(logprobs, torch.from_numpy(u)).tolist()
     for row in range(300):
         shares = np.exp(logprobs[row].numpy()).astype(np.float64)
-        assert shares[found[row]] > 0
-        low = shares[: found[row]].sum() / shares.sum()
-        high = shares[: found[row] + 1].sum() / shares.sum()
+        assert shares[results[row]] > 0
+        low = shares[: results[row]].sum() / shares.sum()
+        high = shares[: results[row] + 1].sum() / shares.sum()
         assert low - 1e-12 <= u[row] <= high + 1e-12
 
 
@@ -267,14 +267,14 @@ def test_scaled_logprobs_equal_a_numpy_softmax(temperature: float) -> None:
     logits = generator.normal(0, 4, size=(3, 5, 11)).astype(np.float32)
     legal = generator.random((3, 5, 11)) < 0.6
     legal[..., 2] = True
-    found = scaled_logprobs(torch.from_numpy(logits), temperature, torch.from_numpy(legal)).numpy()
+    results = scaled_logprobs(torch.from_numpy(logits), temperature, torch.from_numpy(legal)).numpy()
     powers = np.where(legal, np.exp(logits.astype(np.float64) / temperature), 0)
     with np.errstate(divide="ignore"):
         expected = np.log(powers / powers.sum(-1, keepdims=True))
     # Of up to 150: a quotient, the largest taken away, exponentials, their sum, its logarithm.
-    assert_equal(found[legal], expected[legal], size=150, precision=np.float32, operations=16)
-    assert (found[~legal] == -np.inf).all()
-    assert found.dtype == np.float32
+    assert_equal(results[legal], expected[legal], size=150, precision=np.float32, operations=16)
+    assert (results[~legal] == -np.inf).all()
+    assert results.dtype == np.float32
 
 
 def test_the_only_legal_token_is_certain() -> None:

@@ -21,8 +21,8 @@ def test_linear_from_start_to_end_and_no_further() -> None:
 
 
 def test_cosine_is_slow_at_both_ends() -> None:
-    found = values(Schedule(2.0, 0.0, "cosine", 6), 8)
-    assert found == pytest.approx([2, 1 + 0.75**0.5, 1.5, 1, 0.5, 1 - 0.75**0.5, 0, 0])
+    result = values(Schedule(2.0, 0.0, "cosine", 6), 8)
+    assert result == pytest.approx([2, 1 + 0.75**0.5, 1.5, 1, 0.5, 1 - 0.75**0.5, 0, 0])
 
 
 def test_constant_stays_and_needs_no_number_of_steps() -> None:
@@ -45,7 +45,7 @@ def test_warmup_rises_to_the_start_and_the_rest_follows_from_there() -> None:
         ({"steps": 5, "warmup_steps": 5}, "warmup_steps=5 must be less than the 5 optimiser steps of the linear"),
     ],
 )
-def test_schedules_that_cannot_be_meant_are_named(settings: dict[str, Any], message: str) -> None:
+def test_inconsistent_schedules_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
         Schedule(1.0, **settings)
 

@@ -71,7 +71,7 @@ def groups(
 ) -> list[Trajectory]:
     """Groups of ragged completions, one of a single token, with prompts of different lengths and a hole in a mask."""
     generator = np.random.default_rng(0)
-    found = []
+    results = []
     for group in range(count):
         start = generator.integers(0, VOCAB, prompt + group).tolist()
         for member in range(members):
@@ -83,7 +83,7 @@ def groups(
             masks = np.packbits(
                 np.eye(VOCAB, dtype=bool)[tokens] | (generator.random((len(mask), VOCAB)) < 0.5), axis=1
             )
-            found.append(
+            results.append(
                 trajectory(
                     mask,
                     tokens=tokens,
@@ -92,7 +92,7 @@ def groups(
                     action_masks=masks if legal else None,
                 )
             )
-    return found
+    return results
 
 
 def even_groups(members: int, own: int, count: int = 2, prompt: int = 9) -> list[Trajectory]:
@@ -129,8 +129,8 @@ def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpoint
     assert is_cheaper(layout, *batch.tokens.shape, costs_of(sharing.model))
     packed = outputs_and_gradient(sharing, batch)
     assert sharing.model.config._attn_implementation == "rlvr_shared_prefix"
-    for expected, found in zip(plain, packed, strict=True):
-        assert_equal(found, expected)
+    for expected, result in zip(plain, packed, strict=True):
+        assert_equal(result, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -138,9 +138,9 @@ def test_in_float32_the_packed_pass_equals_the_plain_one_up_to_its_rounding(name
     """The precision that models learn in, where the bound is wide, and still far below what a wrong layout does."""
     batch = make_batch(groups())
     plain = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=False)), batch)
-    for expected, found in zip(plain, outputs_and_gradient(CausalLMPolicy(model(name)), batch), strict=True):
-        assert found.dtype is torch.float32
-        assert_equal(found, expected, precision=np.float32)
+    for expected, result in zip(plain, outputs_and_gradient(CausalLMPolicy(model(name)), batch), strict=True):
+        assert result.dtype is torch.float32
+        assert_equal(result, expected, precision=np.float32)
 
 
 def test_a_layout_by_hand() -> None:
@@ -188,8 +188,8 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
         trial.setattr(prefix_sharing, "_num_blocks", lambda *_: min(blocks, 2))
         assert sharing._lm.shares_prefixes
     packed = outputs_and_gradient(sharing, batch)
-    for expected, found in zip(plain, packed, strict=True):
-        assert_equal(found, expected)
+    for expected, result in zip(plain, packed, strict=True):
+        assert_equal(result, expected)
 
 
 @pytest.mark.parametrize(
@@ -246,16 +246,16 @@ def test_a_model_that_ignores_the_layout_is_found_out() -> None:
 @FLOAT64
 def test_a_mask_of_the_models_own_is_not_lost() -> None:
     """Doge adds learned terms to the scores by way of the mask; at first they are small enough for any trial."""
-    found = []
+    results = []
     for settings in ({"fast": False}, {}):
         torch.manual_seed(0)
         policy = CausalLMPolicy(DogeForCausalLM(DogeConfig(**SIZES)), PolicyConfig(**settings))
         batch = make_batch(groups())
-        found.append(outputs_and_gradient(policy, batch))
+        results.append(outputs_and_gradient(policy, batch))
         assert policy.model.model.layers[0].self_attn.A.grad is not None
         assert policy.model.config._attn_implementation == "sdpa"
         assert not policy._lm.shares_prefixes
-    for expected, got in zip(*found, strict=True):
+    for expected, got in zip(*results, strict=True):
         assert_equal(got, expected)
 
 
@@ -313,11 +313,12 @@ def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | Non
     plain = outputs_and_gradient(CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False)), batch)
     sharing = CausalLMPolicy(model("qwen2"))
     assert sharing.read(batch).shared
-    for expected, found in zip(plain, outputs_and_gradient(sharing, batch), strict=True):
-        assert_equal(found, expected)
+    for expected, result in zip(plain, outputs_and_gradient(sharing, batch), strict=True):
+        assert_equal(result, expected)
     learned = mask[:, batch.first :]
     states = [
-        each.read_states(batch)[:, :-1] for each in (CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False)), sharing)
+        policy.read_states(batch)[:, :-1]
+        for policy in (CausalLMPolicy(model("qwen2"), PolicyConfig(fast=False)), sharing)
     ]
     assert_equal(states[1][learned], states[0][learned])
     nothing = dataclasses.replace(batch, loss_mask=torch.zeros_like(mask))
@@ -366,13 +367,13 @@ def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
 
 @FLOAT64
 def test_an_update_is_the_same_with_the_flag_off() -> None:
-    found = []
+    results = []
     for shared in (False, True):
         policy = CausalLMPolicy(model("qwen2"), PolicyConfig(shared_prefix=shared))
         config = GRPOConfig(learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=8))
         metrics = GRPO(policy, config).update(groups())
-        found.append((metrics["loss"], metrics["grad_norm"]))
-    assert_equal(found[0], found[1])
+        results.append((metrics["loss"], metrics["grad_norm"]))
+    assert_equal(results[0], results[1])
 
 
 # The output layer
@@ -399,14 +400,14 @@ def test_log_probabilities_and_their_gradient_by_hand_equal_autograd(
     legal = torch.rand(6, 9, generator=generator) < 0.5
     legal[torch.arange(6), tokens] = True
     weights = torch.randn(6, generator=generator)
-    found, grads = [], []
+    results, grads = [], []
     for compute in (reference, token_logprobs_and_entropy):
         logits = (4 * torch.randn(6, 9, generator=torch.Generator().manual_seed(1))).requires_grad_(True)
         logprobs, entropy = compute(logits, tokens, temperature, legal if limited else None)
         (weights * logprobs + weigh_entropy * weights.flip(0) * entropy).sum().backward()
-        found.append(torch.stack([logprobs, entropy]).detach())
+        results.append(torch.stack([logprobs, entropy]).detach())
         grads.append(logits.grad)
-    assert_equal(found[1], found[0])
+    assert_equal(results[1], results[0])
     assert_equal(grads[1], grads[0])
 
 
@@ -418,8 +419,8 @@ def test_chunks_of_the_vocabulary_change_nothing(name: str, monkeypatch: pytest.
         whole = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=shared)), batch)
         with monkeypatch.context() as patched:
             patched.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
-            parts = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=shared)), batch)
-        for expected, got in zip(whole, parts, strict=True):
+            chunked = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=shared)), batch)
+        for expected, got in zip(whole, chunked, strict=True):
             assert_equal(got, expected)
 
 

@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_no_character_that_is_obeyed_stays() -> None:
-    assert not OBEYED & {each for code in range(0x110000) for each in printable(chr(code))}
+    assert not OBEYED & {character for code in range(0x110000) for character in printable(chr(code))}
 
 
 def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ EOS = ByteTokenizer.eos_token
 def steps(completion: str, problem: Problem) -> Verdict:
     """1 for each `+` and -2 for each `-`, paid there, and 10 at the end."""
     paid = {"+": 1.0, "-": -2.0}
-    pairs = tuple((end, paid[each]) for end, each in enumerate(completion, 1) if each in paid)
+    pairs = tuple((end, paid[byte]) for end, byte in enumerate(completion, 1) if byte in paid)
     return Verdict(10.0 + sum(amount for _, amount in pairs), Outcome.SCORED, token_scores=pairs)
 
 
@@ -52,8 +52,8 @@ class Script:
         count = len(length)
         tokens, counts = np.zeros((count, self.width), dtype=np.int64), np.zeros(count, dtype=np.int64)
         for row in np.flatnonzero(rows):
-            part = self.tokens[row][length[row] : length[row] + self.width]
-            tokens[row, : len(part)], counts[row] = part, len(part)
+            script = self.tokens[row][length[row] : length[row] + self.width]
+            tokens[row, : len(script)], counts[row] = script, len(script)
         return Action(tokens, counts, np.full(tokens.shape, -1.0, dtype=np.float32))
 
 
@@ -65,36 +65,36 @@ def play(text: bytes, width: int, end: bool = True, **rules: Any) -> Trajectory:
 @pytest.mark.parametrize("width", [1, 2, 3, 12])
 @pytest.mark.parametrize("verification", ["sync", "deferred"])
 def test_each_part_is_paid_at_its_token_however_the_tokens_come(width: int, verification: str) -> None:
-    found = play(b"a+b-+", width, verification=verification)
-    assert found.rewards.tolist() == [0, 0, 0, 1, 0, -2, 1, 10]
-    assert found.verdict is not None
-    assert found.score == found.verdict.score == 10.0
+    result = play(b"a+b-+", width, verification=verification)
+    assert result.rewards.tolist() == [0, 0, 0, 1, 0, -2, 1, 10]
+    assert result.verdict is not None
+    assert result.score == result.verdict.score == 10.0
 
 
 def test_a_completion_that_the_budget_cuts_off_is_paid_the_same() -> None:
-    found = play(b"a+b-", 1, end=False, max_new_tokens=4)
-    assert found.truncated
-    assert found.rewards.tolist() == [0, 0, 0, 1, 0, 10 - 2]
+    result = play(b"a+b-", 1, end=False, max_new_tokens=4)
+    assert result.truncated
+    assert result.rewards.tolist() == [0, 0, 0, 1, 0, 10 - 2]
 
 
 def test_an_end_stands_in_the_token_that_completes_the_character() -> None:
     # An umlaut has two bytes and so two tokens; a byte that is no text is a character of its own.
-    found = play("ü+".encode() + b"\xff-", 1)
-    assert found.completion == "ü+\ufffd-"
-    assert found.rewards.tolist() == [0, 0, 0, 0, 1, 0, -2, 10]
+    result = play("ü+".encode() + b"\xff-", 1)
+    assert result.completion == "ü+\ufffd-"
+    assert result.rewards.tolist() == [0, 0, 0, 0, 1, 0, -2, 10]
 
     def half(completion: str, problem: Problem) -> Verdict:
         return Verdict(1.0, Outcome.SCORED, token_scores=((1, 0.25), (2, 0.5)))
 
     # The first character is complete with its second byte, and the last, which is cut short, only with the end.
-    found = play("ü".encode() + b"\xe2\x82", 1, verifier=half)
-    assert found.rewards.tolist() == [0, 0, 0, 0.25, 0, 0, 0.75]
+    result = play("ü".encode() + b"\xe2\x82", 1, verifier=half)
+    assert result.rewards.tolist() == [0, 0, 0, 0.25, 0, 0, 0.75]
 
 
 def test_text_behind_a_stop_string_is_not_counted() -> None:
-    found = play(b"+a-b##", 1, end=False, stop=["##"])
-    assert found.completion == "+a-b"
-    assert found.rewards.tolist() == [0, 0, 1, 0, -2, 0, 0, 10]
+    result = play(b"+a-b##", 1, end=False, stop=["##"])
+    assert result.completion == "+a-b"
+    assert result.rewards.tolist() == [0, 0, 1, 0, -2, 0, 0, 10]
 
 
 def test_environments_pay_the_whole_score_at_the_end_and_say_what_belongs_where() -> None:
@@ -115,15 +115,15 @@ def test_environments_pay_the_whole_score_at_the_end_and_say_what_belongs_where(
 def test_environments_of_gymnasiums_own_vectorisation_pay_at_the_same_tokens() -> None:
     mode = gymnasium.vector.AutoresetMode.DISABLED
     env = gymnasium.vector.SyncVectorEnv([lambda: TokenEnv(streams(1))] * 2, autoreset_mode=mode)
-    found = rollout(env, Script([b"a+", b"ab"], 1), [Episode(-1, 0, 0, 0), Episode(-1, 1, 0, 0)])
-    assert [each.rewards.tolist() for each in found] == [[0, 0, 0, 1, 10], [0, 0, 0, 0, 10]]
+    results = rollout(env, Script([b"a+", b"ab"], 1), [Episode(-1, 0, 0, 0), Episode(-1, 1, 0, 0)])
+    assert [episode.rewards.tolist() for episode in results] == [[0, 0, 0, 1, 10], [0, 0, 0, 0, 10]]
 
 
 def test_a_wrapper_that_scales_a_reward_scales_what_its_tokens_are_paid() -> None:
     env = gymnasium.wrappers.vector.TransformReward(TokenVectorEnv(streams(1)), lambda reward: reward / 2)
-    found = rollout(env, Script([b"a+"], 1), [Episode(0, 0, 0)])[0]
-    assert found.score == 5.5
-    assert found.rewards.tolist() == [0, 0, 0, 0.5, 5]
+    result = rollout(env, Script([b"a+"], 1), [Episode(0, 0, 0)])[0]
+    assert result.score == 5.5
+    assert result.rewards.tolist() == [0, 0, 0, 0.5, 5]
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_advantages_and_the_gradient_credit_the_right_tokens() -> None:
     """With discount 0 a token's advantage is its own reward, so the gradient is a sum that can be written down."""
     table = torch.nn.Embedding(ByteTokenizer.vocab_size, ByteTokenizer.vocab_size)
     policy = TorchPolicy(table, torch.nn.Identity())
-    kind, config_kind = agent_classes("reinforce")
+    cls, config_cls = agent_classes("reinforce")
     settings: dict[str, Any] = {"baseline": "none", "problems_per_step": 1}
-    agent = kind(policy, config_kind(gamma=0.0, **settings))
+    agent = cls(policy, config_cls(gamma=0.0, **settings))
     trajectory = play(b"a+b-", 1)
     rewards = [0, 0, 0, 1, 0, -2, 10]
     batch, advantages = agent.compute_advantages([trajectory])
     assert advantages[0].tolist() == pytest.approx(rewards)
     agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation=agent.config.aggregation))
     assert table.weight.grad is not None
-    found, table.weight.grad = table.weight.grad.clone(), None
+    result, table.weight.grad = table.weight.grad.clone(), None
     tokens = torch.from_numpy(trajectory.tokens.astype(np.int64))
     logprobs = table.weight[tokens[:-1]].log_softmax(-1).gather(-1, tokens[1:, None])[:, 0]
     (-(torch.tensor(rewards[1:]) * logprobs).sum()).backward()
-    torch.testing.assert_close(found, table.weight.grad)
-    to_go = kind(policy, config_kind(**settings)).compute_advantages([trajectory])[1]
+    torch.testing.assert_close(result, table.weight.grad)
+    to_go = cls(policy, config_cls(**settings)).compute_advantages([trajectory])[1]
     assert to_go[0, 2:].tolist() == pytest.approx([9, 9, 8, 8, 10])

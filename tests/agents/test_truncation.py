@@ -81,14 +81,14 @@ def test_the_soft_penalty_needs_its_numbers() -> None:
 def test_the_rule_reaches_advantages_and_denominators() -> None:
     """GRPO without scale on the two: 3 and 5, or 3 and -1; masked, the first stands alone in the mean over tokens."""
 
-    def found(rule: str, **settings: Any) -> list[float]:
+    def result(rule: str, **settings: Any) -> list[float]:
         agent = make_agent("grpo", scale="none", truncation=rule, **settings)
         return agent.advantages(agent.prepare(batch()))[:, -1].tolist()
 
-    assert found("score") == [-1, 1, 0]
-    assert found("mask") == [-1, 1, 0]
-    assert found("fixed-reward", truncation_reward=-1.0) == [2, -2, 0]
-    assert found("soft-overlong", max_tokens=4, overlong_margin=2) == [-1, 1, 0]
+    assert result("score") == [-1, 1, 0]
+    assert result("mask") == [-1, 1, 0]
+    assert result("fixed-reward", truncation_reward=-1.0) == [2, -2, 0]
+    assert result("soft-overlong", max_tokens=4, overlong_margin=2) == [-1, 1, 0]
     agent = make_agent("grpo", scale="none", truncation="mask")
     assert agent.update([scored(1.0, length=4), scored(0.0, length=9, truncated=True)])["tokens"] == 3
 

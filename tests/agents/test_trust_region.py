@@ -59,10 +59,10 @@ def llama() -> Any:
 MODELS = {"qwen2": qwen2, "gpt2": gpt2, "llama": llama}
 
 
-def some_policy(kind: str = "qwen2", temperature: float = 1.0) -> CausalLMPolicy:
+def some_policy(architecture: str = "qwen2", temperature: float = 1.0) -> CausalLMPolicy:
     """Some 600 weights, random enough for distributions that are far from uniform."""
     torch.manual_seed(0)
-    model = MODELS[kind]()
+    model = MODELS[architecture]()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -97,7 +97,7 @@ class Reference:
 
     def distributions(self) -> list[tuple[int, int, Tensor]]:
         """Row, position and log-probabilities f64[v] of the legal tokens at each token of the mask."""
-        found = []
+        results = []
         for row in range(len(self.batch)):
             ids = self.batch.tokens[row, : self.batch.lengths[row]][None]
             logits = self.model(input_ids=ids).logits[0] / self.temperature
@@ -105,8 +105,8 @@ class Reference:
                 scores = logits[t - 1]
                 if self.legal is not None:
                     scores = scores[self.legal[row, t]]
-                found.append((row, t, scores.log_softmax(-1)))
-        return found
+                results.append((row, t, scores.log_softmax(-1)))
+        return results
 
     def flat(self, value: Tensor) -> Tensor:
         grads = torch.autograd.grad(value, self.parameters, retain_graph=True)
@@ -114,14 +114,14 @@ class Reference:
 
     def fisher(self) -> Tensor:
         """E[score score^T], the mean over tokens: the definition."""
-        found = self.distributions()
+        results = self.distributions()
         total = torch.zeros(sum(p.numel() for p in self.parameters), 1, dtype=torch.float64)
         total = total @ total.T
-        for _, _, logprobs in found:
+        for _, _, logprobs in results:
             for logprob in logprobs:
                 score = self.flat(logprob)
                 total += float(logprob.detach().exp()) * torch.outer(score, score)
-        return total / len(found)
+        return total / len(results)
 
     def move(self, vector: Tensor) -> None:
         start = 0
@@ -139,22 +139,24 @@ class Reference:
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 @pytest.mark.parametrize("limited", [False, True])
-@pytest.mark.parametrize("kind", MODELS)
-def test_the_product_is_that_of_the_mean_outer_product_of_scores(kind: str, limited: bool, temperature: float) -> None:
-    policy = some_policy(kind, temperature)
+@pytest.mark.parametrize("architecture", MODELS)
+def test_the_product_is_that_of_the_mean_outer_product_of_scores(
+    architecture: str, limited: bool, temperature: float
+) -> None:
+    policy = some_policy(architecture, temperature)
     batch = some_rows(policy, limited=limited)
     vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(1))
     expected = Reference(policy, batch).fisher() @ vector.double()
     assert float(expected.abs().max()) > 1e-3
     for size in (64, 1):
-        found = fisher_vector_product(policy, batch, vector, size)
-        assert_equal(found, expected)
+        result = fisher_vector_product(policy, batch, vector, size)
+        assert_equal(result, expected)
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_the_product_is_that_of_the_hessian_of_the_divergence(kind: str) -> None:
+@pytest.mark.parametrize("architecture", MODELS)
+def test_the_product_is_that_of_the_hessian_of_the_divergence(architecture: str) -> None:
     """Central differences of the gradient of KL(old || now) at old, whose error is of the order of the step squared, 1e-8."""
-    policy = some_policy(kind)
+    policy = some_policy(architecture)
     batch = some_rows(policy)
     vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(2))
     reference = Reference(policy, batch)
@@ -165,8 +167,8 @@ def test_the_product_is_that_of_the_hessian_of_the_divergence(kind: str) -> None
         reference.move(way * vector.double())
         slopes.append(reference.flat(reference.divergence(old)))
     expected = (slopes[0] - slopes[1]) / (2 * step)
-    found = fisher_vector_product(policy, batch, vector, 64)
-    assert float((found - expected).abs().max()) < 1e-6 * float(expected.abs().max())
+    result = fisher_vector_product(policy, batch, vector, 64)
+    assert float((result - expected).abs().max()) < 1e-6 * float(expected.abs().max())
 
 
 def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,10 +222,10 @@ def test_flat_vectors_go_back_to_where_they_came_from() -> None:
     set_flat_parameters(policy, torch.arange(len(vector), dtype=vector.dtype))
     assert flat_parameters(policy).tolist() == list(range(len(vector)))
     policy.parameters()[1].grad = torch.ones_like(policy.parameters()[1])
-    found = flat_gradient(policy)
+    results = flat_gradient(policy)
     first, second = (parameter.numel() for parameter in policy.parameters()[:2])
-    assert found.sum() == second
-    assert found[first : first + second].all()
+    assert results.sum() == second
+    assert results[first : first + second].all()
 
 
 # Conjugate gradients
@@ -238,8 +240,8 @@ def definite(size: int, seed: int = 0) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("seed", range(5))
 def test_as_many_iterations_as_dimensions_solve_the_system(seed: int) -> None:
     matrix, target = definite(9, seed)
-    found = conjugate_gradient(lambda vector: matrix @ vector, target, 12, tolerance=0.0)
-    torch.testing.assert_close(found, torch.linalg.solve(matrix, target), rtol=1e-6, atol=1e-8)
+    result = conjugate_gradient(lambda vector: matrix @ vector, target, 12, tolerance=0.0)
+    torch.testing.assert_close(result, torch.linalg.solve(matrix, target), rtol=1e-6, atol=1e-8)
 
 
 def test_each_iteration_is_the_best_of_its_krylov_space() -> None:
@@ -250,8 +252,8 @@ def test_each_iteration_is_the_best_of_its_krylov_space() -> None:
     for k in range(1, 6):
         basis = torch.stack(powers, dim=1)
         best = basis @ torch.linalg.solve(basis.T @ matrix @ basis, basis.T @ target)
-        found = conjugate_gradient(lambda vector: matrix @ vector, target, k)
-        error, least = found - exact, best - exact
+        result = conjugate_gradient(lambda vector: matrix @ vector, target, k)
+        error, least = result - exact, best - exact
         assert float(error @ matrix @ error) == pytest.approx(float(least @ matrix @ least), rel=1e-5)
         powers.append(matrix @ powers[-1])
 
@@ -273,11 +275,11 @@ def test_no_more_products_are_made_than_are_needed() -> None:
 # The agents
 
 
-def natural(kind: type[NPG] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> NPG:
-    config = (NPGConfig if kind is NPG else TRPOConfig)(
+def natural(cls: type[NPG] = NPG, policy: CausalLMPolicy | None = None, **settings: Any) -> NPG:
+    config = (NPGConfig if cls is NPG else TRPOConfig)(
         critic=CriticConfig("separate"), value_steps=1, **{"gae_lambda": 1.0, **settings}
     )
-    return kind(policy or some_policy(), config)
+    return cls(policy or some_policy(), config)
 
 
 def test_npg_steps_along_the_inverse_fisher_times_the_gradient() -> None:
@@ -331,9 +333,9 @@ def test_trpo_improves_the_surrogate_within_its_bound(max_kl: float) -> None:
 
 def surrogate(policy: CausalLMPolicy, batch: Batch, advantages: Tensor) -> float:
     """-mean(ratio A) from the definition."""
-    found = Reference(policy, batch).distributions()
-    ratios = [float((lp[batch.tokens[row, t]].detach() - batch.old[row, t]).exp()) for row, t, lp in found]
-    weighed = [-ratio * float(advantages[row, t]) for ratio, (row, t, _) in zip(ratios, found, strict=True)]
+    results = Reference(policy, batch).distributions()
+    ratios = [float((lp[batch.tokens[row, t]].detach() - batch.old[row, t]).exp()) for row, t, lp in results]
+    weighed = [-ratio * float(advantages[row, t]) for ratio, (row, t, _) in zip(ratios, results, strict=True)]
     return sum(weighed) / len(weighed)
 
 
@@ -341,15 +343,15 @@ class NeverBetter(TRPO):
     """Finds every step along the line worse."""
 
     def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        found = super()._surrogate(batch, advantages)
-        return found if torch.is_grad_enabled() else {**found, "loss": math.inf}
+        results = super()._surrogate(batch, advantages)
+        return results if torch.is_grad_enabled() else {**results, "loss": math.inf}
 
 
 def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
     policy = some_policy()
     agent = natural(NeverBetter, policy, backtracks=4)
     assert agent.critic is not None
-    before, critic = flat_parameters(policy), [each.detach().clone() for each in agent.critic.parameters()]
+    before, critic = flat_parameters(policy), [parameter.detach().clone() for parameter in agent.critic.parameters()]
     ready, advantages = prepared(agent, some_rows(policy))
     metrics = agent.optimize(ready, advantages)
     assert (metrics["skipped"], metrics["backtracks"], metrics["kl_step"]) == (1, 4, 0)
@@ -357,11 +359,11 @@ def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
     assert any(not torch.equal(one, two) for one, two in zip(critic, agent.critic.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("kind", [TRPO, NPG])
-def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(kind: type[NPG]) -> None:
+@pytest.mark.parametrize("cls", [TRPO, NPG])
+def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(cls: type[NPG]) -> None:
     for advantage in (0.0, math.nan, math.inf):
         policy = some_policy()
-        agent = natural(kind, policy)
+        agent = natural(cls, policy)
         before = flat_parameters(policy)
         ready, advantages = prepared(agent, some_rows(policy))
         assert agent.optimize(ready, torch.full_like(advantages, advantage))["skipped"] == 1
@@ -375,13 +377,13 @@ def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages()
     batch = make_batch(some_batch(trpo.policy))
     ready, advantages = prepared(trpo, batch)
     gradient(trpo, batch)
-    found = flat_gradient(trpo.policy)
+    result = flat_gradient(trpo.policy)
     a2c.learner.backward(
         dataclasses.replace(ready, value_targets=None), advantages, Loss(a2c.terms, aggregation=a2c.config.aggregation)
     )
     expected = flat_gradient(a2c.policy)
     assert float(expected.abs().max()) > 1e-3
-    assert_equal_stored(found, expected)
+    assert_equal_stored(result, expected)
 
 
 def test_trpo_reports_what_every_agent_does() -> None:

@@ -23,7 +23,7 @@ BROKEN = Verdict.of(Outcome.VERIFIER_ERROR, detail={"failure": "unsupported", "r
 def test_which_verdicts_count() -> None:
     part = {"outcome": Outcome.INCORRECT, "detail": {"failure": "unsupported"}}
     composed = Verdict(0.5, Outcome.SCORED, detail={"parts": {"tests": part, "other": {"detail": None}}})
-    assert [is_unsupported(each) for each in (UNSUPPORTED, WRONG, BROKEN, composed)] == [True, False, False, True]
+    assert [is_unsupported(verdict) for verdict in (UNSUPPORTED, WRONG, BROKEN, composed)] == [True, False, False, True]
 
 
 def test_training_and_evaluation_count_them() -> None:
@@ -31,10 +31,10 @@ def test_training_and_evaluation_count_them() -> None:
         trajectory([0, 1], rewards=[0.0, 0.0], verdict=verdict) for verdict in (UNSUPPORTED, WRONG, UNSUPPORTED)
     ]
     assert summarize(episodes)["unsupported"] == 2
-    rows = [Sample.of(each, problem=0, sample=number, seed=0) for number, each in enumerate(episodes)]
-    found = summarize_evaluation(rows, 1, 3, episodes)
-    assert found.summary()["unsupported"] == 2
-    assert "2 unsupported by the verifier" in str(found)
+    rows = [Sample.of(episode, problem=0, sample=number, seed=0) for number, episode in enumerate(episodes)]
+    result = summarize_evaluation(rows, 1, 3, episodes)
+    assert result.summary()["unsupported"] == 2
+    assert "2 unsupported by the verifier" in str(result)
 
 
 def test_check_dataset_lists_them(

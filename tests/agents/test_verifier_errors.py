@@ -102,7 +102,7 @@ def test_a_run_that_stopped_goes_on_after_mending_as_if_nothing_had_been(tmp_pat
     written = causes(tmp_path / "run")
     assert [(line["step"], line["count"]) for line in written] == [(4, 6), (4, 6)]
     assert {line["cause"] for line in written} == {
-        f"ConnectionError: judge {each} is away\nfor good" for each in (0, 1)
+        f"ConnectionError: judge {number} is away\nfor good" for number in (0, 1)
     }
     resumed = agent_for(flaky_env(digits), **settings)
     run = Run(tmp_path / "run", {}, resume=True, tensorboard=False)
@@ -172,9 +172,9 @@ def test_many_causes_of_a_step_are_cut_to_the_most_common(tmp_path: Path) -> Non
     ):
         agent.learn(flaky_env(named), steps=1, run=run)
     run.close()
-    found = causes(tmp_path / "run")
-    assert [line["count"] for line in found] == [3] * 5 + [21]
-    assert found[-1]["cause"] == "other than the 5 above"
+    results = causes(tmp_path / "run")
+    assert [line["count"] for line in results] == [3] * 5 + [21]
+    assert results[-1]["cause"] == "other than the 5 above"
 
 
 def test_the_cause_is_that_of_the_part_that_broke() -> None:
@@ -194,10 +194,12 @@ def test_an_evaluation_names_causes() -> None:
         Verdict.of(Outcome.CORRECT) if text is None else Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": text})
         for text in said
     ]
-    played = [trajectory([0, 1], rewards=[0, each.score], verdict=each, group=n) for n, each in enumerate(verdicts)]
-    rows = [Sample.of(each, problem=number, sample=0, seed=number) for number, each in enumerate(played)]
-    found = summarize_evaluation(rows, 5, 1)
-    assert found.error_causes == {"port closed": 2, "no such model": 1}
-    assert "3 verifier errors left out (0.400 with all of them wrong, 1.000 with all right)" in str(found)
-    assert str(found).endswith("2 of them: port closed)")
+    played = [
+        trajectory([0, 1], rewards=[0, verdict.score], verdict=verdict, group=n) for n, verdict in enumerate(verdicts)
+    ]
+    rows = [Sample.of(episode, problem=number, sample=0, seed=number) for number, episode in enumerate(played)]
+    result = summarize_evaluation(rows, 5, 1)
+    assert result.error_causes == {"port closed": 2, "no such model": 1}
+    assert "3 verifier errors left out (0.400 with all of them wrong, 1.000 with all right)" in str(result)
+    assert str(result).endswith("2 of them: port closed)")
     assert summarize_evaluation(rows[3:], 2, 1).error_causes == {}

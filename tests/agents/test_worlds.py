@@ -147,14 +147,14 @@ def pupil(name: str, task: Task, seed: int = 0) -> tuple[Agent, Any]:
     """An agent with random weights, and the environment that it learns in."""
     lesson = task.lessons[name]
     env = gymnasium.make_vec(task.env_id, num_envs=EPISODES, copy=False, **{**task.options, **lesson.training})
-    kind, config = agent_classes(name)
-    grouped = next(each.default for each in dataclasses.fields(config) if each.name == "group_size") > 1
+    cls, config = agent_classes(name)
+    grouped = next(field.default for field in dataclasses.fields(config) if field.name == "group_size") > 1
     group = 8 if grouped else 1
     rate = {} if lesson.learning_rate is None else {"learning_rate": lesson.learning_rate}
     groups = {"problems_per_step": EPISODES // group, "group_size": group}
     settings = {**corridor.SETTINGS[name], **groups, **lesson.settings}
     learner = LearnerConfig(**rate, max_grad_norm=1.0, micro_batch_size=512)
-    return kind(tiny_policy(env, seed), config(seed=seed, learner=learner, **settings)), env
+    return cls(tiny_policy(env, seed), config(seed=seed, learner=learner, **settings)), env
 
 
 def learned(name: str, task: Task, seed: int) -> tuple[float, float]:
@@ -166,7 +166,7 @@ def learned(name: str, task: Task, seed: int) -> tuple[float, float]:
     trial = gymnasium.make_vec(task.env_id, num_envs=144, copy=False, **task.options)
     agent.learn(env, steps=STEPS)
     evaluation = agent.evaluate(trial, samples=task.samples)
-    returns = np.array([each.score for each in evaluation.rows])
+    returns = np.array([row.score for row in evaluation.rows])
     random, best = (float(of(trial.unwrapped).mean()) for of in (exact.uniform_returns, exact.optimal_returns))
     return (evaluation.score - random) / (best - random), returns.std() / math.sqrt(len(returns)) / (best - random)
 
@@ -263,15 +263,15 @@ class Sample:
         """
         keys = np.stack([self.left, self.state, self.move if by_move else np.zeros_like(self.move)], axis=-1)[self.mask]
         differences = (np.asarray(estimates) - truth)[self.mask]
-        found = []
+        results = []
         for key in np.unique(keys, axis=0):
             sample = differences[(keys == key).all(axis=1)]
             if len(sample) >= 300:
                 # What never happened in n samples may still have a share of 1 / n in the mean.
                 error = max(sample.std(ddof=1) / math.sqrt(len(sample)), np.ptp(differences) / len(sample), 1e-12)
-                found.append(sample.mean() / error)
-        assert len(found) >= 10
-        return np.array(found)
+                results.append(sample.mean() / error)
+        assert len(results) >= 10
+        return np.array(results)
 
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -293,12 +293,12 @@ def sample(request: pytest.FixtureRequest) -> Sample:
     state, left, move = (np.zeros(tuple(batch.tokens.shape), dtype=np.int64) for _ in range(3))
     end_state = np.full(len(trajectories), -1)
     moves = {int(token): number for number, token in enumerate(policy.tokens)}
-    for row, each in enumerate(trajectories):
-        for at in np.flatnonzero(each.policy_mask):
-            state[row, at] = policy.state(each.tokens[:at])
-            left[row, at] = horizon - (at - each.prompt_length)
-            move[row, at] = moves[int(each.tokens[at])]
-        end_state[row] = -1 if each.terminated else policy.state(each.tokens)
+    for row, trajectory in enumerate(trajectories):
+        for at in np.flatnonzero(trajectory.policy_mask):
+            state[row, at] = policy.state(trajectory.tokens[:at])
+            left[row, at] = horizon - (at - trajectory.prompt_length)
+            move[row, at] = moves[int(trajectory.tokens[at])]
+        end_state[row] = -1 if trajectory.terminated else policy.state(trajectory.tokens)
     return Sample(mdp, horizon, table, batch, state, left, move, end_state)
 
 
@@ -325,10 +325,10 @@ def test_the_mean_return_from_a_state_is_its_value(sample: Sample, gamma: float)
 def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, gamma: float) -> None:
     """The worlds are deterministic: r + g v(s') is q(s, a) itself. Over the policy's moves the mean error is 0."""
     values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
-    found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
     assert np.abs(expected).max() > 0.1
-    for errors in (n_step(*found, 1, gamma=gamma), gae(*found, gamma=gamma, gae_lambda=0.0)):
+    for errors in (n_step(*arguments, 1, gamma=gamma), gae(*arguments, gamma=gamma, gae_lambda=0.0)):
         np.testing.assert_allclose(errors.numpy(), expected, atol=1e-12)
         assert_standard(sample.standard_scores(errors, np.zeros_like(expected)))
 
@@ -337,14 +337,14 @@ def test_with_exact_values_the_td_error_is_the_advantage(sample: Sample, gamma: 
 def test_with_exact_values_advantages_have_the_mean_of_the_exact_ones(sample: Sample, gamma: float) -> None:
     """For every trace decay and number of steps; the longer they look ahead, the more they vary."""
     values = exact.policy_values(sample.mdp, sample.policy, gamma=gamma, horizon=sample.horizon)
-    found = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(values.state), sample.batch.loss_mask)
     expected = sample.of_moves(values.advantage)
-    by_decay = [gae(*found, gamma=gamma, gae_lambda=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
-    by_steps = [n_step(*found, steps, gamma=gamma).numpy() for steps in (1, 2, 3, sample.horizon)]
+    by_decay = [gae(*arguments, gamma=gamma, gae_lambda=decay).numpy() for decay in (0.0, 0.5, 0.95, 1.0)]
+    by_steps = [n_step(*arguments, steps, gamma=gamma).numpy() for steps in (1, 2, 3, sample.horizon)]
     for estimates in (by_decay, by_steps):
-        for each in estimates[1:]:
-            assert_standard(sample.standard_scores(each, expected, by_move=True))
-        spread = [float(np.square(each - expected)[sample.mask].mean()) for each in estimates]
+        for estimate in estimates[1:]:
+            assert_standard(sample.standard_scores(estimate, expected, by_move=True))
+        spread = [float(np.square(estimate - expected)[sample.mask].mean()) for estimate in estimates]
         assert spread == sorted(spread)
         assert spread[0] < 1e-20 < spread[1]
 
@@ -358,11 +358,11 @@ def test_an_episode_cut_off_goes_on_with_the_value_of_its_last_state(sample: Sam
     assert 0.02 < cut.mean() < 0.98
     np.testing.assert_array_equal(cut, sample.batch.truncated.numpy())
     bootstrap = torch.from_numpy(np.where(cut, values.state[sample.end_state], 0.0))
-    found = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
+    arguments = (sample.batch.rewards, sample.of_states(every_time), sample.batch.loss_mask)
     for decay in (0.0, 0.9, 1.0):
-        estimates = gae(*found, gamma=0.9, gae_lambda=decay, bootstrap=bootstrap)
+        estimates = gae(*arguments, gamma=0.9, gae_lambda=decay, bootstrap=bootstrap)
         assert_standard(sample.standard_scores(estimates, sample.of_moves(advantage), by_move=True))
-    without = gae(*found, gamma=0.9, gae_lambda=1.0)
+    without = gae(*arguments, gamma=0.9, gae_lambda=1.0)
     assert np.abs(sample.standard_scores(without, sample.of_moves(advantage), by_move=True)).max() > 6
 
 
@@ -439,9 +439,11 @@ def visited(agent: A2C, env: Any, truth: Mapping[str, float]) -> tuple[Batch, np
     trajectories = agent.evaluate(env, samples=1000).trajectories
     tokenizer = env.unwrapped.streams.rules.tokenizer
     values = []
-    for each in trajectories:
-        for at in np.flatnonzero(each.policy_mask).tolist():
-            made = b"".join(tokenizer.token_bytes(int(token)) for token in each.tokens[each.prompt_length : at])
+    for trajectory in trajectories:
+        for at in np.flatnonzero(trajectory.policy_mask).tolist():
+            made = b"".join(
+                tokenizer.token_bytes(int(token)) for token in trajectory.tokens[trajectory.prompt_length : at]
+            )
             values.append(truth[made.decode()])
     return make_batch(trajectories), np.array(values)
 
@@ -451,8 +453,8 @@ def value_error(agent: A2C, env: Any, truth: Mapping[str, float]) -> tuple[float
     batch, expected = visited(agent, env, truth)
     assert agent.critic is not None
     values, _ = state_values(agent.policy, agent.critic, batch, 512)
-    found = values[batch.loss_mask].numpy()
-    return float(np.sqrt(np.mean((found - expected) ** 2))), float(expected.std())
+    result = values[batch.loss_mask].numpy()
+    return float(np.sqrt(np.mean((result - expected) ** 2))), float(expected.std())
 
 
 def best_linear_error(agent: A2C, env: Any, truth: Mapping[str, float]) -> float:

@@ -83,9 +83,9 @@ def tiny_policy(temperature: float = 1.0) -> CausalLMPolicy:
 
 def gradients(policy: CausalLMPolicy) -> list[Tensor]:
     """Copies of the gradients that the last optimiser step left."""
-    found = [parameter.grad for parameter in policy.parameters()]
-    assert all(gradient is not None for gradient in found)
-    return [gradient.clone() for gradient in found if gradient is not None]
+    results = [parameter.grad for parameter in policy.parameters()]
+    assert all(gradient is not None for gradient in results)
+    return [gradient.clone() for gradient in results if gradient is not None]
 
 
 def weights(policy: CausalLMPolicy) -> list[Tensor]:
