@@ -11,7 +11,7 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, VerifierContractError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
-from verifiers.unit_tests.host.jobs import Finding, Job
+from verifiers.unit_tests.host.jobs import Job, JobResult
 from verifiers.unit_tests.host.packages import Packages, find_packages
 from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus, check_platform
 from verifiers.unit_tests.host.stdio import COMPARISONS
@@ -97,10 +97,10 @@ class UnitTestVerifier:
         self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
-        found = find_packages(packages) if packages else Packages()
-        self._packages = found.versions()
+        installed = find_packages(packages) if packages else Packages()
+        self._packages = installed.versions()
         self._isolation_asked = isolation
-        self._pool = Pool(workers, isolation, found)
+        self._pool = Pool(workers, isolation, installed)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
@@ -147,22 +147,22 @@ class UnitTestVerifier:
         except WorkerDiedError:
             return "unknown"
 
-    def _verdict(self, job: Job, finding: Finding) -> Verdict:
+    def _verdict(self, job: Job, result: JobResult) -> Verdict:
         detail: dict[str, object] = {
-            "failure": finding.failure,
-            "passed": finding.passed,
-            "total": finding.total,
-            **finding.detail,
+            "failure": result.failure,
+            "passed": result.passed,
+            "total": result.total,
+            **result.detail,
             "isolation": self._isolation(),
             **({"packages": dict(self._packages)} if self._packages else {}),
         }
         program = str(job.program)
-        if finding.errored:
-            return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=finding.cost)
+        if result.errored:
+            return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=result.cost)
         if self._partial_credit:
-            score = finding.passed / finding.total if finding.total else 0.0
-            return Verdict(score, Outcome.SCORED, program, detail, cost=finding.cost)
-        return Verdict.of(_outcome(finding.failure), program, detail=detail, cost=finding.cost)
+            score = result.passed / result.total if result.total else 0.0
+            return Verdict(score, Outcome.SCORED, program, detail, cost=result.cost)
+        return Verdict.of(_outcome(result.failure), program, detail=detail, cost=result.cost)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i, as many at a time as there are workers; verdicts come in the same order.

@@ -80,8 +80,8 @@ def _path(block: Block) -> str:
     """The Python file that a block is said to be: by its info string, its first line, or the line before; or empty."""
     first = next(filter(str.strip, block.content.split("\n")), "")
     for pattern, text in ((_NAME_IN_INFO, block.info), (_NAME_IN_COMMENT, first), (_NAME_BEFORE, block.before)):
-        if found := pattern.search(text):
-            return found[1]
+        if match := pattern.search(text):
+            return match[1]
     return ""
 
 

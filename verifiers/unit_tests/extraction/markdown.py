@@ -72,8 +72,8 @@ class Block:
     @property
     def language(self) -> str:
         """The first word of the info string, in small letters: `python` in `Python {.x}`, `{.python}` and `language-python`."""
-        found = _LANGUAGE.match(self.info)
-        return found[1].lower() if found else ""
+        match = _LANGUAGE.match(self.info)
+        return match[1].lower() if match else ""
 
     @property
     def is_python(self) -> bool:
@@ -109,10 +109,10 @@ def _without_turn_end(text: str) -> str:
         trimmed = end
         while trimmed and text[trimmed - 1].isspace():
             trimmed -= 1
-        found = _TURN_END.search(text, max(0, trimmed - _TURN_END_LENGTH), trimmed)
-        if not found:
+        match = _TURN_END.search(text, max(0, trimmed - _TURN_END_LENGTH), trimmed)
+        if not match:
             return text[:end]
-        end = found.start()
+        end = match.start()
 
 
 def fenced_blocks(text: str) -> list[Block]:
@@ -127,7 +127,9 @@ def fenced_blocks(text: str) -> list[Block]:
     blocks = []
     for block in _fenced(text):
         inner = (
-            [part for part in _fenced(block.content) if _filled(part)] if block.language in ("markdown", "md") else []
+            [inner for inner in _fenced(block.content) if _filled(inner)]
+            if block.language in ("markdown", "md")
+            else []
         )
         blocks += inner or ([block] if _filled(block) else [])
     return blocks
@@ -139,7 +141,7 @@ def _filled(block: Block) -> bool:
 
 def _without_thoughts(text: str) -> str:
     """What follows the last end of a thought, where it holds a program; else the whole text."""
-    end = max((found.end() for found in _THOUGHT.finditer(text)), default=0)
+    end = max((thought.end() for thought in _THOUGHT.finditer(text)), default=0)
     answer = text[end:]
     if not end or not answer.strip():
         return text
@@ -181,11 +183,11 @@ def _continued(text: str) -> Block | None:
     strings = _Strings(lines)
     has_fence = False
     for number, line in enumerate(lines):
-        found = _FENCE.match(line)
-        if found and _indent(line) <= _FENCE_INDENT:
+        fence = _FENCE.match(line)
+        if fence and _indent(line) <= _FENCE_INDENT:
             has_fence = True
             if not strings.holds(number):
-                return Block("python", "\n".join(lines[:number])) if _TAGS.fullmatch(found[2]) else None
+                return Block("python", "\n".join(lines[:number])) if _TAGS.fullmatch(fence[2]) else None
         code = _before_fence(line, "```", strings.quote)
         if code is not None:
             return Block("python", "\n".join([*lines[:number], code]))
@@ -201,8 +203,8 @@ def _begins_with_code(first: str) -> bool:
 
 
 def _first_line(text: str) -> str:
-    found = re.search(r"^[ \t]*+\S.*", text, re.MULTILINE)
-    return found[0] if found else ""
+    match = re.search(r"^[ \t]*+\S.*", text, re.MULTILINE)
+    return match[0] if match else ""
 
 
 def _fenced(text: str) -> list[Block]:
@@ -222,7 +224,7 @@ def _fenced(text: str) -> list[Block]:
                 number += 1
             blocks += _fenced("\n".join(quoted))
         elif opening := _opening(line, before, item):
-            block, number = _Reader(opening, lines, number + 1).read()
+            block, number = _BlockReader(opening, lines, number + 1).read()
             blocks.append(block)
             before = ""
         else:
@@ -246,11 +248,11 @@ def _opening(line: str, before: str, item: int) -> _Opening | None:
         return None
     mark = _ITEM.match(line)
     start = mark.end() if mark else 0
-    found = _FENCE.match(line[start:]) or _FENCE_AFTER_TEXT.match(line)
-    if not found:
+    match = _FENCE.match(line[start:]) or _FENCE_AFTER_TEXT.match(line)
+    if not match:
         return None
-    info = "" if _TAGS.fullmatch(found[2]) else found[2].strip()
-    return _Opening(found[1], start or _indent(line), Block(info, "", before))
+    info = "" if _TAGS.fullmatch(match[2]) else match[2].strip()
+    return _Opening(match[1], start or _indent(line), Block(info, "", before))
 
 
 class _Strings:
@@ -276,15 +278,15 @@ class _Strings:
         """The line up to which fences belong to the open string, 0 if they don't, and the line up to which that is so."""
         infos = []
         for end in range(number, len(self._lines)):
-            if found := _FENCE.match(self._lines[end]):
-                infos.append(found[2])
+            if fence := _FENCE.match(self._lines[end]):
+                infos.append(fence[2])
             elif self.quote in self._lines[end]:
                 paired = len(infos) % 2 == 0 and all(map(_TAGS.fullmatch, infos[1::2]))
                 return (end if paired else 0), end
         return 0, len(self._lines)
 
 
-class _Reader:
+class _BlockReader:
     """Reads a block's lines."""
 
     def __init__(self, opening: _Opening, lines: Sequence[str], start: int) -> None:
@@ -299,10 +301,10 @@ class _Reader:
         cut = None
         for number in range(self._start, len(self._lines)):
             line = self._lines[number]
-            found = self._fence(number)
-            if found and not _TAGS.fullmatch(found[2]):
+            fence = self._fence(number)
+            if fence and not _TAGS.fullmatch(fence[2]):
                 return self._block(number if cut is None else cut, closed=False), number
-            if found:
+            if fence:
                 return self._block(number), number + 1
             if may_be_python:
                 code = _before_fence(line, self._opening.fence, self._strings.quote)
@@ -316,10 +318,10 @@ class _Reader:
 
     def _fence(self, number: int) -> re.Match[str] | None:
         """The fence that a line is, if it is not part of the block."""
-        found = _FENCE.match(self._lines[number])
-        if not found or _indent(self._lines[number]) - self._opening.indent > _FENCE_INDENT:
+        fence = _FENCE.match(self._lines[number])
+        if not fence or _indent(self._lines[number]) - self._opening.indent > _FENCE_INDENT:
             return None
-        return found if found[1].startswith(self._opening.fence) and not self._strings.holds(number) else None
+        return fence if fence[1].startswith(self._opening.fence) and not self._strings.holds(number) else None
 
     def _block(self, end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*self._lines[self._start : end], *last], self._opening.indent)
@@ -367,12 +369,12 @@ def _marked(text: str) -> Iterator[Block]:
     if _begins_with_code(_first_line(text)):
         return
     end = 0
-    while found := _MARK.search(text, end):
-        closing = _closing(found)
-        stop = text.find(closing, found.end())
-        content, end = (text[found.end() :], len(text)) if stop < 0 else (text[found.end() : stop], stop + len(closing))
-        info = f"{found['attributes'] or ''}{found['options'] or ''}"
-        is_html = found["tag"] in ("pre", "code")
+    while mark := _MARK.search(text, end):
+        closing = _closing(mark)
+        stop = text.find(closing, mark.end())
+        content, end = (text[mark.end() :], len(text)) if stop < 0 else (text[mark.end() : stop], stop + len(closing))
+        info = f"{mark['attributes'] or ''}{mark['options'] or ''}"
+        is_html = mark["tag"] in ("pre", "code")
         for _ in range(_MARK_DEPTH):
             inner = _MARK.match(content.lstrip())
             if not inner:
@@ -395,8 +397,8 @@ def _closing(mark: re.Match[str]) -> str:
 
 def _marked_language(info: str) -> str:
     """The language that a mark's attributes or options name, empty if they name none."""
-    found = re.search(r"lang(?:uage)?[-=:][\"']?(\w++)|\{(\w++)\}", info)
-    return (found[1] or found[2]).lower() if found else ""
+    match = re.search(r"lang(?:uage)?[-=:][\"']?(\w++)|\{(\w++)\}", info)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def _indent(line: str) -> int:
@@ -405,8 +407,8 @@ def _indent(line: str) -> int:
 
 def _item_indent(line: str, item: int) -> int:
     """How far the text of the list item is indented to which a line belongs, 0 if it belongs to none."""
-    found = _ITEM.match(line)
-    return found.end() if found else item if _indent(line) >= item else 0
+    match = _ITEM.match(line)
+    return match.end() if match else item if _indent(line) >= item else 0
 
 
 def _dedented(lines: Sequence[str], indent: int) -> str:

@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JobResult:
     """What came of one program."""
 
     failure: str | None
@@ -64,7 +64,7 @@ class Job:
     arrays: bool
     """Whether arrays of numpy may cross."""
 
-    def run(self, lend: Lend) -> Finding:
+    def run(self, lend: Lend) -> JobResult:
         """Run the program on a worker.
 
         Args:
@@ -76,7 +76,7 @@ class Job:
         """
         return self._run_script(lend, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(lend)
 
-    def _run_tested(self, lend: Lend) -> Finding:
+    def _run_tested(self, lend: Lend) -> JobResult:
         program, tests = self._program(), _encoded(self._tests())
         with _files(b"", b"", b"", program, tests, b"") as files:
             with lend() as worker:
@@ -85,7 +85,7 @@ class Job:
             report = os.pread(files[5], min(os.fstat(files[5]).st_size, MAX_REPORT), 0)
         return _read_report(_report_lines(report), answer, streams)
 
-    def _run_script(self, lend: Lend, tests: StdioTests) -> Finding:
+    def _run_script(self, lend: Lend, tests: StdioTests) -> JobResult:
         runs: list[dict[str, Any]] = []
         lost = 0.0
         for number, case in enumerate(tests.cases):
@@ -258,7 +258,7 @@ def _without_surrogates(value: Any) -> Any:
     )
 
 
-def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> Finding:
+def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> JobResult:
     waiting = sum(line["waiting"] for line in lines if "waiting" in line)
     lines = [line for line in lines if "waiting" not in line]
     cases = _cases(lines)
@@ -276,7 +276,7 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return Finding(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
+    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
 
 
 _BLOCKED = (
@@ -287,8 +287,8 @@ _BLOCKED = (
 
 def _cases(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The cases in order; of one that is reported again, by its number, the last report counts."""
-    found = {line.get("number", len(lines) + place): line for place, line in enumerate(lines) if "passed" in line}
-    return [found[number] for number in sorted(found)]
+    cases = {line.get("number", len(lines) + index): line for index, line in enumerate(lines) if "passed" in line}
+    return [cases[number] for number in sorted(cases)]
 
 
 def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
@@ -363,14 +363,14 @@ def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
 def _script_exception(streams: Mapping[str, str]) -> dict[str, object] | None:
     """The exception that ended a script, from its standard error; None if it is not there."""
     lines = streams.get("stderr", "").rstrip("\n").split("\n")
-    found = _ERROR_LINE.match(lines[-1])
-    if found is None:
+    match = _ERROR_LINE.match(lines[-1])
+    if match is None:
         return None
-    line = found["line"]
-    return found.groupdict() | {"line": None if line is None else int(line)}
+    line = match["line"]
+    return match.groupdict() | {"line": None if line is None else int(line)}
 
 
-def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
+def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> JobResult:
     failed = next((run for run in runs if run["failure"]), None)
     cases = tuple(_case_detail(run) for run in runs)
     passed = sum(not run["failure"] for run in runs)
@@ -380,7 +380,7 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> Finding:
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
     exception = {"exception": shown["exception"]} if shown.get("exception") else {}
     detail = {"cases": cases} | exception | shown["streams"]
-    return Finding(shown["failure"], not runs, passed, total, detail, cost)
+    return JobResult(shown["failure"], not runs, passed, total, detail, cost)
 
 
 def _cost(answer: Mapping[str, Any]) -> dict[str, float]:

@@ -44,17 +44,17 @@ def find_packages(names: str | Sequence[str]) -> Packages:
     Raises:
         InvalidArgumentError: If one is none, or is not installed.
     """
-    wanted = tuple(each.strip() for each in names.split(",")) if isinstance(names, str) else tuple(names)
+    wanted = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(names)
     for name in wanted:
         _check(name)
     roots = dict.fromkeys(name.partition(".")[0] for name in wanted)
     distributions = list(_with_requirements(roots))
     known = _modules_by_distribution()
-    required = {module for each in distributions for module in known[_normal(each.name)]}
-    places = {name: place for name in {*roots, *required} for place in [_place(name)] if place}
-    paths = {*places.values()} | {path for each in distributions for path in _top_level(each)}
-    folders = dict.fromkeys(os.path.dirname(place) for place in places.values())
-    return Packages(wanted, tuple(sorted(places)), tuple(folders), tuple(sorted(paths)))
+    required = {module for distribution in distributions for module in known[_normal(distribution.name)]}
+    locations = {name: location for name in {*roots, *required} for location in [_location(name)] if location}
+    paths = {*locations.values()} | {path for distribution in distributions for path in _top_level(distribution)}
+    folders = dict.fromkeys(os.path.dirname(location) for location in locations.values())
+    return Packages(wanted, tuple(sorted(locations)), tuple(folders), tuple(sorted(paths)))
 
 
 def _check(name: object) -> None:
@@ -63,14 +63,14 @@ def _check(name: object) -> None:
     root = name.partition(".")[0]
     if root in sys.stdlib_module_names:
         raise InvalidArgumentError(f"packages holds {name!r}, but the standard library is always there: leave it out")
-    if _place(root) is None:
+    if _location(root) is None:
         raise InvalidArgumentError(
             f"packages holds {name!r}, but no package {root!r} is installed for {sys.executable}: install the distribution "
             f"that has it, for example by `pip install {root}`"
         )
 
 
-def _place(name: str) -> str | None:
+def _location(name: str) -> str | None:
     """The folder or file of a top-level module, None if there is none."""
     try:
         spec = importlib.util.find_spec(name)
@@ -83,8 +83,8 @@ def _place(name: str) -> str | None:
 
 
 def _version(root: str) -> str:
-    found = _distributions_of(root)
-    return found[0].version if found else ""
+    distributions = _distributions_of(root)
+    return distributions[0].version if distributions else ""
 
 
 def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
@@ -94,16 +94,16 @@ def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
 
 def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
     """The distributions of some modules, and those without which they do not work; no optional ones."""
-    waiting = [each for root in roots for each in _distributions_of(root)]
+    waiting = [distribution for root in roots for distribution in _distributions_of(root)]
     seen: set[str] = set()
     while waiting:
-        each = waiting.pop()
-        if _normal(each.name) in seen:
+        distribution = waiting.pop()
+        if _normal(distribution.name) in seen:
             continue
-        seen.add(_normal(each.name))
-        yield each
-        needed = (text for text in each.requires or () if "extra ==" not in text)
-        for name in (found[0] for text in needed if (found := _REQUIREMENT.match(text))):
+        seen.add(_normal(distribution.name))
+        yield distribution
+        needed = (text for text in distribution.requires or () if "extra ==" not in text)
+        for name in (match[0] for text in needed if (match := _REQUIREMENT.match(text))):
             if _normal(name) in _modules_by_distribution():  # else another platform needs it
                 waiting.append(importlib.metadata.distribution(name))
 
@@ -121,11 +121,11 @@ def _distributions_by_module() -> Mapping[str, list[str]]:
 
 @functools.cache
 def _modules_by_distribution() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    modules: dict[str, set[str]] = {}
     for module, names in _distributions_by_module().items():
         for name in names:
-            found.setdefault(_normal(name), set()).add(module)
-    return found
+            modules.setdefault(_normal(name), set()).add(module)
+    return modules
 
 
 def _normal(name: str) -> str:

@@ -88,11 +88,11 @@ class PortableWorker:
 
     def run(self, request: bytes, descriptors: Sequence[int], wall_s: float) -> dict[str, Any]:
         """Have a job run, and return what a fork server would say of it."""
-        told = json.loads(request)
-        limits = Limits(**told["limits"])
+        job = json.loads(request)
+        limits = Limits(**job["limits"])
         start = time.monotonic()
         deadline = start + min(wall_s, limits.cpu_s + limits.idle_s)
-        run = self._run_tested if told["tested"] else self._run_script
+        run = self._run_tested if job["tested"] else self._run_script
         return run(descriptors, limits, deadline) | {"seconds": time.monotonic() - start}
 
     def stop(self) -> None:
@@ -126,9 +126,9 @@ class PortableWorker:
     def _started(self, role: str, descriptors: Sequence[int], limits: Limits) -> Iterator[_Process]:
         sizes = {"RLIMIT_CPU": int(limits.cpu_s) + 1, "RLIMIT_AS": limits.memory_mib << 20, "RLIMIT_CORE": 0}
         sizes["RLIMIT_FSIZE"] = max(limits.output_mib, _ROOM_FOR_REPORT if role == "tests" else 0) << 20
-        told = {"descriptors": list(descriptors), "packages": asdict(self._packages), "limits": sizes}
+        settings = {"descriptors": list(descriptors), "packages": asdict(self._packages), "limits": sizes}
         process = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-P", "-c", _BOOT, _FOLDER, role, json.dumps(told)],
+            [sys.executable, "-s", "-S", "-P", "-c", _BOOT, _FOLDER, role, json.dumps(settings)],
             pass_fds=sorted({*descriptors}),
             env=self._environment,
             cwd="/",

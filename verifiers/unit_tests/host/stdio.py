@@ -19,12 +19,12 @@ def matches(output: str, expected: str, comparison: str, tolerance: float | None
     Two integers are equal or not: the tolerance is for rounding.
     """
     split = _SPLITTERS[comparison]
-    found, wanted = split(output), split(expected)
-    if found == wanted:
+    actual, wanted = split(output), split(expected)
+    if actual == wanted:
         return True
-    if tolerance is None or len(found) != len(wanted):
+    if tolerance is None or len(actual) != len(wanted):
         return False
-    return all(_close_line(*pair, tolerance) for pair in zip(found, wanted, strict=True))
+    return all(_close_line(*pair, tolerance) for pair in zip(actual, wanted, strict=True))
 
 
 def _lines(text: str) -> list[str]:
@@ -34,20 +34,20 @@ def _lines(text: str) -> list[str]:
 _SPLITTERS: dict[str, Callable[[str], list[str]]] = {"tokens": str.split, "lines": _lines}
 
 
-def _close_line(found: str, wanted: str, tolerance: float) -> bool:
-    if found == wanted:
+def _close_line(actual: str, wanted: str, tolerance: float) -> bool:
+    if actual == wanted:
         return True
-    tokens, wanted_tokens = found.split(), wanted.split()
+    tokens, wanted_tokens = actual.split(), wanted.split()
     return len(tokens) == len(wanted_tokens) and all(
         _close(*pair, tolerance) for pair in zip(tokens, wanted_tokens, strict=True)
     )
 
 
-def _close(found: str, wanted: str, tolerance: float) -> bool:
-    if found == wanted:
+def _close(actual: str, wanted: str, tolerance: float) -> bool:
+    if actual == wanted:
         return True
-    if not (_NUMBER.fullmatch(found) and _NUMBER.fullmatch(wanted)):
+    if not (_NUMBER.fullmatch(actual) and _NUMBER.fullmatch(wanted)):
         return False
-    if _INTEGER.fullmatch(found) and _INTEGER.fullmatch(wanted):
-        return int(found) == int(wanted)
-    return math.isclose(float(found), float(wanted), rel_tol=tolerance, abs_tol=tolerance)
+    if _INTEGER.fullmatch(actual) and _INTEGER.fullmatch(wanted):
+        return int(actual) == int(wanted)
+    return math.isclose(float(actual), float(wanted), rel_tol=tolerance, abs_tol=tolerance)

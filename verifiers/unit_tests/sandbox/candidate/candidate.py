@@ -167,13 +167,13 @@ class Candidate:
 
     def _is_own_instance(self, value: object) -> bool:
         """Whether a value is an instance of a class of the program that a test may ask for more than its content."""
-        kind = type(value)
-        by_content = issubclass(kind, enum.Enum) or (kind.__bases__ == (tuple,) and hasattr(kind, "_fields"))
-        return kind.__module__ in self._modules and not by_content
+        cls = type(value)
+        by_content = issubclass(cls, enum.Enum) or (cls.__bases__ == (tuple,) and hasattr(cls, "_fields"))
+        return cls.__module__ in self._modules and not by_content
 
     def _arguments(self, error: BaseException) -> dict[str, Wire]:
         """The arguments and attributes of an exception, where they can be sent."""
-        found: dict[str, Wire] = {}
+        encoded: dict[str, Wire] = {}
         contents: dict[str, object] = {"args": error.args, "attributes": dict(error.__dict__)}
         if isinstance(error, BaseExceptionGroup):
             del contents["args"]  # its members are sent as exceptions
@@ -181,15 +181,15 @@ class Candidate:
             try:
                 wire = Encoder(self._encode_opaque).encode(content)
                 if len(json.dumps(wire)) <= _ATTRIBUTES:
-                    found[name] = wire
+                    encoded[name] = wire
             except (NotPlainError, RecursionError, MemoryError, ValueError):
                 continue  # the exception is raised all the same, with its text
-        return found
+        return encoded
 
     def _links(self, error: BaseException) -> dict[str, Any]:
         """The exceptions that hang on an exception, where there is room for them."""
         try:
-            return links(error, lambda each: describe(each, self._files) | self._arguments(each))
+            return links(error, lambda linked: describe(linked, self._files) | self._arguments(linked))
         except (RecursionError, MemoryError):
             return {}
 
@@ -209,28 +209,28 @@ class Candidate:
             return ["value", self._handle(value)]
 
     def _encode_opaque(self, value: object) -> Wire:
-        kind = type(value)  # by this: `isinstance` asks the value too
-        if issubclass(kind, TesterProxy):
+        cls = type(value)  # by this: `isinstance` asks the value too
+        if issubclass(cls, TesterProxy):
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
-        if kind is types.FunctionType and id(value) in self._given_functions:
+        if cls is types.FunctionType and id(value) in self._given_functions:
             return ["cb", self._given_functions[id(value)]]
-        if issubclass(kind, enum.Enum) and _is_enumerated_plainly(value):
+        if issubclass(cls, enum.Enum) and _is_enumerated_plainly(value):
             return self._enumerated(value)
-        if issubclass(kind, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+        if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
-        if kind is memoryview:
+        if cls is memoryview:
             return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
-        if issubclass(kind, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
+        if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             return self._handle(value) if id(value) in self._handle_numbers else None
         return self._handle(value)
 
     def _enumerated(self, value: Any) -> Wire:
         """A member of an enumeration of numbers or texts, with what makes up its class."""
-        kind: Any = type(value)
-        base, content = next((each, content) for each, content in _ENUMERATED.items() if isinstance(value, each))
-        members = [[name, content(member)] for name, member in kind.__members__.items()]
-        plain_text = issubclass(kind, (enum.IntEnum, enum.StrEnum))
-        return ["en", self._handle(kind)[1], kind.__name__, base.__name__, plain_text, members, value.name]
+        cls: Any = type(value)
+        base, content = next((base, content) for base, content in _ENUMERATED.items() if isinstance(value, base))
+        members = [[name, content(member)] for name, member in cls.__members__.items()]
+        plain_text = issubclass(cls, (enum.IntEnum, enum.StrEnum))
+        return ["en", self._handle(cls)[1], cls.__name__, base.__name__, plain_text, members, value.name]
 
     def _handle(self, value: object) -> Wire:
         number = self._handle_numbers.get(id(value))
@@ -275,8 +275,10 @@ class Candidate:
         own = self._namespace.get(name)
         if isinstance(own, type) and issubclass(own, BaseException):
             return own
-        found = (getattr(builtins, base, None) for base in bases)
-        return next((kind for kind in found if isinstance(kind, type) and issubclass(kind, BaseException)), Exception)
+        builtin_classes = (getattr(builtins, base, None) for base in bases)
+        return next(
+            (cls for cls in builtin_classes if isinstance(cls, type) and issubclass(cls, BaseException)), Exception
+        )
 
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester do something with a thing of its own, and return or raise what came of it."""
@@ -405,13 +407,13 @@ def _exit_status(error: SystemExit) -> int:
 
 
 def _print_error(error: BaseException, files: Collection[str]) -> None:
-    found = describe(error, files)
+    description = describe(error, files)
     # On one line, the last: there it is found by who reads it.
-    message = found["message"].replace("\n", "\\n")
-    where = f" ({found['file']}, line {found['line']})" if found["line"] else ""
+    message = description["message"].replace("\n", "\\n")
+    where = f" ({description['file']}, line {description['line']})" if description["line"] else ""
     # The program may have closed or replaced its stderr; the exit status still tells.
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{found['type']}: {message.removesuffix(where)}{where}\n")
+        sys.stderr.write(f"{description['type']}: {message.removesuffix(where)}{where}\n")
 
 
 def _finish(status: int) -> int:
@@ -434,7 +436,7 @@ def _flush_streams() -> None:
             stream.flush()
     # Others lose nothing either: at the interpreter's end they are deleted, which flushes them and ignores what fails.
     others = [sys.__stdout__, *gc.get_objects()]
-    for kind in (io.TextIOWrapper, io.BufferedWriter):
-        for stream in (other for other in others if issubclass(type(other), kind)):
+    for stream_type in (io.TextIOWrapper, io.BufferedWriter):
+        for stream in (other for other in others if issubclass(type(other), stream_type)):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

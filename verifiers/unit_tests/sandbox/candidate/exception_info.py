@@ -36,11 +36,11 @@ def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
         message = str(error)
     except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
         message = f"<its text raised {type(second).__name__}>"
-    file, line = _place(error, files)
+    file, line = _location(error, files)
     return {
         "type": type(error).__name__,
         "class": describe_class(type(error)),
-        "bases": [kind.__name__ for kind in type(error).__mro__ if _is_builtin(kind)],
+        "bases": [cls.__name__ for cls in type(error).__mro__ if _is_builtin(cls)],
         "message": str.__str__(message)[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
         "forbidden": is_forbidden(error),
@@ -63,13 +63,13 @@ def is_forbidden(error: BaseException) -> bool:
 
 def _origins(error: BaseException) -> list[BaseException]:
     """An exception and those that it replaces: its causes, its contexts, and what `URLError` holds as its reason."""
-    found = [error]
-    for each in found:
-        others = (_cause(each), _context(each), each.__dict__.get("reason"))
-        found += [other for other in others if isinstance(other, BaseException) and not _among(other, found)]
-        if len(found) > _DEEPEST:
+    origins = [error]
+    for origin in origins:
+        others = (_cause(origin), _context(origin), origin.__dict__.get("reason"))
+        origins += [other for other in others if isinstance(other, BaseException) and not _among(other, origins)]
+        if len(origins) > _DEEPEST:
             break
-    return found
+    return origins
 
 
 def _among(error: BaseException, others: Collection[BaseException]) -> bool:
@@ -83,28 +83,28 @@ def _says_forbidden(error: BaseException) -> bool:
     return isinstance(error, PermissionError)
 
 
-def describe_class(kind: type[BaseException]) -> Wire:
+def describe_class(cls: type[BaseException]) -> Wire:
     """Describe an exception class: a builtin by its name, another as name, bases, and where it is defined."""
-    if _is_builtin(kind):
-        return kind.__name__
-    bases = [describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)]
-    return [kind.__name__, bases, f"{kind.__module__}.{kind.__qualname__}"]
+    if _is_builtin(cls):
+        return cls.__name__
+    bases = [describe_class(base) for base in cls.__bases__ if issubclass(base, BaseException)]
+    return [cls.__name__, bases, f"{cls.__module__}.{cls.__qualname__}"]
 
 
-def _is_builtin(kind: type) -> bool:
+def _is_builtin(cls: type) -> bool:
     # Not by its module, which is any text that a class gives.
-    return getattr(builtins, kind.__name__, None) is kind
+    return getattr(builtins, cls.__name__, None) is cls
 
 
-def _place(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
+def _location(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
     """The program's file and line in which it was raised, None if it was not raised there."""
     if isinstance(error, SyntaxError) and error.filename in files:
         return error.filename, error.lineno
-    place: tuple[str | None, int | None] = None, None
+    location: tuple[str | None, int | None] = None, None
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
-            place = frame.f_code.co_filename, number
-    return place
+            location = frame.f_code.co_filename, number
+    return location
 
 
 # Past properties by which a class may hide them.
@@ -143,9 +143,9 @@ def links(
         room[0] -= 1
         return describe_one(other) | links(other, describe_one, path, room)
 
-    found: dict[str, Any] = {"suppress": _suppresses(error), "cause": described(cause)}
-    found["context"] = "cause" if context is cause else described(context)
+    linked: dict[str, Any] = {"suppress": _suppresses(error), "cause": described(cause)}
+    linked["context"] = "cause" if context is cause else described(context)
     if isinstance(error, BaseExceptionGroup):
-        found["message"] = str.__str__(_message(error))[:_TEXT]
-        found["members"] = [described(member) for member in _members(error)]
-    return {"links": found}
+        linked["message"] = str.__str__(_message(error))[:_TEXT]
+        linked["members"] = [described(member) for member in _members(error)]
+    return {"links": linked}

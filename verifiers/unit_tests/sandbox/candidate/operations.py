@@ -28,13 +28,13 @@ def _run_awaitable(awaitable: object) -> object:
     return _runner.run(_await(awaitable))
 
 
-def _exception(kind: type[BaseException] | None, args: tuple[object, ...]) -> BaseException | None:
-    if kind is None:
+def _exception(cls: type[BaseException] | None, args: tuple[object, ...]) -> BaseException | None:
+    if cls is None:
         return None
     try:
-        return kind(*args)
+        return cls(*args)
     except TypeError:  # its constructor wants something else
-        return kind.__new__(kind)
+        return cls.__new__(cls)
 
 
 def _import(_: object, name: str) -> object:
@@ -59,19 +59,22 @@ OPERATIONS: dict[str, Callable[..., object]] = {
     "iter": iter,
     "next": next,
     "enter": lambda value: value.__enter__(),
-    "exit": lambda value, kind, args: value.__exit__(kind, _exception(kind, args), None),
+    "exit": lambda value, cls, args: value.__exit__(cls, _exception(cls, args), None),
     "await": _run_awaitable,
     "aiter": lambda value: value.__aiter__(),
     "anext": lambda value: _run_awaitable(value.__anext__()),
     "aenter": lambda value: _run_awaitable(value.__aenter__()),
-    "aexit": lambda value, kind, args: _run_awaitable(value.__aexit__(kind, _exception(kind, args), None)),
+    "aexit": lambda value, cls, args: _run_awaitable(value.__aexit__(cls, _exception(cls, args), None)),
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "import": _import,
     "signature": signature_parts,
-    "fields": lambda kind: [field.name for field in dataclasses.fields(kind)],
-    **{kind.__name__: kind for kind in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)},
-    **{kind.__name__: kind for kind in (reversed, divmod, math.trunc, math.floor, math.ceil, dir)},
+    "fields": lambda cls: [field.name for field in dataclasses.fields(cls)],
+    **{
+        function.__name__: function
+        for function in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)
+    },
+    **{function.__name__: function for function in (reversed, divmod, math.trunc, math.floor, math.ceil, dir)},
     **{name: getattr(operator, name) for name in ("neg", "pos", "invert", "index")},
     **{name: getattr(operator, name) for name in (*BINARY_OPERATORS, *IN_PLACE_OPERATORS)},
     **{name: _reflected(plain) for name, plain in REFLECTED_OPERATORS.items()},

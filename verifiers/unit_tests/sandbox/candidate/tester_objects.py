@@ -105,7 +105,11 @@ def class_of(kind: str) -> type[TesterProxy]:
     """The class of a kind of thing: its name, and after a `+` each the special methods that it has."""
     name, *protocols = kind.split("+")
     base = _KINDS[name]
-    return type(base.__name__, (base,), {f"__{each}__": _special(each) for each in protocols}) if protocols else base
+    return (
+        type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
+        if protocols
+        else base
+    )
 
 
 def _special(name: str) -> Callable[..., object]:

@@ -110,8 +110,8 @@ class Jail:
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         os.closerange(len(descriptors), MOST_DESCRIPTORS)
-        for kind, values in settings:
-            resource.setrlimit(kind, values)
+        for limit, values in settings:
+            resource.setrlimit(limit, values)
         if sys.platform == "linux":
             syscalls.die_with(server)
         if self._filters:
@@ -167,7 +167,7 @@ def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
         resource.RLIMIT_NPROC: limits.processes + other_threads,
         resource.RLIMIT_CORE: 0,
     }
-    return tuple((kind, (_allowed(kind, value),) * 2) for kind, value in wanted.items())
+    return tuple((limit, (_allowed(limit, value),) * 2) for limit, value in wanted.items())
 
 
 def limit_descriptors() -> None:
@@ -184,6 +184,6 @@ def raise_stack_limit() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (allowed, hard))
 
 
-def _allowed(kind: int, value: int) -> int:
-    hard = resource.getrlimit(kind)[1]
+def _allowed(limit: int, value: int) -> int:
+    hard = resource.getrlimit(limit)[1]
     return value if hard == resource.RLIM_INFINITY else min(value, hard)

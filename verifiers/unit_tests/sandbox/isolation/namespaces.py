@@ -108,9 +108,13 @@ def _make_read_only(path: str) -> None:
     )
 
 
-def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
+def _mount(source: str, target: str, filesystem: str | None, flags: int) -> None:
     result = syscalls.libc.mount(
-        source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags), ctypes.c_void_p(None)
+        source.encode(),
+        target.encode(),
+        filesystem and filesystem.encode(),
+        ctypes.c_ulong(flags),
+        ctypes.c_void_p(None),
     )
     syscalls.check(result, f"mount on {target}")
 

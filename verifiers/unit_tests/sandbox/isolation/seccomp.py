@@ -225,7 +225,7 @@ class Filter:
         Raises:
             OSError: If the kernel refuses: no seccomp, or no_new_privs is not set.
         """
-        for place in self._pid_words:
-            self._words[place] = pid
+        for index in self._pid_words:
+            self._words[index] = pid
         result = syscalls.libc.prctl(syscalls.PR_SET_SECCOMP, syscalls.SECCOMP_MODE_FILTER, self._pointer, 0, 0)
         syscalls.check(result, "seccomp filter")

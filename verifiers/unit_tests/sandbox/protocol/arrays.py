@@ -38,17 +38,17 @@ def is_array(value: object) -> bool:
 
 
 def _encode_array(encoder: Encoder, value: _Array) -> Wire:
-    kind = value.dtype.str
-    if _NUMERIC.fullmatch(kind):
-        return [ARRAY, kind, list(value.shape), packed(value.tobytes())]
-    if _TEXT.fullmatch(kind):
-        return [ARRAY, kind, list(value.shape), *map(_text, value.ravel().tolist())]
-    if kind != _OBJECT:
+    dtype_code = value.dtype.str
+    if _NUMERIC.fullmatch(dtype_code):
+        return [ARRAY, dtype_code, list(value.shape), packed(value.tobytes())]
+    if _TEXT.fullmatch(dtype_code):
+        return [ARRAY, dtype_code, list(value.shape), *map(_text, value.ravel().tolist())]
+    if dtype_code != _OBJECT:
         raise NotPlainError(f"an array of {value.dtype} does not cross")
     items = _items(value)
     if any(map(_is_nested, items)):
         raise NotPlainError("an array of objects that holds another does not cross")
-    return [ARRAY, kind, list(value.shape), *encoder.items(items)]
+    return [ARRAY, dtype_code, list(value.shape), *encoder.items(items)]
 
 
 def _items(value: _Array) -> list[object]:
@@ -66,10 +66,10 @@ def _text(item: str | bytes) -> str:
 
 
 def _encode_scalar(_: Encoder, value: generic) -> Wire:
-    kind = value.dtype.str
-    if _NUMERIC.fullmatch(kind):
-        return [SCALAR, kind, packed(value.tobytes())]
-    return [SCALAR, kind, _text(value.item())]
+    dtype_code = value.dtype.str
+    if _NUMERIC.fullmatch(dtype_code):
+        return [SCALAR, dtype_code, packed(value.tobytes())]
+    return [SCALAR, dtype_code, _text(value.item())]
 
 
 def encode_or_none(encoder: Encoder, value: object) -> Wire:
@@ -85,24 +85,24 @@ def _create(wire: Wire) -> _Array:
     Raises:
         ValueError: If it describes none, or its items are not as many as it says.
     """
-    _, kind, shape, *content = wire
+    _, dtype_code, shape, *content = wire
     if not (type(shape) is list and all(type(size) is int and size >= 0 for size in shape)):
         raise ValueError("a shape is a list of whole numbers")
-    if _NUMERIC.fullmatch(kind):
-        size = math.prod(shape) * dtype(kind).itemsize
+    if _NUMERIC.fullmatch(dtype_code):
+        size = math.prod(shape) * dtype(dtype_code).itemsize
         fits = len(content) == 1 and unpacked_size(content[0]) == size
     else:
-        fits = len(content) == math.prod(shape) and (kind == _OBJECT or _is_text(kind, content))
+        fits = len(content) == math.prod(shape) and (dtype_code == _OBJECT or _is_text(dtype_code, content))
     if not fits:
-        raise ValueError(f"not as many items as an array of {kind[:40]} and shape {shape!r} has"[:200])
-    return empty(shape, dtype(kind))
+        raise ValueError(f"not as many items as an array of {dtype_code[:40]} and shape {shape!r} has"[:200])
+    return empty(shape, dtype(dtype_code))
 
 
-def _is_text(kind: str, content: list[Wire]) -> bool:
+def _is_text(dtype_code: str, content: list[Wire]) -> bool:
     """Whether this is the content of an array of texts."""
-    if not _TEXT.fullmatch(kind) or not all(type(each) is str for each in content):
+    if not _TEXT.fullmatch(dtype_code) or not all(type(text) is str for text in content):
         return False
-    width = int(kind[2:])
+    width = int(dtype_code[2:])
     return not content or max(map(len, content)) <= width
 
 
@@ -119,18 +119,18 @@ def _fill(value: _Array, content: list[Any]) -> None:
         flat[:] = _numbers(value.dtype, content[0])
 
 
-def _numbers(kind: dtype[Any], data: bytes) -> _Array:
+def _numbers(element_type: dtype[Any], data: bytes) -> _Array:
     # Any other byte than 0 and 1 would be a truth value that is neither.
-    return frombuffer(data, "u1") != 0 if kind.kind == "b" else frombuffer(data, kind)
+    return frombuffer(data, "u1") != 0 if element_type.kind == "b" else frombuffer(data, element_type)
 
 
 def _decode_scalar(decoder: Decoder, wire: Wire) -> object:
-    _, kind, content = wire
-    if _NUMERIC.fullmatch(kind):
-        return _numbers(dtype(kind), decoder.decode(content))[0]
-    if not _is_text(kind, [content]):
-        raise ValueError(f"no scalar: {kind[:40]!r}")
-    return numpy.str_(content) if kind[1] == "U" else numpy.bytes_(content.encode("latin-1"))
+    _, dtype_code, content = wire
+    if _NUMERIC.fullmatch(dtype_code):
+        return _numbers(dtype(dtype_code), decoder.decode(content))[0]
+    if not _is_text(dtype_code, [content]):
+        raise ValueError(f"no scalar: {dtype_code[:40]!r}")
+    return numpy.str_(content) if dtype_code[1] == "U" else numpy.bytes_(content.encode("latin-1"))
 
 
 def _snapshot(value: _Array) -> bytes | list[object]:
@@ -164,14 +164,14 @@ def same(result: object, expected: object, equal: Callable[[object, object], boo
     """
     if is_array(result) or is_array(expected):
         return _same_arrays(result, expected, equal)
-    kind = type(expected)
-    if kind in (list, tuple) and type(result) is kind and _holds_array(expected) | _holds_array(result):
+    cls = type(expected)
+    if cls in (list, tuple) and type(result) is cls and _holds_array(expected) | _holds_array(result):
         pairs: Iterable[tuple[Any, Any]] = zip(result, expected, strict=False)  # type: ignore[call-overload]  # lists or tuples
         return len(result) == len(expected) and all(same(*pair, equal) for pair in pairs)  # type: ignore[arg-type]  # likewise
-    if kind is dict and type(result) is dict:
+    if cls is dict and type(result) is dict:
         return result.keys() == expected.keys() and all(same(result[key], expected[key], equal) for key in expected)  # type: ignore[attr-defined, index]  # dicts
     # A scalar and a list compare item by item, to an array that is true if it has one true item.
-    unlike = isinstance(result, generic) != isinstance(expected, generic) and {type(result), kind} & {list, tuple}
+    unlike = isinstance(result, generic) != isinstance(expected, generic) and {type(result), cls} & {list, tuple}
     return not unlike and equal(result, expected)
 
 
@@ -195,5 +195,5 @@ def install() -> None:
     """Have arrays and scalars cross, and arrays be shared like other containers."""
     codec.add_container(_ndarray, ARRAY, _encode_array, (_create, _fill), skipped=3)
     shared_containers.add_container(_ndarray, _snapshot, _replace)
-    for kind in _SCALARS:
-        codec.add_value(kind, SCALAR, _encode_scalar, _decode_scalar)
+    for cls in _SCALARS:
+        codec.add_value(cls, SCALAR, _encode_scalar, _decode_scalar)

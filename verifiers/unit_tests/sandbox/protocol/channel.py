@@ -92,17 +92,17 @@ class Channel:
         """Read until there are so many bytes; there may be more."""
         if len(data) >= count:
             return data
-        parts, size = [data], len(data)
+        chunks, size = [data], len(data)
         while size < count:
             try:
-                part = self._read(self._source, max(_CHUNK, min(count - size, _MAX_CHUNK)))
+                chunk = self._read(self._source, max(_CHUNK, min(count - size, _MAX_CHUNK)))
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
-            if not part:
+            if not chunk:
                 raise ChannelClosedError("end of stream")
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
 
 
 def read_all(descriptor: int) -> bytes:
@@ -110,6 +110,6 @@ def read_all(descriptor: int) -> bytes:
     size = os.fstat(descriptor).st_size
     content = b""
     # One call reads no more than 2 GiB.
-    while len(content) < size and (part := os.pread(descriptor, size, len(content))):
-        content += part
+    while len(content) < size and (chunk := os.pread(descriptor, size, len(content))):
+        content += chunk
     return content

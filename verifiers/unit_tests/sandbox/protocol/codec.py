@@ -40,13 +40,13 @@ more stack than there is, which ends the process. A level takes about 100 bytes,
 _BY_TEXT = (
     {"UUID": "uuid"}
     | dict.fromkeys(("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
-    | {f"IPv{version}{kind}": "ipaddress" for version in (4, 6) for kind in ("Address", "Network", "Interface")}
+    | {f"IPv{version}{suffix}": "ipaddress" for version in (4, 6) for suffix in ("Address", "Network", "Interface")}
 )
 """Classes of values, in modules that few programs import, that make an equal value of a value's text; and the public module of
 each. Their `__module__` is no guide to it: it names a private module in some versions of Python."""
 BUILTIN_TYPES: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
+    cls.__name__: cls
+    for cls in (
         *(
             bool,
             int,
@@ -95,24 +95,24 @@ class Encoder:
             NotPlainError: If the value is no plain data and `opaque` refuses it.
             RecursionError: If it nests too deeply.
         """
-        kind = type(value)
-        if kind in _ATOMS:
+        cls = type(value)
+        if cls in _ATOMS:
             return value
-        if kind is int:
+        if cls is int:
             return _encode_int(value)  # type: ignore[arg-type]  # its type was just checked
-        if kind in _MUTABLE:
-            return self.encode_container(value, kind)
-        encoder = _ENCODERS.get(kind)
+        if cls in _MUTABLE:
+            return self.encode_container(value, cls)
+        encoder = _ENCODERS.get(cls)
         return self._encode_other(value) if encoder is None else encoder(self, value)
 
-    def encode_container(self, value: object, kind: type) -> Wire:
+    def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container: what it holds, or a reference to it if the message has it already."""
         number = self._numbers.get(id(value))
         if number is not None:
             return ["r", number]
         self._numbers[id(value)] = len(self._objects)
         self._objects.append(value)  # kept alive, so its id stays its own
-        return _ENCODERS[kind](self, value)
+        return _ENCODERS[cls](self, value)
 
     def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object]) -> Wire:
         """Encode an instance of a class that derives from `base`, by what `unwrap` makes of it."""
@@ -138,13 +138,13 @@ class Encoder:
         wire = self._opaque(value)
         if wire is not None:
             return wire
-        kind: Any = type(value)  # by this: `isinstance` asks the value too
-        if issubclass(kind, tuple) and _has_field_names(value):  # type: ignore[arg-type]  # it is a tuple
-            return ["nt", kind.__name__, list(kind._fields), *self.items(tuple.__iter__(value))]  # type: ignore[arg-type]  # it is a tuple
+        cls: Any = type(value)  # by this: `isinstance` asks the value too
+        if issubclass(cls, tuple) and _has_field_names(value):  # type: ignore[arg-type]  # it is a tuple
+            return ["nt", cls.__name__, list(cls._fields), *self.items(tuple.__iter__(value))]  # type: ignore[arg-type]  # it is a tuple
         for base, unwrap in _BASES:
-            if issubclass(kind, base):
+            if issubclass(cls, base):
                 return self.encode_derived(value, base, unwrap)
-        raise NotPlainError(f"a value of type {kind.__name__!r} is no plain data")
+        raise NotPlainError(f"a value of type {cls.__name__!r} is no plain data")
 
 
 def packed(data: bytes) -> Wire:
@@ -172,10 +172,10 @@ def wire_of_view(view: memoryview) -> Wire:
         return None
 
 
-def _name_by_text(kind: type) -> str | None:
+def _name_by_text(cls: type) -> str | None:
     """The name of a class whose values cross as text, None if it is none."""
-    name = kind.__qualname__
-    known = type(name) is str and name in _BY_TEXT and getattr(sys.modules.get(_BY_TEXT[name]), name, None) is kind
+    name = cls.__qualname__
+    known = type(name) is str and name in _BY_TEXT and getattr(sys.modules.get(_BY_TEXT[name]), name, None) is cls
     return name if known else None
 
 
@@ -187,8 +187,8 @@ def _from_text(name: str, text: str) -> object:
 
 def _has_field_names(value: tuple[object, ...]) -> bool:
     """Whether a tuple is a named tuple that the other side can build again."""
-    kind = type(value)
-    names = [kind.__name__, *getattr(kind, "_fields", ())]
+    cls = type(value)
+    names = [cls.__name__, *getattr(cls, "_fields", ())]
     fields = set(names[1:])
     usable = all(type(name) is str and name.isidentifier() and not keyword.iskeyword(name) for name in names)
     return usable and 0 < len(fields) == tuple.__len__(value) and not any(name.startswith("_") for name in fields)
@@ -332,17 +332,17 @@ class Decoder:
         """Decode what a container holds."""
         return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
 
-    def is_nesting(self, kind: type, content: Iterable[object]) -> bool:
+    def is_nesting(self, cls: type, content: Iterable[object]) -> bool:
         """Whether a container of this class that holds this is one of those that must not nest too deeply; it is counted.
 
         Raises:
             ValueError: If there have been too many.
         """
-        if kind not in _FREED_BY_RECURSION or _FREED_BY_RECURSION.isdisjoint(map(type, content)):
+        if cls not in _FREED_BY_RECURSION or _FREED_BY_RECURSION.isdisjoint(map(type, content)):
             return False
         self._nesting += 1
         if self._nesting > _MAX_NESTING:
-            raise ValueError(f"more than {_MAX_NESTING} containers like {kind.__name__} in one another")
+            raise ValueError(f"more than {_MAX_NESTING} containers like {cls.__name__} in one another")
         return True
 
     def refer(self, number: int) -> object:
@@ -420,23 +420,23 @@ TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nd", "ns", "nt", 
 
 
 def add_container(
-    kind: type,
+    cls: type,
     tag: str,
     encode: Callable[[Encoder, Any], Wire],
     filler: tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]],
     skipped: int,
 ) -> None:
     """Have instances of one more class cross as mutable containers, whose content begins so far behind the tag."""
-    _ENCODERS[kind], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
-    _MUTABLE.add(kind)
-    _FREED_BY_RECURSION.add(kind)
+    _ENCODERS[cls], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
+    _MUTABLE.add(cls)
+    _FREED_BY_RECURSION.add(cls)
 
 
 def add_value(
-    kind: type, tag: str, encode: Callable[[Encoder, Any], Wire], decode: Callable[[Decoder, Wire], object]
+    cls: type, tag: str, encode: Callable[[Encoder, Any], Wire], decode: Callable[[Decoder, Wire], object]
 ) -> None:
     """Have instances of one more class cross as values."""
-    _ENCODERS[kind], _DECODERS[tag] = encode, decode
+    _ENCODERS[cls], _DECODERS[tag] = encode, decode
 
 
 def _pairs_to_dict(content: list[Any]) -> dict[Any, Any]:

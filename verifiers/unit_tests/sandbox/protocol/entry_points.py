@@ -14,8 +14,8 @@ _ENTRY_POINT = re.compile(r"([^\W\d]\w*)((?:\(\)|\.[^\W\d]\w*)*)")
 
 def entry_point_steps(entry_point: str) -> list[str]:
     """The steps to what an entry point stands for: `["Solution", "()", ".solve"]` of `Solution().solve`; none if it is none."""
-    found = _ENTRY_POINT.fullmatch(entry_point)
-    steps = [found[1], *re.findall(r"\(\)|\.\w+", found[2])] if found else []
+    match = _ENTRY_POINT.fullmatch(entry_point)
+    steps = [match[1], *re.findall(r"\(\)|\.\w+", match[2])] if match else []
     return [] if any(map(keyword.iskeyword, re.findall(r"\w+", entry_point))) else steps
 
 

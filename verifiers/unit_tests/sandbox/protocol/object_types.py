@@ -35,12 +35,12 @@ float complex bytes index round trunc floor ceil
 PROTOCOLS = frozenset((*OPERATORS, *_ALONE.split()))
 """Special methods, without their underscores, that only some types have."""
 STANDARD_CLASSES: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
+    cls.__name__: cls
+    for cls in (
         *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, map, filter, zip, enumerate),
         *(types.GeneratorType, types.AsyncGeneratorType),
         *(getattr(collections.abc, name) for name in collections.abc.__all__),
-        *(kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)),
+        *(cls for cls in vars(builtins).values() if isinstance(cls, type) and issubclass(cls, BaseException)),
     )
 }
 """Classes, by name, as whose instances objects are shown."""
@@ -63,31 +63,31 @@ def describe_type_of(value: object) -> TypeInfo:
     return name, protocols, classes, fields
 
 
-def _describe(kind: type) -> TypeInfo:
-    known = _described.get(id(kind))
+def _describe(cls: type) -> TypeInfo:
+    known = _described.get(id(cls))
     if known is None:
-        info = kind.__name__, _protocols(kind), _standard_classes(kind), _fields(kind)
-        known = _described[id(kind)] = kind, info
+        info = cls.__name__, _protocols(cls), _standard_classes(cls), _fields(cls)
+        known = _described[id(cls)] = cls, info
     return known[1]
 
 
-def _protocols(kind: type) -> str:
+def _protocols(cls: type) -> str:
     has = {"__hash__": True}  # of `object`, whose `==` is no comparison
-    for base in reversed(kind.__mro__[:-1]):
+    for base in reversed(cls.__mro__[:-1]):
         content = vars(base)
         # A class says by None that it has not what its base has.
         has.update({name: content[name] is not None for name in _SPECIAL & content.keys()})
     return " ".join(sorted(name.strip("_") for name, present in has.items() if present))
 
 
-def _standard_classes(kind: type) -> str:
-    return " ".join(base.__name__ for base in kind.__mro__ if STANDARD_CLASSES.get(base.__name__) is base)
+def _standard_classes(cls: type) -> str:
+    return " ".join(base.__name__ for base in cls.__mro__ if STANDARD_CLASSES.get(base.__name__) is base)
 
 
-def _fields(kind: type) -> str:
-    if not any(_FIELDS in vars(base) for base in kind.__mro__):
+def _fields(cls: type) -> str:
+    if not any(_FIELDS in vars(base) for base in cls.__mro__):
         return ""
-    return " ".join(field.name for field in dataclasses.fields(kind))
+    return " ".join(field.name for field in dataclasses.fields(cls))
 
 
 FUNCTION = _describe(types.FunctionType)

@@ -84,8 +84,8 @@ def preload(packages: Mapping[str, Any]) -> int:
     before = address_space_mib()
     sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
     for name in packages["names"]:
-        for each in (name, *_ALWAYS_WITH.get(name, ())):
-            _load(each)
+        for module in (name, *_ALWAYS_WITH.get(name, ())):
+            _load(module)
     _roots.update(root_of(name) for name in packages["names"])
     _classes.update(_class_names())
     _stateful.update(_stateful_names())
@@ -167,8 +167,8 @@ def judge(name: str) -> object | None:
     """The function of numpy that a bare name in test code stands for, if tests compare by it."""
     if "numpy" not in _roots:
         return None
-    found: object = getattr(sys.modules["numpy"], name) if name in _JUDGES else None
-    return getattr(sys.modules["numpy.testing"], name, None) if name.startswith("assert_") else found
+    function: object = getattr(sys.modules["numpy"], name) if name in _JUDGES else None
+    return getattr(sys.modules["numpy.testing"], name, None) if name.startswith("assert_") else function
 
 
 def may_change_state(name: str) -> bool:

@@ -38,12 +38,12 @@ class ShortenedError(RuntimeError):
 
 
 class _Entry:
-    __slots__ = ("content", "epoch", "kind", "lent", "nests", "number", "value")
+    __slots__ = ("cls", "content", "epoch", "lent", "nests", "number", "value")
 
-    def __init__(self, number: int, value: object, kind: type, epoch: int, lent: bool) -> None:
+    def __init__(self, number: int, value: object, cls: type, epoch: int, lent: bool) -> None:
         self.number = number
         self.value = value
-        self.kind = kind
+        self.cls = cls
         """The container's class, or that from which it derives."""
         self.content: _Content | None = None
         """As both sides last agreed on it; None before."""
@@ -74,7 +74,7 @@ class Table:
         self._effort = 0
         self._settling = False
         """While containers are being filled, which may ask the other side for a hash, none has changed."""
-        self._reader = _Reader(special, self._refer)
+        self._reader = _SharedDecoder(special, self._refer)
 
     def writer(self, *, lending: bool = False) -> Writer:
         """Begin a message.
@@ -93,33 +93,33 @@ class Table:
         entry.epoch = self._epoch
         return entry.value
 
-    def enter(self, value: object, kind: type, *, lent: bool) -> tuple[_Entry, bool]:
+    def enter(self, value: object, cls: type, *, lent: bool) -> tuple[_Entry, bool]:
         """The entry of a container, and whether it is new."""
         entry = self._by_id.get(id(value))
         if entry is not None:
             entry.epoch = self._epoch
             return entry, False
-        entry = self._add(self._next, value, kind, lent)
+        entry = self._add(self._next, value, cls, lent)
         self._next += _NUMBERS_APART
         return entry, True
 
-    def _add(self, number: int, value: object, kind: type, lent: bool) -> _Entry:
-        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, kind, self._epoch, lent)
+    def _add(self, number: int, value: object, cls: type, lent: bool) -> _Entry:
+        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, cls, self._epoch, lent)
         return entry
 
     def changed(self) -> list[tuple[_Entry, _Content]]:
         """Containers that have changed on this side since both last agreed, with what they hold; new ones are none."""
         if self._settling:
             return []
-        found = []
+        changes = []
         for entry in list(self._entries.values()):  # threads of the program may add some
             if entry.content is not None:
-                now = _CONTENTS[entry.kind](entry.value)
+                now = _CONTENTS[entry.cls](entry.value)
                 self._effort += _CONTAINER_EFFORT + len(now)
                 if not _is_same(now, entry.content):
                     entry.epoch = self._epoch
-                    found.append((entry, now))
-        return found
+                    changes.append((entry, now))
+        return changes
 
     def apply(self, contents: Wire) -> list[object]:
         """Take over the content of containers that are new, or that the other side has changed.
@@ -136,7 +136,7 @@ class Table:
         before, self._settling = self._settling, True
         try:
             new = [self._create(number, wire) for number, wire in contents if number not in self._entries]
-            shortened = [each for number, wire in contents if (each := self._fill(number, wire)) is not None]
+            shortened = [type_name for number, wire in contents if (type_name := self._fill(number, wire)) is not None]
         finally:
             self._settling = before
         if shortened:
@@ -164,20 +164,20 @@ class Table:
         if entry.lent:
             return None
         create, fill = FILLERS[wire[0]]
-        if entry.kind is not type(create(wire)):
-            raise TypeError(f"a {entry.kind.__name__} can't be filled from {wire[0]!r}")
+        if entry.cls is not type(create(wire)):
+            raise TypeError(f"a {entry.cls.__name__} can't be filled from {wire[0]!r}")
         content = self._reader.content(wire)
-        entry.nests = entry.nests or self._reader.is_nesting(entry.kind, content)
+        entry.nests = entry.nests or self._reader.is_nesting(entry.cls, content)
         shortened = None
         if entry.content is None:
             fill(entry.value, content)
         else:
             value: Any = create(wire)
             fill(value, content)
-            if entry.kind in _ITERATED_BLINDLY and _may_end_loop(entry.value, value):
-                shortened = entry.kind.__name__
-            _REPLACERS[entry.kind](entry.value, value)
-        entry.content = _CONTENTS[entry.kind](entry.value)
+            if entry.cls in _ITERATED_BLINDLY and _may_end_loop(entry.value, value):
+                shortened = entry.cls.__name__
+            _REPLACERS[entry.cls](entry.value, value)
+        entry.content = _CONTENTS[entry.cls](entry.value)
         entry.epoch = self._epoch
         return shortened
 
@@ -223,9 +223,9 @@ class Writer(Encoder):
         self._new: list[_Entry] = []
         self._agreed: list[tuple[_Entry, _Content]] = []
 
-    def encode_container(self, value: object, kind: type) -> Wire:
+    def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container as its number, and share it if it is not yet."""
-        entry, is_new = self._table.enter(value, kind, lent=self._lending)
+        entry, is_new = self._table.enter(value, cls, lent=self._lending)
         if is_new:
             self._new.append(entry)
         return ["r", entry.number]
@@ -242,7 +242,7 @@ class Writer(Encoder):
         for entry, now in self._table.changed():
             wires.append(self._content(entry, now))
         for entry in self._new:  # grows meanwhile
-            wires.append(self._content(entry, _CONTENTS[entry.kind](entry.value)))
+            wires.append(self._content(entry, _CONTENTS[entry.cls](entry.value)))
         return wires
 
     def _content(self, entry: _Entry, now: _Content) -> Wire:
@@ -250,7 +250,7 @@ class Writer(Encoder):
         value: Any = entry.value
         return [
             entry.number,
-            encode_content(self, value if type(value) is entry.kind else _FILLED_AS_BASE[entry.kind](value)),
+            encode_content(self, value if type(value) is entry.cls else _FILLED_AS_BASE[entry.cls](value)),
         ]
 
     def commit(self) -> None:
@@ -263,7 +263,7 @@ class Writer(Encoder):
         self._table.forget([entry.number for entry in self._new])
 
 
-class _Reader(Decoder):
+class _SharedDecoder(Decoder):
     def __init__(self, special: Callable[[Wire], Any], refer: Callable[[int], object]) -> None:
         super().__init__(special)
         self._refer = refer
@@ -279,8 +279,8 @@ def _is_same(now: _Content, before: _Content) -> bool:
     return now == before
 
 
-def _pairs(kind: Any) -> Callable[[Any], _Content]:
-    return lambda value: [*kind.keys(value), *kind.values(value)]
+def _pairs(cls: Any) -> Callable[[Any], _Content]:
+    return lambda value: [*cls.keys(value), *cls.values(value)]
 
 
 _CONTENTS: dict[type, Callable[[Any], _Content]] = {
@@ -317,11 +317,11 @@ def _replace_items(value: Any, new: Any) -> None:
 
 def _replace_pairs(value: Any, new: Any) -> None:
     """Iterators go on, as they do where items are assigned, if the keys are the same."""
-    kind: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
-    if not _is_same([*kind.keys(value)], [*kind.keys(new)]):
-        kind.clear(value)
-    for key, item in kind.items(new):
-        kind.__setitem__(value, key, item)
+    cls: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    if not _is_same([*cls.keys(value)], [*cls.keys(new)]):
+        cls.clear(value)
+    for key, item in cls.items(new):
+        cls.__setitem__(value, key, item)
 
 
 def _replace_default(value: Any, new: Any) -> None:
@@ -364,9 +364,9 @@ _REPLACERS: dict[type, Callable[[Any, Any], None]] = {
 """Give an existing container the content of another."""
 
 
-def add_container(kind: type, content: Callable[[Any], _Content], replace: Callable[[Any, Any], None]) -> None:
+def add_container(cls: type, content: Callable[[Any], _Content], replace: Callable[[Any, Any], None]) -> None:
     """Share instances of one more class: what one holds, as something to compare, and what gives it the content of another."""
-    _CONTENTS[kind], _REPLACERS[kind] = content, replace
+    _CONTENTS[cls], _REPLACERS[cls] = content, replace
 
 
 _ITERATED_BLINDLY = frozenset({list, bytearray, array.array, set})
@@ -380,7 +380,7 @@ _ITERATORS = (
 def _may_end_loop(value: Any, new: Any) -> bool:
     """Whether an iterator goes over a container and would miss something when it gets this new content."""
     cut_short = len(new) < len(value) or isinstance(value, set)
-    return cut_short and any(isinstance(each, _ITERATORS) for each in gc.get_referrers(value))
+    return cut_short and any(isinstance(referrer, _ITERATORS) for referrer in gc.get_referrers(value))
 
 
 def _references_of_one_alone() -> int:

@@ -39,8 +39,8 @@ def signature_of_parts(parts: Sequence[Any], returned: list[object]) -> Any:
 
 def annotations_of_parts(parts: Sequence[Any], returned: list[object]) -> dict[str, object]:
     """The `__annotations__` of a function with such a signature."""
-    found = {name: annotation[0] for name, _, _, annotation in parts if annotation}
-    return found | _given("return", returned)
+    annotations = {name: annotation[0] for name, _, _, annotation in parts if annotation}
+    return annotations | _given("return", returned)
 
 
 def _given(name: str, value: list[object]) -> dict[str, Any]:

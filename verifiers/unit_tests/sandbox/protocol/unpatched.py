@@ -58,9 +58,9 @@ def _import(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> Any:
-    found = _import_really(name, globals, locals, fromlist, level)
+    module = _import_really(name, globals, locals, fromlist, level)
     # What is imported from a module is bound at once.
-    return found if fromlist or level or found.__name__ in _STATE else _copy(found)
+    return module if fromlist or level or module.__name__ in _STATE else _copy(module)
 
 
 def _copy(module: types.ModuleType) -> types.ModuleType:

@@ -347,9 +347,9 @@ def _probe(jail: Jail) -> list[str]:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
-        found = file.read()
+        output = file.read()
     os.waitpid(pid, 0)
-    return ["anything: the probe did not finish"] if not found else found.replace("-", "").split()
+    return ["anything: the probe did not finish"] if not output else output.replace("-", "").split()
 
 
 def _works(attempt: Callable[[], object]) -> bool:

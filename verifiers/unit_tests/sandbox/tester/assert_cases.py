@@ -20,14 +20,14 @@ class AssertCases:
 
     def __call__(self, condition: Callable[[], object], number: int, name: str, repeats: bool) -> None:
         """Judge one assert, by its number; one that repeats may be reached again."""
-        found = self._run_case(condition) or {"passed": True}
+        result = self._run_case(condition) or {"passed": True}
         before = self._held.get(number, True)
-        self._held[number] = before and found["passed"]
+        self._held[number] = before and result["passed"]
         if self._held[number] and repeats:
             self._undecided[number] = name
         elif before:
             self._undecided.pop(number, None)
-            self._report.write(**found, number=number, name=name)
+            self._report.write(**result, number=number, name=name)
 
     def finish(self) -> None:
         """Decide about the rest, after the check's own end. Asserts that were not reached are no cases."""
@@ -69,7 +69,9 @@ class SplitAsserts(ast.NodeTransformer):
         content = (self.count, ast.unparse(node)[:MAX_TEXT], self._loops > 0)
         self.count += 1
         call = ast.Call(
-            func=ast.Name("__case__", ast.Load()), args=[thunk, *(ast.Constant(each) for each in content)], keywords=[]
+            func=ast.Name("__case__", ast.Load()),
+            args=[thunk, *(ast.Constant(value) for value in content)],
+            keywords=[],
         )
         return ast.copy_location(ast.Expr(call), node)
 

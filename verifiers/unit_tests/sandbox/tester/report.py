@@ -117,11 +117,11 @@ def text_of(error: BaseException) -> str:
         return f"<its text raised {type(second).__name__}>"
 
 
-def lacking(kind: type[BaseException], message: str) -> BaseException:
+def lacking(cls: type[BaseException], message: str) -> BaseException:
     """The exception of a program that lacks what the tests ask of it."""
-    error = kind(message)
+    error = cls(message)
     error.__dict__["candidate_error"] = {
-        **{"type": kind.__name__, "message": message, "file": None, "line": None},
+        **{"type": cls.__name__, "message": message, "file": None, "line": None},
         **{"bases": [], "errno": None, "unsendable": False, "forbidden": False, "unsupported": False},
     }
     return error

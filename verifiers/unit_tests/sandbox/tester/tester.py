@@ -88,11 +88,11 @@ class Tester:
 
     def _case(self, run: Callable[[], object], name: str = "") -> bool:
         """Run one case and report it; False if it was left out."""
-        found = self._run_case(run)
-        if found is None:
+        result = self._run_case(run)
+        if result is None:
             return False
-        self.report.write(**found, name=name)
-        if not (found["passed"] or self._everything):
+        self.report.write(**result, name=name)
+        if not (result["passed"] or self._everything):
             self.report.end(done=True)
         return True
 
@@ -108,10 +108,10 @@ class Tester:
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            found = self._finding(error)
-            if found["failure"] == "wrong_answer" and self._session.unasked > unasked:
-                found["failure"] = UNSUPPORTED
-            return {"passed": False, **found}
+            result = self._finding(error)
+            if result["failure"] == "wrong_answer" and self._session.unasked > unasked:
+                result["failure"] = UNSUPPORTED
+            return {"passed": False, **result}
         return {"passed": True}
 
     def _may_be_led(self, error: BaseException) -> bool:
@@ -240,9 +240,9 @@ class Tester:
         cases = namespace["__case__"] = AssertCases(self.report, self._run_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
         check = _check_in(namespace)
-        found = self._run_case(lambda: check(find()))
-        if found is not None and not found["passed"]:
-            self.report.write(**found, name="check")
+        result = self._run_case(lambda: check(find()))
+        if result is not None and not result["passed"]:
+            self.report.write(**result, name="check")
         else:
             cases.finish()
 

@@ -19,7 +19,7 @@ _MODULES_OF_HELPERS = (
 )  # fmt: skip
 """Modules whose functions tests use by their bare names, which the program imported."""
 
-_PLAIN_ATTRIBUTES = frozenset(name for kind in BUILTIN_TYPES.values() for name in dir(kind))
+_PLAIN_ATTRIBUTES = frozenset(name for cls in BUILTIN_TYPES.values() for name in dir(cls))
 
 
 @functools.cache
@@ -27,8 +27,8 @@ def helper(name: str) -> object | None:
     """The function or class of the standard library that goes by a bare name in test code, None if there is none."""
     for module in map(importlib.import_module, _MODULES_OF_HELPERS):
         if not name.startswith("_") and hasattr(module, name):
-            found: object = getattr(module, name)
-            return found
+            function: object = getattr(module, name)
+            return function
     return packages.judge(name)
 
 
@@ -55,13 +55,13 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
 
 def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
     """Names that a test file binds to these modules, by their top-level names, and to what it imports from them."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and root_of(node.module or "") in modules:
-            found |= {alias.asname or alias.name for alias in node.names}
+            names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.asname or root_of(alias.name) for alias in node.names if root_of(alias.name) in modules}
-    return found
+            names |= {alias.asname or root_of(alias.name) for alias in node.names if root_of(alias.name) in modules}
+    return names
 
 
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
@@ -78,10 +78,10 @@ def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
     tainted = set(names)
     for statement in tree.body:
-        decorators = [each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ())]
+        decorators = [decorator for node in ast.walk(statement) for decorator in getattr(node, "decorator_list", ())]
         if _spans(statement, line):
             return not tainted.isdisjoint(_names_in(statement))
-        if not line and any(not tainted.isdisjoint(_names_in(each)) for each in decorators):
+        if not line and any(not tainted.isdisjoint(_names_in(decorator)) for decorator in decorators):
             return True
         if not tainted.isdisjoint(_names_in(statement)):
             tainted |= _names_in(statement) - known
@@ -90,7 +90,12 @@ def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
 
 def is_conditional(tree: ast.Module, line: int) -> bool:
     """Whether what stands at a line of a test file runs only if something else goes this way or that."""
-    return any(isinstance(node, _CONDITIONS) for each in tree.body if _spans(each, line) for node in ast.walk(each))
+    return any(
+        isinstance(node, _CONDITIONS)
+        for statement in tree.body
+        if _spans(statement, line)
+        for node in ast.walk(statement)
+    )
 
 
 _CONDITIONS = (
@@ -116,23 +121,23 @@ def _branches(node: ast.AST) -> list[ast.stmt] | list[ast.expr]:
 
 
 def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:
-    decorators = (each for node in ast.walk(statement) for each in getattr(node, "decorator_list", ()))
-    first: int = min([statement.lineno, *(each.lineno for each in decorators)])
+    decorators = (decorator for node in ast.walk(statement) for decorator in getattr(node, "decorator_list", ()))
+    first: int = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
     return first <= line <= (statement.end_lineno or first)
 
 
 def _names_in(tree: ast.AST) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.alias):
-            found.add(node.asname or root_of(node.name))
+            names.add(node.asname or root_of(node.name))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(root_of(node.value))
-    return found
+            names.add(root_of(node.value))
+    return names
 
 
 def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:
@@ -199,19 +204,19 @@ def names_of_classes(trees: Sequence[ast.Module]) -> set[str]:
     any other function they may not: an object that it returned would be asked whether it is the answer.
     """
     made: dict[str, set[str]] = {}
-    found: set[str] = set()
+    classes: set[str] = set()
     for target, value in _assignments(trees):
         made.setdefault(ast.unparse(target), set()).update(_makers(value, made))
     for node in _nodes(trees):
         instance = _used_as_instance(node)
         if instance is not None:
-            found |= _makers(instance, made)
+            classes |= _makers(instance, made)
         elif isinstance(node, ast.Call) and _called_name(node) == "isinstance" and len(node.args) == 2:
-            found |= {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+            classes |= {child.id for child in ast.walk(node.args[1]) if isinstance(child, ast.Name)}
     aliases = list(_aliases(trees))
     for _ in aliases:  # as long as a chain of them can be
-        found |= {name for alias, name in aliases if alias in found}
-    return {name for name in found if name.lstrip("_")[:1].isupper()}
+        classes |= {name for alias, name in aliases if alias in classes}
+    return {name for name in classes if name.lstrip("_")[:1].isupper()}
 
 
 def _aliases(trees: Sequence[ast.Module]) -> Iterator[tuple[str, str]]:

@@ -58,7 +58,7 @@ _KNOWN = frozenset(
 )
 _HARMLESS = (
     PURE_MODULES.union(*(_exported(module) for module in (builtins, *COMPUTING_MODULES)))
-    .union(*(_public(kind) for kind in _TYPES))
+    .union(*(_public(cls) for cls in _TYPES))
     .difference(_EFFECTFUL.split())
 )
 _INSTRUCTIONS = frozenset(

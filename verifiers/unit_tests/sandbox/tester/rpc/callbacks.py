@@ -57,8 +57,8 @@ def is_of_the_tests(value: object) -> bool:
     return module == "tests" or is_in_memory(module) or _is_mock(value)
 
 
-def _has_own(kind: type, name: str) -> bool:
-    method = getattr(kind, name)
+def _has_own(cls: type, name: str) -> bool:
+    method = getattr(cls, name)
     return method is not None and method is not getattr(object, name)
 
 
@@ -128,8 +128,8 @@ _PLAIN = frozenset(BUILTIN_TYPES.values())
 
 def _checks(name: str) -> bool:
     """Whether an attribute of a mock is the test's own business: what was called, and what it returns."""
-    kinds = sys.modules["unittest.mock"].Mock, sys.modules["unittest.mock"].AsyncMock
-    return name.startswith("assert") or any(hasattr(kind, name) for kind in kinds) or name in _MOCK_STATE
+    mocks = sys.modules["unittest.mock"].Mock, sys.modules["unittest.mock"].AsyncMock
+    return name.startswith("assert") or any(hasattr(mock, name) for mock in mocks) or name in _MOCK_STATE
 
 
 _MOCK_STATE = frozenset(

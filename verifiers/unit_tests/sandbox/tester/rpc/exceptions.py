@@ -25,7 +25,7 @@ STANDS_FOR = "stands_for"
 _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
 """Operations that end by one of them."""
 _BUILTINS = {
-    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+    name: cls for name, cls in vars(builtins).items() if isinstance(cls, type) and issubclass(cls, BaseException)
 }
 _Error = Mapping[str, Any]
 """A description of an exception, as `tidy` leaves it."""
@@ -48,13 +48,13 @@ class Exceptions:
 
     def named(self, description: Wire) -> type[BaseException]:
         """The class for a name of the program; no failure of the tests' own is an instance of it."""
-        kind = self._class(description)
-        if not isinstance(description, str) and not _is_shared(kind.__module__):
-            return kind
-        if kind not in self._named:
-            self._named[kind] = _derived(kind, kind)
+        cls = self._class(description)
+        if not isinstance(description, str) and not _is_shared(cls.__module__):
+            return cls
+        if cls not in self._named:
+            self._named[cls] = _derived(cls, cls)
             self._raised.clear()
-        return self._named[kind]
+        return self._named[cls]
 
     def _class(self, description: Wire) -> type[BaseException]:
         """A class as `describe_class` says: a builtin by its name, or one of the same name with such bases."""
@@ -62,24 +62,24 @@ class Exceptions:
             return _BUILTINS.get(description, Exception)
         key = json.dumps(description)
         if key not in self._classes:
-            name, bases, place = description
-            known = _known(*str(place).rpartition(".")[::2])
+            name, bases, full_name = description
+            known = _known(*str(full_name).rpartition(".")[::2])
             if known is not None:
                 self._classes[key] = known
                 return known
-            kinds = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
-            self._classes[key] = type(str(name), kinds, {"__str__": _text})
+            base_classes = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
+            self._classes[key] = type(str(name), base_classes, {"__str__": _text})
         return self._classes[key]
 
-    def _class_raised(self, kind: type[BaseException]) -> type[BaseException]:
+    def _class_raised(self, cls: type[BaseException]) -> type[BaseException]:
         """The class that is raised for one of the program: it derives from what the program's names give, too."""
         if not self._named:
-            return kind
-        if kind not in self._raised:
-            named = [self._named[base] for base in kind.__mro__ if base in self._named]
-            bases = named if kind in self._named else [kind, *named]
-            self._raised[kind] = bases[0] if len(bases) == 1 else _derived(kind, *bases)
-        return self._raised[kind]
+            return cls
+        if cls not in self._raised:
+            named = [self._named[base] for base in cls.__mro__ if base in self._named]
+            bases = named if cls in self._named else [cls, *named]
+            self._raised[cls] = bases[0] if len(bases) == 1 else _derived(cls, *bases)
+        return self._raised[cls]
 
     def raised(self, error: _Error, operation: str = "") -> BaseException:
         """The exception that an operation has raised, with those that hang on it.
@@ -91,18 +91,18 @@ class Exceptions:
         Raises:
             Exception: If this describes no exception.
         """
-        kind = self._class(error["class"])
+        cls = self._class(error["class"])
         links = error["links"] or {}
-        if kind is _STOPS.get(operation):
-            made = self._class_raised(kind)(*(self._decode(error["args"]) if error["args"] else ()))
-        elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in kind.__mro__):
+        if cls is _STOPS.get(operation):
+            made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
+        elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in cls.__mro__):
             made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
-            made.__dict__[STANDS_FOR] = self._single(kind, error)
+            made.__dict__[STANDS_FOR] = self._single(cls, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
-        elif issubclass(kind, BaseExceptionGroup):
-            made = self._group(kind, error, links)
+        elif issubclass(cls, BaseExceptionGroup):
+            made = self._group(cls, error, links)
         else:
-            made = self._single(kind, error)
+            made = self._single(cls, error)
         if error["attributes"] is not None:
             made.__dict__.update(self._decode(error["attributes"]))
         made.__dict__["candidate_error"] = error
@@ -112,9 +112,9 @@ class Exceptions:
             made.__suppress_context__ = links["suppress"] is True
         return made
 
-    def _single(self, kind: type[BaseException], error: _Error) -> BaseException:
+    def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
         args = (error["message"],) if error["args"] is None else tuple(self._decode(error["args"]))
-        made = self._class_raised(kind)
+        made = self._class_raised(cls)
         raised = _constructed(made, args) if made.__module__ == "builtins" else made.__new__(made)
         raised.args = args
         return raised
@@ -122,17 +122,17 @@ class Exceptions:
     def _linked(self, error: Any) -> BaseException | None:
         return None if error is None else self.raised(tidy(error))
 
-    def _group(self, kind: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any]) -> BaseException:
+    def _group(self, cls: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any]) -> BaseException:
         members = [self._linked(member) for member in links.get("members", ())]
         if not members or None in members:
             return self._single(Exception, error)  # too much to send: this much can be said
-        return self._class_raised(kind)(str(links["message"])[:MAX_TEXT], members)
+        return self._class_raised(cls)(str(links["message"])[:MAX_TEXT], members)
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:
     """The class of this name in a module that both sides have, and the tests have imported; not one that it has of another."""
-    kind = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
-    return kind if isinstance(kind, type) and issubclass(kind, BaseException) and _is_shared(kind.__module__) else None
+    cls = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
+    return cls if isinstance(cls, type) and issubclass(cls, BaseException) and _is_shared(cls.__module__) else None
 
 
 def _is_shared(module: str) -> bool:
@@ -141,17 +141,17 @@ def _is_shared(module: str) -> bool:
     return is_in_memory(module) or is_package(module) or (root in sys.stdlib_module_names and root != "unittest")
 
 
-def _derived(kind: type[BaseException], *bases: type[BaseException]) -> type[BaseException]:
+def _derived(cls: type[BaseException], *bases: type[BaseException]) -> type[BaseException]:
     """A class that goes by the name of another."""
-    return type(kind.__name__, bases, {"__module__": kind.__module__})
+    return type(cls.__name__, bases, {"__module__": cls.__module__})
 
 
-def _constructed(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
+def _constructed(cls: type[BaseException], args: tuple[object, ...]) -> BaseException:
     """Make a builtin exception by its constructor, which sets what is no argument (`errno`), where that takes these."""
     try:
-        return kind(*args)
+        return cls(*args)
     except TypeError:
-        return kind.__new__(kind)
+        return cls.__new__(cls)
 
 
 def _text(error: BaseException) -> str:

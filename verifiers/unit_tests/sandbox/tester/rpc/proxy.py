@@ -62,7 +62,7 @@ class RemoteSession(Protocol):
         """Have the candidate do something, and return or raise what came of it."""
         ...
 
-    def number_of_class(self, kind: type[Any]) -> object:
+    def number_of_class(self, cls: type[Any]) -> object:
         """The handle of the program's class of which a class here is the copy, None if it is none."""
         ...
 
@@ -92,16 +92,18 @@ def _computing(name: str) -> Callable[..., object]:
     return method
 
 
-def _asking(name: str, kind: type | None) -> Callable[..., Any]:
-    is_conversion = kind is not None or name in _SAME_KIND
+def _asking(name: str, result_type: type | None) -> Callable[..., Any]:
+    is_conversion = result_type is not None or name in _SAME_CLASS
 
     def method(self: Proxy, *args: object) -> object:
         tested = self._remote_operators_tested
         ask = self._remote_converted if is_conversion else functools.partial(_request, self)
         value = ask(name, *args)
-        if kind is not None and type(value) is not kind:
-            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {kind.__name__}")
-        if tested and isinstance(value, Proxy) and (name in _SAME_KIND or (name == "enter" and value is self)):
+        if result_type is not None and type(value) is not result_type:
+            raise TypeError(
+                f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {result_type.__name__}"
+            )
+        if tested and isinstance(value, Proxy) and (name in _SAME_CLASS or (name == "enter" and value is self)):
             allow_plain_operands(value)
         return value
 
@@ -113,11 +115,11 @@ def _request(remote: Proxy, operation: str, *args: object) -> object:
 
 
 _HASHED = frozenset({str, int, type(None)})
-_KINDS: dict[str, type] = {
+_RESULT_TYPES: dict[str, type] = {
     **{"str": str, "repr": str, "int": int, "float": float, "complex": complex, "bytes": bytes},
     **{"index": int, "trunc": int, "floor": int, "ceil": int, "format": str},
 }
-_SAME_KIND = frozenset({"neg", "pos", "invert", "abs"})
+_SAME_CLASS = frozenset({"neg", "pos", "invert", "abs"})
 
 
 class Proxy:
@@ -318,17 +320,17 @@ class _Everything(Proxy):
         return self._remote_converted("round", digits)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> bool:
-        return _leave(self, "exit", kind, error, trace)
+        return _leave(self, "exit", error_type, error, trace)
 
     async def __aenter__(self) -> object:
         return self._remote_session.request("aenter", self)
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> bool:
-        return _leave(self, "aexit", kind, error, trace)
+        return _leave(self, "aexit", error_type, error, trace)
 
     def __aiter__(self) -> Self:
         return self._remote_session.request("aiter", self)  # type: ignore[no-any-return]  # an object of the candidate, or TypeError follows
@@ -391,14 +393,16 @@ def _hold_to_size(remote: Proxy, size: int, changes: int) -> None:
 def _leave(
     remote: Proxy,
     operation: str,
-    kind: type[BaseException] | None,
+    error_type: type[BaseException] | None,
     error: BaseException | None,
     trace: types.TracebackType | None,
 ) -> bool:
     # Its arguments are told, and it is swallowed, only if a statement of the test raised it: the message of a failed
     # check says what was expected, and the check must not get lost in here.
     own = raised_by_statement(error, trace)
-    answer = remote._remote_session.request(operation, remote, kind, error.args if own and error is not None else ())
+    answer = remote._remote_session.request(
+        operation, remote, error_type, error.args if own and error is not None else ()
+    )
     return answer is True and own
 
 
@@ -436,12 +440,14 @@ def raised_by_statement(error: BaseException | None, trace: types.TracebackType 
     return own and (code.co_code[trace.tb_lasti] == _RAISE or _names_builtins_alone(code, trace.tb_lasti))
 
 
-def _names_builtins_alone(code: types.CodeType, place: int) -> bool:
+def _names_builtins_alone(code: types.CodeType, offset: int) -> bool:
     """Whether the expression of an instruction has no variable: what it raises then says nothing of what was expected."""
     instructions = list(dis.get_instructions(code))
-    whole = next(each.positions for each in instructions if each.offset == place)
-    parts = [each for each in instructions if _is_within(each.positions, whole)]
-    return bool(parts) and all(each.argval in vars(builtins) for each in parts if each.opname.startswith(_LOADS))
+    whole = next(instruction.positions for instruction in instructions if instruction.offset == offset)
+    operands = [instruction for instruction in instructions if _is_within(instruction.positions, whole)]
+    return bool(operands) and all(
+        instruction.argval in vars(builtins) for instruction in operands if instruction.opname.startswith(_LOADS)
+    )
 
 
 def _is_within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
@@ -456,7 +462,7 @@ _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDERE
 
 
 _METHODS: dict[str, Callable[..., object]] = {
-    **{name: _asking(name, _KINDS.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
+    **{name: _asking(name, _RESULT_TYPES.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
     **{name: _computing(operation) for name, operation in OPERATORS.items()},
     **{name.strip("_"): method for name, method in vars(_Everything).items() if name.strip("_") in PROTOCOLS},
 }
@@ -509,14 +515,14 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
 def _shown_class(type_name: str, names: list[str]) -> type | None:
     """What `isinstance` takes an object for that derives from these classes."""
     classes = [STANDARD_CLASSES[name] for name in names]
-    if [kind.__name__ for kind in classes] == [type_name]:
+    if [cls.__name__ for cls in classes] == [type_name]:
         return classes[0]
     return type(type_name, tuple(classes), {}) if classes else None
 
 
 def _fields_of(type_name: str, names: list[str]) -> object:
-    kind = dataclasses.make_dataclass(type_name, names, init=False, repr=False, eq=False)
-    return {each.name: each for each in dataclasses.fields(kind)}
+    cls = dataclasses.make_dataclass(type_name, names, init=False, repr=False, eq=False)
+    return {field.name: field for field in dataclasses.fields(cls)}
 
 
 def _rebuilt_fields(remote: Proxy) -> object:
@@ -532,22 +538,22 @@ def _rebuilt_bases(name: str) -> Callable[[Proxy], object]:
     """What gives a base, or a tuple of bases, with `object` itself among them: it crosses as a handle elsewhere."""
 
     def rebuilt(remote: Proxy) -> object:
-        found = remote._remote_session.request("getattr", remote, name)
-        return tuple(map(_object_itself, found)) if isinstance(found, tuple) else _object_itself(found)
+        bases = remote._remote_session.request("getattr", remote, name)
+        return tuple(map(_object_itself, bases)) if isinstance(bases, tuple) else _object_itself(bases)
 
     return rebuilt
 
 
-def _object_itself(kind: object) -> object:
+def _object_itself(cls: object) -> object:
     """The class `object` for what has no bases, as it alone has none."""
-    without = isinstance(kind, Proxy) and kind._remote_session.request("getattr", kind, "__bases__") == ()
-    return object if without else kind
+    without = isinstance(cls, Proxy) and cls._remote_session.request("getattr", cls, "__bases__") == ()
+    return object if without else cls
 
 
 def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
     """What annotations usually name; the program's own names stay where they are."""
-    kind: type = remote.__class__
-    if not issubclass(kind, types.FunctionType):
+    cls: type = remote.__class__
+    if not issubclass(cls, types.FunctionType):
         raise TypeError("only functions have globals")
     return {name: getattr(typing, name) for name in typing.__all__}
 
@@ -562,17 +568,17 @@ _REBUILT: dict[str, Callable[[Proxy], object]] = {
 """Attributes that the standard library wants as objects of its own."""
 
 
-def make_proxy(kind: type[Proxy], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Proxy:
+def make_proxy(cls: type[Proxy], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Proxy:
     """Make the proxy of an object.
 
     Args:
-        kind: The class that `proxy_class` makes for the object's type.
+        cls: The class that `proxy_class` makes for the object's type.
         session: Reaches the object.
         number: Its handle, or the name of a global of the program.
         class_tested: Whether it is a class whose instances' operators are tested.
     """
-    remote = object.__new__(kind)
-    content: tuple[object, ...] = (session, number, kind.__name__, class_tested, False, (0, -1), (-1, {}))
+    remote = object.__new__(cls)
+    content: tuple[object, ...] = (session, number, cls.__name__, class_tested, False, (0, -1), (-1, {}))
     for name, value in zip(_SLOTS, content, strict=True):
         object.__setattr__(remote, name, value)
     return remote

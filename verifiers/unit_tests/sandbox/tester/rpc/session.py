@@ -107,15 +107,15 @@ class Session:
 
     def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
         """The proxy of a global function or class of the program, looked up at each call."""
-        kind = self._class_of_named(name)
-        return make_proxy(kind, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
+        cls = self._class_of_named(name)
+        return make_proxy(cls, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
 
     def _class_of_named(self, name: str) -> type[Proxy]:
         """The class for the proxy of a global name, as it was when the name was last resolved."""
         answer = self._resolved.get(name, ())
         try:
-            found = answer[:1] == ["value"] and _is_handle(answer[1])
-            return _class_of(answer[1]) if found else proxy_class(*FUNCTION)
+            has_handle = answer[:1] == ["value"] and _is_handle(answer[1])
+            return _class_of(answer[1]) if has_handle else proxy_class(*FUNCTION)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
@@ -131,10 +131,10 @@ class Session:
         self._has_answered = self._has_answered or any(
             answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
         )
-        found = dict(zip(names, answers, strict=True))
+        resolved = dict(zip(names, answers, strict=True))
         if module is None:
-            self._resolved.update(found)
-        return found
+            self._resolved.update(resolved)
+        return resolved
 
     def _take_answers(self) -> list[Wire]:
         message = self._receive()
@@ -324,12 +324,12 @@ class Session:
         _, number, name, base, plain_text, members, _ = wire
         key = json.dumps(wire[1:6])
         if key not in self._enumerations:
-            kind: Any = {"int": int, "str": str, "float": float}[base]
-            values = {str(each): kind(value) for each, value in members}
-            if not all(each.isidentifier() and not each.startswith("_") for each in values):
+            value_type: Any = {"int": int, "str": str, "float": float}[base]
+            values = {str(member): value_type(value) for member, value in members}
+            if not all(member.isidentifier() and not member.startswith("_") for member in values):
                 raise ValueError("names of members are identifiers")
-            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(kind) if plain_text else None
-            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=kind)
+            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(value_type) if plain_text else None
+            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=value_type)
             self._enumerations[key] = made
             self._class_numbers[made] = number
         return self._enumerations[key]
@@ -337,13 +337,13 @@ class Session:
     def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
         """An exception class that is an attribute of something."""
         _, number, description = wire
-        kind = self._exceptions.named(description)
-        self._exception_numbers[kind] = number
-        return kind
+        cls = self._exceptions.named(description)
+        self._exception_numbers[cls] = number
+        return cls
 
-    def number_of_class(self, kind: type[Any]) -> object:
+    def number_of_class(self, cls: type[Any]) -> object:
         """The handle of the program's class of which a class here is the copy, None if it is none."""
-        return self._class_numbers.get(kind)
+        return self._class_numbers.get(cls)
 
     def _encode_opaque(self, value: object) -> Wire:
         if isinstance(value, Proxy):
@@ -427,13 +427,13 @@ def _is_handle(wire: Wire) -> bool:
 def _class_of(handle: Wire) -> type[Proxy]:
     """The class for the proxy of the object of a handle."""
     _, _, *info = handle
-    if not all(type(part) is str and len(part) <= _LONGEST_TYPE_INFO for part in info):
+    if not all(type(text) is str and len(text) <= _LONGEST_TYPE_INFO for text in info):
         raise ValueError("a type is described by short texts")
     return proxy_class(*info)
 
 
-def _name_and_bases(kind: type[BaseException]) -> tuple[str, list[str]]:
-    return kind.__name__, [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+def _name_and_bases(cls: type[BaseException]) -> tuple[str, list[str]]:
+    return cls.__name__, [base.__name__ for base in cls.__mro__ if base.__module__ == "builtins"]
 
 
 def _is_standard_module(name: str) -> bool:

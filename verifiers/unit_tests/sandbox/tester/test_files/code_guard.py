@@ -115,7 +115,7 @@ class Watch:
         if not words:
             return bool(self._received)
         sent = "\n".join(self._received)
-        letters = {each for each in self._received if len(each) == 1}
+        letters = {letter for letter in self._received if len(letter) == 1}
         return any(word in sent for word in words) or all(set(word) <= letters for word in words)
 
     def _only_computes(self, source: str | bytes) -> bool:
@@ -130,17 +130,17 @@ class Watch:
 
     def _bound(self) -> set[str]:
         """Names that the tests give to something."""
-        found: set[str] = set()
+        names: set[str] = set()
         for node in self._nodes():
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, ast.arg):
-                found.add(node.arg)
+                names.add(node.arg)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.add(node.name)
+                names.add(node.name)
             elif isinstance(node, ast.alias) and node.asname:
-                found.add(node.asname)
-        return found
+                names.add(node.asname)
+        return names
 
     def _nodes(self) -> Iterator[ast.AST]:
         for source in self._sources:
@@ -179,17 +179,17 @@ def _texts(wire: Wire) -> Iterable[str]:
     """The texts in encoded values and descriptions of exceptions, but for names of classes. Bytes are text there."""
     remaining = [wire]
     while remaining:
-        each = remaining.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            remaining += [each.get(name) for name in _SAID]
-        elif isinstance(each, list) and each[:1] == ["b64"]:
-            yield unpacked(each).decode("latin-1")
-        elif isinstance(each, list) and each[:1] == ["h"]:
-            remaining += [name for name in each[2:3] if not str(name).isidentifier()]
-        elif isinstance(each, list):
-            remaining += each[1:] if isinstance(each[0] if each else None, str) and each[0] in _TAGS else each
+        value = remaining.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            remaining += [value.get(name) for name in _SAID]
+        elif isinstance(value, list) and value[:1] == ["b64"]:
+            yield unpacked(value).decode("latin-1")
+        elif isinstance(value, list) and value[:1] == ["h"]:
+            remaining += [name for name in value[2:3] if not str(name).isidentifier()]
+        elif isinstance(value, list):
+            remaining += value[1:] if isinstance(value[0] if value else None, str) and value[0] in _TAGS else value
 
 
 def _without_margins(text: str) -> str:

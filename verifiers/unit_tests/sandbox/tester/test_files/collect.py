@@ -29,7 +29,7 @@ _LEFT_OUT = frozenset({"skip", "xfail"})
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CollectedTest:
     """One test with one set of parameters."""
 
     name: str
@@ -49,7 +49,7 @@ class _Test:
     used_fixtures: tuple[str, ...]
 
 
-def collect(namespace: Mapping[str, Any]) -> list[Case]:
+def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
     """Find the tests of a test file, in the order of their definition.
 
     Args:
@@ -59,15 +59,15 @@ def collect(namespace: Mapping[str, Any]) -> list[Case]:
         UnsupportedTestError: If a test needs what is not supported.
     """
     tests: list[_Test] = []
-    unit_cases: list[Case] = []
+    unit_cases: list[CollectedTest] = []
     for name, value in namespace.items():
         # By its type: an object of the program is shown as an instance of another.
-        kind = type(value)
-        if name.startswith("test") and kind is types.FunctionType:
+        cls = type(value)
+        if name.startswith("test") and cls is types.FunctionType:
             tests += _expand(name, value, None, namespace)
-        elif issubclass(kind, type) and _is_unit_test(value):
+        elif issubclass(cls, type) and _is_unit_test(value):
             unit_cases += _unit_cases(value)
-        elif issubclass(kind, type) and name.startswith("Test") and value.__module__ == "tests":
+        elif issubclass(cls, type) and name.startswith("Test") and value.__module__ == "tests":
             tests += _methods(value, namespace)
     return _Runner(namespace, tests).cases() + unit_cases
 
@@ -118,14 +118,14 @@ def _expand(
         return  # a set of parameters is empty, and so is that of the tests
     known = {name for column in columns for name in column[0].arguments}
     fixtures = _fixtures_of(namespace, cls)
-    wanted = [*used, *(name for name, each in fixtures.items() if each.autouse), *_parameters(function, cls)]
-    columns += [_fixture_sets(each) for each in _closure(wanted, fixtures, known) if each.params is not None]
+    wanted = [*used, *(name for name, fixture in fixtures.items() if fixture.autouse), *_parameters(function, cls)]
+    columns += [_fixture_sets(fixture) for fixture in _closure(wanted, fixtures, known) if fixture.params is not None]
     for combination in itertools.product(*columns):
-        if _left_out([mark for each in combination for mark in each.marks]):
+        if _left_out([mark for parameter_set in combination for mark in parameter_set.marks]):
             continue
-        label = "-".join(each.label for each in combination)
-        arguments = {name: value for each in combination for name, value in each.arguments.items()}
-        parameters = {name: value for each in combination for name, value in each.fixture.items()}
+        label = "-".join(parameter_set.label for parameter_set in combination)
+        arguments = {name: value for parameter_set in combination for name, value in parameter_set.arguments.items()}
+        parameters = {name: value for parameter_set in combination for name, value in parameter_set.fixture.items()}
         yield _Test(f"{name}[{label}]" if label else name, function, cls, arguments, parameters, used)
 
 
@@ -188,26 +188,30 @@ def _name(fixture: Fixture) -> str:
 
 def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[str, Fixture]:
     """Fixtures that a test sees: pytest's own, over these the file's, and over these its class's."""
-    found = dict(OWN_FIXTURES)
+    fixtures = dict(OWN_FIXTURES)
     own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
     for content in (namespace, own):
         level = {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
         # A fixture that asks for its own name means the one that it replaces.
-        found |= {name: dataclasses.replace(each, replaced=found.get(name)) for name, each in level.items()}
-    return found
+        fixtures |= {name: dataclasses.replace(fixture, replaced=fixtures.get(name)) for name, fixture in level.items()}
+    return fixtures
 
 
 def _parameters(function: Callable[..., Any], cls: type[Any] | None) -> list[str]:
     """Names of the parameters that a test or fixture wants filled."""
     parameters = list(inspect.signature(function).parameters.values())
     own = parameters[(cls is not None) + _patched(function) :]
-    return [each.name for each in own if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    return [
+        parameter.name
+        for parameter in own
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
 
 
 def _patched(function: Callable[..., Any]) -> int:
     """How many parameters the decorators `mock.patch` fill, which come first."""
     patches = getattr(function, "patchings", ())
-    return sum(not each.attribute_name and each.new is sys.modules["unittest.mock"].DEFAULT for each in patches)
+    return sum(not patch.attribute_name and patch.new is sys.modules["unittest.mock"].DEFAULT for patch in patches)
 
 
 def _fixture_parameters(fixture: Fixture) -> list[str]:
@@ -216,18 +220,18 @@ def _fixture_parameters(fixture: Fixture) -> list[str]:
 
 def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[str]) -> list[Fixture]:
     """The fixtures of these names and those that they use."""
-    found: dict[str, list[Fixture]] = {}
+    closure: dict[str, list[Fixture]] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name in found or name in known or name == "request":
+        if name in closure or name in known or name == "request":
             continue
         if name not in fixtures:
-            kind = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
-            raise UnsupportedTestError(f"the fixture {name!r} {kind}")
-        found[name] = list(_with_replaced(name, fixtures[name]))
-        waiting += itertools.chain.from_iterable(map(_fixture_parameters, found[name]))
-    return list(itertools.chain.from_iterable(found.values()))
+            problem = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
+            raise UnsupportedTestError(f"the fixture {name!r} {problem}")
+        closure[name] = list(_with_replaced(name, fixtures[name]))
+        waiting += itertools.chain.from_iterable(map(_fixture_parameters, closure[name]))
+    return list(itertools.chain.from_iterable(closure.values()))
 
 
 def _with_replaced(name: str, fixture: Fixture) -> Iterator[Fixture]:
@@ -250,8 +254,8 @@ class _Runner:
         self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
         self._started = False
 
-    def cases(self) -> list[Case]:
-        return [Case(test.name, self._bound(number, test)) for number, test in enumerate(self._tests)]
+    def cases(self) -> list[CollectedTest]:
+        return [CollectedTest(test.name, self._bound(number, test)) for number, test in enumerate(self._tests)]
 
     def _bound(self, number: int, test: _Test) -> Callable[[], None]:
         return lambda: self._run(number, test)
@@ -291,7 +295,7 @@ class _Runner:
     def _run_one(self, test: _Test) -> None:
         instance = test.cls() if test.cls is not None else None
         fixtures = _fixtures_of(self._namespace, test.cls)
-        automatic = [name for name, each in fixtures.items() if each.autouse]
+        automatic = [name for name, fixture in fixtures.items() if fixture.autouse]
         for name in (*automatic, *test.used_fixtures):
             self._value(name, test, instance, fixtures)
         if instance is None:
@@ -314,14 +318,16 @@ class _Runner:
         if key not in self._values[scope]:
             stack = self._stacks[scope]
             arguments: dict[str, Any] = {}
-            for each in _fixture_parameters(fixture):
-                if each == "request":
+            for argument in _fixture_parameters(fixture):
+                if argument == "request":
                     parameter = test.fixture_parameters.get(name)
-                    arguments[each] = types.SimpleNamespace(param=parameter, addfinalizer=stack.callback, cls=test.cls)
+                    arguments[argument] = types.SimpleNamespace(
+                        param=parameter, addfinalizer=stack.callback, cls=test.cls
+                    )
                 else:
-                    outer = fixture.replaced if each == name else None
+                    outer = fixture.replaced if argument == name else None
                     visible = fixtures if outer is None else {**fixtures, name: outer}
-                    arguments[each] = self._value(each, test, instance, visible)
+                    arguments[argument] = self._value(argument, test, instance, visible)
             if "self" in inspect.signature(fixture.function).parameters:
                 arguments["self"] = instance
             self._values[scope][key] = _start(fixture, arguments, stack)
@@ -345,7 +351,11 @@ def _finish(result: object) -> object:
 
 def _call_with(function: Callable[..., object], argument: object) -> None:
     """Call a set-up function, with the argument if it takes one."""
-    takes = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    takes = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+    ]
     function(*([argument] if takes else []))
 
 
@@ -354,11 +364,11 @@ def _is_unit_test(value: type[Any]) -> bool:
     return unittest is not None and issubclass(value, unittest.TestCase) and value.__module__ == "tests"
 
 
-def _unit_cases(cls: type[Any]) -> list[Case]:
+def _unit_cases(cls: type[Any]) -> list[CollectedTest]:
     unittest = importlib.import_module("unittest")
     names = list(unittest.TestLoader().getTestCaseNames(cls))
     return [
-        Case(f"{cls.__name__}::{name}", _unit_run(cls, name, first=name == names[0], last=name == names[-1]))
+        CollectedTest(f"{cls.__name__}::{name}", _unit_run(cls, name, first=name == names[0], last=name == names[-1]))
         for name in names
     ]
 

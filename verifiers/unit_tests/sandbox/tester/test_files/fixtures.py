@@ -65,7 +65,7 @@ class MonkeyPatch:
             AttributeError: If it is not there, and that is not allowed.
         """
         if isinstance(target, str):
-            target, name, value = *_found(target), name
+            target, name, value = *_resolve(target), name
         old = self._attribute(target, name, raising)
         setattr(target, name, value)
         self._restore.callback(*((delattr, target, name) if old is _ABSENT else (setattr, target, name, old)))
@@ -77,7 +77,7 @@ class MonkeyPatch:
             AttributeError: If it is not there, and that is not allowed.
         """
         if isinstance(target, str):
-            target, name = _found(target)
+            target, name = _resolve(target)
         old = self._attribute(target, name, raising)
         if old is not _ABSENT:
             delattr(target, name)
@@ -139,7 +139,7 @@ class MonkeyPatch:
         raise UnsupportedTestError(f"monkeypatch.{name} is not supported")
 
 
-def _found(path: str) -> tuple[Any, str]:
+def _resolve(path: str) -> tuple[Any, str]:
     """What an attribute belongs to that is given by its full name, and its own name."""
     owner, _, name = path.rpartition(".")
     return pkgutil.resolve_name(owner), name

@@ -53,10 +53,10 @@ class ProgramFinder(Loader):
 
     def remote(self, module: types.ModuleType) -> Proxy:
         """The module itself, in the candidate."""
-        found = module.__dict__[_REMOTE]
-        if not isinstance(found, Proxy):
+        proxy = module.__dict__[_REMOTE]
+        if not isinstance(proxy, Proxy):
             self._session.abandon("protocol", f"{module.__name__} is no module")
-        return found
+        return proxy
 
     def starred(self, module: str) -> list[str]:
         """The names that a `*` stands for in a module."""

@@ -18,7 +18,7 @@ from ..analysis.name_resolution import imported_names
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
-from .collect import Case, collect
+from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
 from .patch_mirroring import Mirror, may_replace
 from .star_imports import starred
@@ -96,13 +96,13 @@ class OwnProcessTester(Tester):
     def _provide_for_star(self, namespace: dict[str, Any], code: types.CodeType) -> None:
         """Find out what the tests mean by `from solution import *`, and put in their namespace what they don't."""
         tree = ast.parse(self._source)
-        found = starred(tree, code, self._session.hooks.program_modules)
-        if found is not None:
-            self._lacking = found.program
-            self._programs |= found.program
-            provide_standard(namespace, found.standard - namespace.keys())
+        names = starred(tree, code, self._session.hooks.program_modules)
+        if names is not None:
+            self._lacking = names.program
+            self._programs |= names.program
+            provide_standard(namespace, names.standard - namespace.keys())
 
-    def _collect(self, namespace: dict[str, Any]) -> list[Case]:
+    def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
         try:
             return collect(namespace)
         except JobEndedError:
@@ -110,7 +110,7 @@ class OwnProcessTester(Tester):
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             self._blame(error, 0)
 
-    def _run_collected(self, cases: list[Case]) -> int:
+    def _run_collected(self, cases: list[CollectedTest]) -> int:
         """Run the tests and return how many were not left out."""
         total = len(cases)
         self.report.write(total=total)

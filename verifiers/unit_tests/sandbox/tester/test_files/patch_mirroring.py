@@ -33,7 +33,7 @@ _STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
 _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
 """What modules change of themselves in passing, or for the tests alone."""
 _ABSENT = object()
-_Place = tuple[str, str]
+_Target = tuple[str, str]
 """A module's name, and a name in it."""
 
 
@@ -54,33 +54,33 @@ class Mirror:
         """
         self._session = session
         self._source = source
-        self._told: dict[_Place, tuple[dict[str, Any], Any]] = {}
+        self._mirrored: dict[_Target, tuple[dict[str, Any], Any]] = {}
         """The module's names, and what was there when the candidate was last told, or in the beginning."""
         self._environment = dict(os.environ) if "env" in source else None
         """Likewise; None if no test speaks of it. To look at it takes as long as half a request."""
-        self._originals: dict[_Place, tuple[Any, Any]] = {}
+        self._originals: dict[_Target, tuple[Any, Any]] = {}
         """What was there in the beginning, here and in the candidate."""
         self._written: dict[str, tuple[io.StringIO, int]] = {}
         self._busy = False
 
     def watch(self) -> None:
         """Note what is there, before the tests replace any of it; again where they may have imported more."""
-        for target in _PATCHED.findall(self._source):
-            _import_standard(target.rpartition(".")[0])
+        for path in _PATCHED.findall(self._source):
+            _import_standard(path.rpartition(".")[0])
         words = set(re.findall(r"\w+", self._source))
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in sys.stdlib_module_names and name.rpartition(".")[2] in words | {"builtins"}:
                 for key in words & vars(module).keys():
                     if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
-                        self._told.setdefault((name, key), (vars(module), vars(module)[key]))
-        for place in _STREAMS:
-            self._told.setdefault(place, (vars(sys), vars(sys).get(place[1], _ABSENT)))
-        for place in _UNWATCHED:
-            self._told.pop(place, None)
-        names, seed = self._told.get(("random", "seed"), ({}, None))
+                        self._mirrored.setdefault((name, key), (vars(module), vars(module)[key]))
+        for target in _STREAMS:
+            self._mirrored.setdefault(target, (vars(sys), vars(sys).get(target[1], _ABSENT)))
+        for target in _UNWATCHED:
+            self._mirrored.pop(target, None)
+        names, seed = self._mirrored.get(("random", "seed"), ({}, None))
         if seed is not None and not isinstance(seed, functools.partial):
             names["seed"] = functools.partial(self._seed, seed)
-            self._told["random", "seed"] = names, names["seed"]
+            self._mirrored["random", "seed"] = names, names["seed"]
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -109,10 +109,10 @@ class Mirror:
             self._busy = False
 
     def _module(self, name: str) -> Proxy:
-        found = self._session.request("import", None, name)
-        if not isinstance(found, Proxy):
+        module = self._session.request("import", None, name)
+        if not isinstance(module, Proxy):
             self._session.abandon("protocol", f"{name} is no module")
-        return found
+        return module
 
     def _seed(self, seed: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Seed both generators: a test does it so that the program's numbers are known."""
@@ -121,24 +121,24 @@ class Mirror:
             self._apart(lambda: self._module("random").seed(*args, **kwargs))  # type: ignore[operator]  # a function there
 
     def _push(self) -> None:
-        for place, (names, before) in self._told.items():
-            now = names.get(place[1], _ABSENT)
+        for target, (names, before) in self._mirrored.items():
+            now = names.get(target[1], _ABSENT)
             if now is not before:
-                self._replace(place, before, now)
-                self._told[place] = names, now
+                self._replace(target, before, now)
+                self._mirrored[target] = names, now
         if self._environment is not None and os.environ != self._environment:
             self._environment = self._push_environment(self._environment, dict(os.environ))
 
-    def _replace(self, place: _Place, old: object, value: object) -> None:
-        module, name = place
+    def _replace(self, target: _Target, old: object, value: object) -> None:
+        module, name = target
         remote = self._module(module)
-        if place not in self._originals:
-            self._originals[place] = old, getattr(remote, name, _ABSENT)
-        mine, theirs = self._originals[place]
+        if target not in self._originals:
+            self._originals[target] = old, getattr(remote, name, _ABSENT)
+        mine, theirs = self._originals[target]
         self._written.pop(name, None)
         if value is mine:
             value = theirs
-        elif place in _STREAMS[1:]:
+        elif target in _STREAMS[1:]:
             value = self._captured(name, value)
         if value is _ABSENT:
             delattr(remote, name)

@@ -78,8 +78,8 @@ def _require_exception_classes(expected: object) -> None:
         TypeError: If it is not.
     """
     if isinstance(expected, tuple):
-        for kind in expected:
-            _require_exception_classes(kind)
+        for cls in expected:
+            _require_exception_classes(cls)
     elif not (issubclass(type(expected), type) and issubclass(expected, BaseException)):  # type: ignore[arg-type]  # it is a class
         raise TypeError(f"an exception class is expected, got a {type(expected).__name__}")
 
@@ -94,7 +94,7 @@ class _Raises(Generic[_Error]):
     def __enter__(self) -> ExceptionInfo[_Error]:
         return self._info
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         if error is None:
             raise Failed(f"DID NOT RAISE {self._expected!r}")
         error = error.__dict__.get(STANDS_FOR, error)

@@ -55,11 +55,11 @@ def _global_names(code: types.CodeType) -> set[str]:
     waiting = [code]
     while waiting:
         scope = waiting.pop()
-        uses = {(each.opname, each.argval) for each in dis.get_instructions(scope)}
+        uses = {(instruction.opname, instruction.argval) for instruction in dis.get_instructions(scope)}
         stored = {name for operation, name in uses if operation == "STORE_NAME"}
         loaded |= {name for operation, name in uses if operation == "LOAD_GLOBAL"}
         loaded |= {name for operation, name in uses if operation == "LOAD_NAME"} - stored
         bound |= {name for operation, name in uses if operation == "STORE_GLOBAL"}
         bound |= stored if scope is code else set()
-        waiting += [each for each in scope.co_consts if isinstance(each, types.CodeType)]
+        waiting += [constant for constant in scope.co_consts if isinstance(constant, types.CodeType)]
     return loaded - bound
