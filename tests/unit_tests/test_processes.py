@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.host import pool
 from verifiers.unit_tests.host.packages import Packages
-from verifiers.unit_tests.host.pool import Worker, WorkerDiedError
+from verifiers.unit_tests.host.pool import ForkServerWorker, WorkerDiedError
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
 RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
@@ -143,7 +143,7 @@ def test_a_server_left_at_work_is_not_lent_again(monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Worker, "_receive", interrupt)
+        patched.setattr(ForkServerWorker, "_receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             verifier(RIGHT, SQUARE)
     wait_until_gone(pid)
@@ -166,7 +166,7 @@ def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.Monkey
         raise WorkerDiedError("killed")
 
     verifier = UnitTestVerifier()
-    monkeypatch.setattr(Worker, "run", die)
+    monkeypatch.setattr(ForkServerWorker, "run", die)
     verdict = verifier(RIGHT, SQUARE)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail["error"] == "the fork server died 2 times: killed"
@@ -459,7 +459,7 @@ def test_a_program_that_sleeps_lets_others_run() -> None:
 def test_a_job_that_waits_does_not_count_until_it_goes_on() -> None:
     servers = pool.Pool(1, "none", Packages())
     with servers.worker() as first:
-        assert isinstance(first, Worker)
+        assert isinstance(first, ForkServerWorker)
         assert not servers._has_room()
         assert first.on_waiting is not None
         first.on_waiting(first, True)

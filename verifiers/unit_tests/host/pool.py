@@ -52,7 +52,7 @@ class WorkerDiedError(Exception):
     """A fork server ended, or did not answer in time."""
 
 
-class Worker:
+class ForkServerWorker:
     """A fork server, as its owner sees it; used by one thread at a time."""
 
     def __init__(self, isolation: str, packages: Packages) -> None:
@@ -172,7 +172,7 @@ def _environment(packages: Packages) -> dict[str, str]:
     return fixed | ({"LD_LIBRARY_PATH": searched} if searched else {}) | (_ONE_THREAD if packages.names else {})
 
 
-AnyWorker = Worker | PortableWorker
+AnyWorker = ForkServerWorker | PortableWorker
 
 
 class Pool:
@@ -270,7 +270,7 @@ class Pool:
         if is_needed():
             worker = PortableWorker(self._packages, _environment(self._packages))
         else:
-            worker = Worker(self._isolation, self._packages)
+            worker = ForkServerWorker(self._isolation, self._packages)
         if "unimportable" in worker.hello:
             worker.stop()
             raise InvalidArgumentError(f"packages: {worker.hello['unimportable']}")

@@ -68,7 +68,7 @@ def memory_file(name: str) -> int:
 
 
 class PortableWorker:
-    """Does what a `pool.Worker` does, with processes that are started for each job."""
+    """Does what a `pool.ForkServerWorker` does, with processes that are started for each job."""
 
     def __init__(self, packages: Packages, environment: Mapping[str, str]) -> None:
         """Make a worker; nothing is started yet.

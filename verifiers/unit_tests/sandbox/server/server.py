@@ -378,7 +378,7 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Serve: the arguments are the control socket's descriptor, the parent's process id, and what `pool.Worker` asks for."""
+    """Serve; the arguments are the control socket's descriptor, the parent's process id and the settings that `pool` sends."""
     descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     wanted, imported = frozenset(asked["layers"]), asked["packages"]
     control = socket.socket(fileno=_move_up(descriptor))

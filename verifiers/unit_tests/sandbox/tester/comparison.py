@@ -75,7 +75,7 @@ def _is_number(value: object) -> bool:
     )
 
 
-class Comparison:
+class Equality:
     """Equality of a result with what was expected."""
 
     def __init__(self, tolerance: float | None, *, tuples_as_lists: bool, wrapped_outputs: bool) -> None:

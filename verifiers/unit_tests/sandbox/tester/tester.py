@@ -41,7 +41,7 @@ from .analysis.name_resolution import (
     standard_names,
 )
 from .assert_cases import AssertCases, SplitAsserts
-from .comparison import Comparison
+from .comparison import Equality
 from .outcomes import Skipped, UnsupportedTestError
 from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, finding, is_unsupported, lacking, text_of
 from .rpc.session import Session
@@ -200,7 +200,7 @@ class Tester:
         find = self._callee()
         self.report.write(total=len(self._tests["cases"]))
         names = ("tuples_as_lists", "wrapped_outputs")
-        equal = Comparison(self._tests["tolerance"], **{name: self._tests[name] for name in names})
+        equal = Equality(self._tests["tolerance"], **{name: self._tests[name] for name in names})
         for number, case in enumerate(self._tests["cases"]):
             args, kwargs, expected = (Decoder(self._session.decode_special).decode(wire) for wire in case)
             run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
