@@ -472,7 +472,7 @@ def f(r):
 """
     verdict = judge(verifier, program, tests)
     assert verdict.detail["failure"] == "exception"
-    assert "nest more than 1000 levels deep" in str(verdict.detail["exception"])
+    assert "nested more than 1000 levels deep" in str(verdict.detail["exception"])
     source = """
 def check(candidate):
     r = 0

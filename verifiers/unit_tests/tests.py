@@ -1,4 +1,4 @@
-"""What a program is tested with: the kinds of `Problem.reference` that the unit-test verifier takes."""
+"""The kinds of tests that the unit-test verifier accepts as `Problem.reference`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the program in a completion: one file, or several that are named."""
+"""Extraction of the program from a completion: one file, or several named files."""
 
 from __future__ import annotations
 

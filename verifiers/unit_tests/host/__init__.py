@@ -1,1 +1,1 @@
-"""What runs in the caller: jobs, workers and verdicts. It believes nothing that a child says but the tester's report."""
+"""The code that runs in the caller: jobs, workers and verdicts. Of what child processes say, it trusts the report alone."""

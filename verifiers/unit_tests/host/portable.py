@@ -1,4 +1,4 @@
-"""Running programs where there is no fork server: an interpreter for each program and one for its tests, without isolation.
+"""Runs programs where there is no fork server: an interpreter for each program and one for its tests, without isolation.
 
 For `isolation="none"` on systems other than Linux. Limits are those of the system's `setrlimit`, as far as it has them, and the
 clock. It costs a tenth of a second or more for each program, and nothing here keeps a program from harming the machine.

@@ -1,4 +1,4 @@
-"""Comparing what a program wrote with what it should have written."""
+"""Comparison of a program's output with the expected output."""
 
 from __future__ import annotations
 

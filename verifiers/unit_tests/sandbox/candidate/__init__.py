@@ -1,1 +1,1 @@
-"""The process of the program under test. It knows no test, and nothing that it says is believed without a check."""
+"""The process of the program under test. It knows none of the tests, and everything that it says is checked."""

@@ -1,4 +1,4 @@
-"""The candidate: runs the program under test and answers the tester's calls; knows no test.
+"""The candidate: runs the program under test and answers the tester's calls; it knows none of the tests.
 
 Nothing here is trusted. What it says is decoded by the tester as plain data, so a program that rewrites this code in its
 own process gains nothing but wrong answers.
@@ -332,7 +332,7 @@ def _unsendable(error: BaseException) -> dict[str, bool]:
 
 
 def _refuse(wire: Wire) -> NoReturn:
-    raise ValueError(f"no plain data: {wire!r}")
+    raise ValueError(f"not plain data: {wire!r}")
 
 
 def _find_global(module: str, qualified_name: str) -> object:

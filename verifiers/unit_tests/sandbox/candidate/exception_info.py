@@ -1,4 +1,4 @@
-"""What the candidate says of an exception, in plain data."""
+"""Descriptions of the candidate's exceptions in plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tester can have done with an object that lives in the candidate, by name."""
+"""The operations that the tester can request on an object of the candidate, by name."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The security boundary: what each process gives up before it runs a line of anybody else's code."""
+"""The security boundary: what each process gives up before it runs any untrusted code."""

@@ -1,4 +1,4 @@
-"""Opening devices that programs expect and the sandbox's file system or filter does not give.
+"""Devices that programs expect to open, but that the sandbox's file system or filter does not provide.
 
 The null device opens for writing, which the system-call filter would refuse like any other writing; and `/dev/stdin`,
 `/dev/stdout` and `/dev/stderr`, links into a `/proc` that is not there, are the descriptors 0, 1 and 2.

@@ -1,4 +1,4 @@
-"""Landlock: from here on this process and its children read the library folders, and reach no other file."""
+"""Landlock: restricts this process and its children to reading the library folders; they can open no other file."""
 
 from __future__ import annotations
 

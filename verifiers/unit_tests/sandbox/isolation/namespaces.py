@@ -1,7 +1,7 @@
 """The outer layer: namespaces of its own, a root that holds the library folders alone, an unprivileged user.
 
-It does what `bwrap` does around a process, for the fork server itself and without the program: no network device, no
-System V objects of others, and no file to be found but the libraries.
+It does for the fork server what `bwrap` does around a process, without needing that program: no network device, no
+System V objects of others, and no files but the libraries.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The system-call filters: an allow-list with checked arguments, everything else is EPERM.
+"""The system-call filters: an allow-list with checked arguments; every other call fails with EPERM.
 
 There are two, and a call must pass both. The long allow-list is installed once, in the fork server, whose children
 inherit it. Each child adds a short filter of its own that takes away what only the server needs and checks arguments:
-the kernel's work at installing grows with the length, and this one is paid for each program.
+the kernel's work to install a filter grows with its length, and this one is installed for each program.
 
 No sockets (but connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
-signals to others. Threads are allowed (`clone` with CLONE_THREAD); Files open for reading only.
+signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files open for reading only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrays and scalars of numpy as plain data: they cross as type, shape and bytes, and are made anew on the other side.
+"""Arrays and scalars of numpy as plain data: they are sent as type, shape and bytes, and rebuilt on the other side.
 
-Nothing of the program's crosses with them: no class, no buffer, no pickle. An array whose items are objects crosses item by
-item, each as it would by itself. Arrays of records, and instances of classes that derive from `ndarray`, do not cross.
+Nothing else of the program's is sent with them: no class, no buffer, no pickle. An array of objects is sent item by
+item, each as it would be by itself. Arrays of records, and instances of subclasses of `ndarray`, cannot be sent.
 
 Imported only where numpy is loaded.
 """
@@ -44,10 +44,10 @@ def _encode_array(encoder: Encoder, value: _Array) -> Wire:
     if _TEXT.fullmatch(dtype_code):
         return [ARRAY, dtype_code, list(value.shape), *map(_text, value.ravel().tolist())]
     if dtype_code != _OBJECT:
-        raise NotPlainError(f"an array of {value.dtype} does not cross")
+        raise NotPlainError(f"an array of {value.dtype} cannot be sent")
     items = _items(value)
     if any(map(_is_nested, items)):
-        raise NotPlainError("an array of objects that holds another does not cross")
+        raise NotPlainError("an array of objects that contains another cannot be sent")
     return [ARRAY, dtype_code, list(value.shape), *encoder.items(items)]
 
 
@@ -87,14 +87,14 @@ def _create(wire: Wire) -> _Array:
     """
     _, dtype_code, shape, *content = wire
     if not (type(shape) is list and all(type(size) is int and size >= 0 for size in shape)):
-        raise ValueError("a shape is a list of whole numbers")
+        raise ValueError("a shape must be a list of whole numbers")
     if _NUMERIC.fullmatch(dtype_code):
         size = math.prod(shape) * dtype(dtype_code).itemsize
         fits = len(content) == 1 and unpacked_size(content[0]) == size
     else:
         fits = len(content) == math.prod(shape) and (dtype_code == _OBJECT or _is_text(dtype_code, content))
     if not fits:
-        raise ValueError(f"not as many items as an array of {dtype_code[:40]} and shape {shape!r} has"[:200])
+        raise ValueError(f"wrong number of items for an array of {dtype_code[:40]} and shape {shape!r}"[:200])
     return empty(shape, dtype(dtype_code))
 
 
@@ -111,7 +111,7 @@ def _fill(value: _Array, content: list[Any]) -> None:
     if value.dtype.hasobject:
         for position, item in enumerate(content):
             if _is_nested(item):
-                raise ValueError("an array of objects holds another")
+                raise ValueError("an array of objects contains another")
             flat[position] = item
     elif value.dtype.kind in "US":
         flat[:] = content if value.dtype.kind == "U" else [text.encode("latin-1") for text in content]
@@ -129,7 +129,7 @@ def _decode_scalar(decoder: Decoder, wire: Wire) -> object:
     if _NUMERIC.fullmatch(dtype_code):
         return _numbers(dtype(dtype_code), decoder.decode(content))[0]
     if not _is_text(dtype_code, [content]):
-        raise ValueError(f"no scalar: {dtype_code[:40]!r}")
+        raise ValueError(f"not a numpy scalar: {dtype_code[:40]!r}")
     return numpy.str_(content) if dtype_code[1] == "U" else numpy.bytes_(content.encode("latin-1"))
 
 
@@ -145,7 +145,7 @@ def _replace(value: _Array, new: _Array) -> None:
         ValueError: If that has another shape or type: memory that others may look at can't be made to fit.
     """
     if value.shape != new.shape or value.dtype != new.dtype:
-        raise ValueError("an array that both sides have was given another shape or type")
+        raise ValueError("a shared array cannot change its shape or type")
     copyto(value, new)
 
 

@@ -3,9 +3,9 @@
 Numbers, text and None are themselves; everything else is a list that begins with a tag. What is decoded is always a real
 builtin (or a standard value class such as `Decimal`), whatever the sender's object claimed to be. Mutable containers are
 numbered in the order in which they are met, on both sides alike, so that a message can refer to one it has met before:
-aliases and cycles survive within it; for those between messages see `sharing`.
+aliases and cycles survive within it; for aliases between messages see `shared_containers`.
 
-Values that are no plain data go to the encoder's `opaque` function, which makes a handle of them or refuses.
+Values that are not plain data go to the encoder's `opaque` function, which makes a handle of them or refuses.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Encoder:
     def items(self, values: Iterable[object]) -> list[Wire]:
         """Encode each value."""
         if self._depth == _MAX_DEPTH:
-            raise RecursionError(f"data that nest more than {_MAX_DEPTH} levels deep do not cross")
+            raise RecursionError(f"data nested more than {_MAX_DEPTH} levels deep cannot be sent")
         self._depth += 1
         try:
             return [self.encode(value) for value in values]
@@ -181,7 +181,7 @@ def _name_by_text(cls: type) -> str | None:
 
 def _from_text(name: str, text: str) -> object:
     if name not in _BY_TEXT:
-        raise ValueError(f"no class of values: {name!r}")
+        raise ValueError(f"not a class of plain values: {name!r}")
     return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 

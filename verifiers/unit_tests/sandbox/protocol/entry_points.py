@@ -1,4 +1,4 @@
-"""Entry points: how tests name the function that they test."""
+"""Entry points: how tests name the function under test."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Signals by which a program's process says why it failed; imports on every platform.
+"""Signals by which a program's process says why it failed; can be imported on every platform.
 
-A program that ends by one of these has sent it to itself on purpose, which no exit status would tell.
+A process that is ended by one of these has sent it to itself on purpose, which an exit status could not show.
 """
 
 from __future__ import annotations

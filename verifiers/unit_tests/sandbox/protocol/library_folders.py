@@ -1,4 +1,4 @@
-"""Where the libraries lie that programs may read."""
+"""The folders of the libraries that programs may read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one program may use, and the names of the layers that isolate it; imports on every platform."""
+"""The resource limits of one program, and the names of the isolation layers; can be imported on every platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tester is told of the type of an object that lives in the candidate.
+"""Descriptions, for the tester, of the types of the candidate's objects.
 
 A proxy has the special methods that the object's type has, so that `callable`, `hasattr` and `isinstance` with a protocol
 such as `Iterable` say of it what they would say of the object; and it is shown as an instance of the standard classes that

@@ -1,6 +1,6 @@
-"""Packages that the fork server loads before its first job, so that programs and tests have them.
+"""Packages that the fork server loads before its first job, so that programs and tests can import them.
 
-Found is what was named and what that requires, and nothing else that happens to be installed: an optional helper of a package
+Only the named packages and their requirements can be imported, whatever else is installed: an optional helper of a package
 would make verdicts depend on the machine.
 """
 

@@ -1,12 +1,12 @@
 """Mutable containers that candidate and tester share: each side has its own copy, and both change alike.
 
-A container that crosses, in whichever direction, is entered under a number into a table on both sides. From then on it crosses
+A container that is sent, in either direction, is entered under a number into a table on both sides. From then on it is sent
 as its number, so `is` holds, and every message first brings what has changed since the last one: the content of new and of
-changed containers, in which other containers are numbers too, so cycles and aliases need no care. Who receives it changes
-the copies in place.
+changed containers, in which other containers are numbers too, so cycles and aliases need no care. The receiver updates
+its copies in place.
 
 A container counts as changed if it does not hold the very objects that it held when both sides last agreed. The tester
-decides when a container is no longer shared: when nothing of the tests refers to its copy any more.
+decides when a container is no longer shared: when nothing in the tests refers to its copy any more.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Table:
 
     def _create(self, number: object, wire: Wire) -> object:
         if type(number) is not int or number < 0 or self._is_own(number):
-            raise ValueError(f"not the other side's number for a container: {number!r}")
+            raise ValueError(f"not a container number of the other side: {number!r}")
         value = FILLERS[wire[0]][0](wire)
         self._add(number, value, type(value), lent=False)
         return value

@@ -1,4 +1,4 @@
-"""Signatures of functions, in parts that can cross, and whole again on the other side."""
+"""Signatures of functions: taken apart for sending, and rebuilt on the other side."""
 
 from __future__ import annotations
 

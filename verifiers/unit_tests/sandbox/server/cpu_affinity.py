@@ -1,9 +1,9 @@
 """A job's processes stay on one CPU while the job is young.
 
-Fork server, candidate and tester take turns, and each reads memory that another has just written. Left to itself the system
+Fork server, candidate and tester take turns, and each reads memory that another has just written. Left alone, the system
 puts them on different CPUs, and every turn then costs a wake-up of a sleeping CPU and cold caches: together a third of what a
-short program costs. A job that is not over soon is let go, so that two long ones do not share a CPU while another is free.
-Where the system does not let a process choose its CPUs, nothing is lost but the speed.
+short program costs. A job that takes longer is released, so that two long ones do not share a CPU while another is free.
+Where the system does not let a process choose its CPUs, only speed is lost.
 """
 
 from __future__ import annotations

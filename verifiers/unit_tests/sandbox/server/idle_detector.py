@@ -1,6 +1,6 @@
-"""When a program does so little that it is idle: it sleeps, waits for what does not come, or looks from time to time.
+"""Detection of idle programs: those that sleep, wait for what never comes, or poll.
 
-Whoever is ready to run uses a whole CPU, unless others use it. How little a program may use before it counts as idle can
+A program that is ready to run uses a whole CPU, unless others use it. How little a program may use before it counts as idle can
 therefore be told without regard to the machine's load only up to a share that no load leaves to a program. Above that, up to
 what a program uses that looks every few milliseconds whether it can go on, the server tries whether there is CPU time to be
 had: a program that was not given any is not idle.

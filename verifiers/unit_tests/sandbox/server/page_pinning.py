@@ -1,9 +1,9 @@
-"""Memory that every child writes to is copied by the fork itself, and not page by page as the child meets it.
+"""Has the fork itself copy the memory that every child writes to, rather than page by page on each first write.
 
 A fork shares all memory, and the first write to each page costs a page fault, several times the copy. Which pages those
 are hardly depends on the program: reference counts of common objects, caches, free memory. The kernel copies pages at the
-fork if they are pinned for a device, and an io_uring instance that is never used for anything pins what it is told to.
-Where there is no io_uring, nothing is lost but the speed.
+fork if they are pinned for a device, and an io_uring instance that is used for nothing else pins the pages that it is given.
+Where there is no io_uring, only speed is lost.
 """
 
 from __future__ import annotations

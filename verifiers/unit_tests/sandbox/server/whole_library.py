@@ -1,4 +1,4 @@
-"""The whole standard library, loaded before the first program: for where a program may open no file, its modules' neither."""
+"""Loads the whole standard library before the first program, for when programs may open no file, modules included."""
 
 from __future__ import annotations
 

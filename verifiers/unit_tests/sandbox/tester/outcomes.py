@@ -1,4 +1,4 @@
-"""How tests end other than by passing, or by an exception of their own."""
+"""The exceptions by which the test API ends a test: unsupported, skipped or failed."""
 
 from __future__ import annotations
 

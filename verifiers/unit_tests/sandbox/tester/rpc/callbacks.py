@@ -86,7 +86,7 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
     if operation in ("setattr", "delattr") and kind in ("object", "callable"):
         _change(value, *args)
         return None
-    raise TypeError(f"{operation!r} is not done with a {kind}")
+    raise TypeError(f"{operation!r} is not supported on a {kind}")
 
 
 def _public(value: object, name: object) -> str:

@@ -161,7 +161,7 @@ class Proxy:
             value = self._remote_session.request("getattr", self, name)
             if name in _NAMING and isinstance(value, Proxy):
                 # The standard library takes it for text, and puts it into code.
-                raise AttributeError(f"{name} of a {self._remote_type_name} is no text")
+                raise AttributeError(f"{name} of a {self._remote_type_name} is not text")
             return value
         try:
             return _REBUILT[name](self)
@@ -224,7 +224,7 @@ class Proxy:
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         if not issubclass(self.__class__, type):
-            raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is none")
+            raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is not a class")
         # If the program had made it an exception, the test could.
         message = f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
         raise unsupported(UnsupportedTestError(message))
@@ -274,7 +274,7 @@ class _Everything(Proxy):
         changes = self._remote_session.changes
         size = self._remote_session.request("len", self)
         if type(size) is not int:
-            raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not a int")
+            raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not an int")
         _hold_to_size(self, size, changes)
         return size
 
@@ -386,7 +386,7 @@ def _hold_to_size(remote: Proxy, size: int, changes: int) -> None:
         return
     known = _known_size(remote)
     if known not in (None, size):
-        raise TypeError(f"a {remote._remote_type_name} that nothing has changed held {known} items, and now {size}")
+        raise TypeError(f"an unchanged {remote._remote_type_name} had {known} items and now has {size}")
     object.__setattr__(remote, "_remote_size", (size, changes))
 
 

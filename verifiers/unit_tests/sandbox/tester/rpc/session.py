@@ -297,12 +297,12 @@ class Session:
             return self._class_of_exceptions(wire)
         if wire[0] == "en":
             return self._enumeration(wire)[str(wire[6])]
-        raise ValueError(f"no such tag: {wire[0]!r}")
+        raise ValueError(f"unknown tag: {wire[0]!r}")
 
     def _remote(self, wire: Wire) -> object:
         number = wire[1]
         if type(number) is not int:
-            raise TypeError("a handle is a number")
+            raise TypeError("a handle must be a number")
         remote = self._remotes.get(number)
         if remote is None:
             self._new.setdefault(threading.get_ident(), set()).add(number)
@@ -327,7 +327,7 @@ class Session:
             value_type: Any = {"int": int, "str": str, "float": float}[base]
             values = {str(member): value_type(value) for member, value in members}
             if not all(member.isidentifier() and not member.startswith("_") for member in values):
-                raise ValueError("names of members are identifiers")
+                raise ValueError("names of members must be identifiers")
             usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(value_type) if plain_text else None
             made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=value_type)
             self._enumerations[key] = made
@@ -428,7 +428,7 @@ def _class_of(handle: Wire) -> type[Proxy]:
     """The class for the proxy of the object of a handle."""
     _, _, *info = handle
     if not all(type(text) is str and len(text) <= _LONGEST_TYPE_INFO for text in info):
-        raise ValueError("a type is described by short texts")
+        raise ValueError("a type must be described by short texts")
     return proxy_class(*info)
 
 

@@ -1,7 +1,7 @@
-"""No text of the program becomes code among its tests.
+"""Keeps text of the program from running as code in the tester.
 
 The tester holds what was expected and writes the report, so whatever runs in it decides. Test code may run text as code, as
-`eval`, `typing.get_type_hints`, `timeit` and `pickle` do, and text may come from the program. The interpreter tells of each
+`eval`, `typing.get_type_hints`, `timeit` and `pickle` do, and text may come from the program. The interpreter announces each
 compilation before it happens. Text in which nothing is the program's may run, and so may a literal of the tests, and an
 expression that can do nothing but compute. Anything else ends the job, as not supported.
 """

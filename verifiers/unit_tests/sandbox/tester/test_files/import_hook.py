@@ -1,4 +1,4 @@
-"""How a test file imports the program: modules whose content is asked of the candidate."""
+"""How a test file imports the program: modules whose contents are requested from the candidate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What tests replace in the standard library is replaced in the candidate too, and what it writes meanwhile comes back.
 
 `patch("builtins.input")`, `patch("time.time")`, `redirect_stdout`, `capsys`, `random.seed` and assignments such as
-`sys.stdout = StringIO()` have an effect on the test's process alone, but are meant for the program. Watched are the standard
-streams, the environment, and those names of modules that occur in the tests, both the module's and the name.
+`sys.stdout = StringIO()` have an effect on the test's process alone, but are meant for the program. It watches the standard
+streams, the environment, and those names in modules for which both the module and the name occur in the tests.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Mirror:
     def _module(self, name: str) -> Proxy:
         module = self._session.request("import", None, name)
         if not isinstance(module, Proxy):
-            self._session.abandon("protocol", f"{name} is no module")
+            self._session.abandon("protocol", f"{name} is not a module")
         return module
 
     def _seed(self, seed: Callable[..., None], *args: Any, **kwargs: Any) -> None:
