@@ -47,8 +47,8 @@ class StopStrings:
 
     def cut(self, data: bytes) -> bytes:
         """Give what stands before the stop string that is complete first (the longest of them), or all of `data`."""
-        found = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
-        return data[: min(found)[1]] if found else data
+        matches = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
+        return data[: min(matches)[1]] if matches else data
 
     def _add(self, token: int) -> None:
         if self._used == len(self._table):

@@ -227,9 +227,9 @@ class TokenStreams:
         self._executor: ThreadPoolExecutor | None = None
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
-        self._only_appends = all(each is None for each in (*asked, self._stop_strings))
+        self._only_appends = all(rule is None for rule in (*asked, self._stop_strings))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
-        self._may_raise = any(each is not None for each in (*asked, rules.interaction))
+        self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
         per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
         self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
         if self._legal is not None:
@@ -341,7 +341,7 @@ class TokenStreams:
 
         Args:
             tokens: i64[b n]; rows that are not live are ignored.
-            counts: i64[b], how many of the n tokens of each row are meant; None for all.
+            counts: i64[b], number of valid tokens in each row; None if all are valid.
 
         Raises:
             IllegalTokenError: If a token of a live row is outside the vocabulary, also one that would not be consumed, or
@@ -486,9 +486,9 @@ class TokenStreams:
             self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="verification")
         together = len(rows) if hasattr(self.rules.verifier, "verify_batch") else 1
         for first in range(0, len(rows), together):
-            part = slice(first, first + together)
-            future = self._executor.submit(_judge, self.rules.verifier, completions[part], problems[part])
-            self._awaited.append(_Awaited(future, rows[part], terminated[part]))
+            chunk = slice(first, first + together)
+            future = self._executor.submit(_judge, self.rules.verifier, completions[chunk], problems[chunk])
+            self._awaited.append(_Awaited(future, rows[chunk], terminated[chunk]))
 
     def _settle(self, rows: list[int], terminated: list[bool], ended: list[Ended], transition: Transition) -> None:
         last = np.maximum(transition.consumed[rows], 1) - 1
@@ -496,9 +496,9 @@ class TokenStreams:
             verdict = end.verdict
             if verdict is not None and verdict.token_scores:
                 end = dataclasses.replace(end, token_scores=self._positions(row, verdict.token_scores))
-            broken = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
+            errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
             transition.rewards[row, column] += 0.0 if verdict is None else verdict.score
-            transition.terminated[row] = by_stop and not broken
+            transition.terminated[row] = by_stop and not errored
             transition.truncated[row] = not transition.terminated[row]
             transition.ended[row] = end
 
@@ -526,13 +526,13 @@ class TokenStreams:
         Args:
             every: False to wait only until there is one to deliver.
         """
-        wait_for([each.future for each in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
+        wait_for([entry.future for entry in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
         transition = Transition.nothing(self.num_streams, 1)
         self._deliver(transition)
         return transition
 
     def _deliver(self, transition: Transition) -> None:
-        for awaited in [each for each in self._awaited if each.future.done()]:
+        for awaited in [entry for entry in self._awaited if entry.future.done()]:
             ended, seconds = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
             self.verification_seconds += seconds
             self._settle(awaited.rows, awaited.terminated, ended, transition)
@@ -673,5 +673,5 @@ def _judge(verifier: Verifier | None, completions: list[str], problems: list[Pro
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
     # What a verdict cost is timed, and an environment's information is deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
-    ended = [Ended(*each) for each in zip((p.id for p in problems), completions, plain, strict=True)]
+    ended = [Ended(*fields) for fields in zip((p.id for p in problems), completions, plain, strict=True)]
     return ended, time.perf_counter() - started

@@ -90,7 +90,7 @@ def _together(first: _Result, second: _Result) -> _Result:
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
     # Of a step without tokens there is one reward, that of a verdict, which belongs to the last token before.
-    earlier, later = (each["rewards"][: max(each["consumed"], 1)] for each in (first[-1], second[-1]))
+    earlier, later = (step_info["rewards"][: max(step_info["consumed"], 1)] for step_info in (first[-1], second[-1]))
     if second[-1]["consumed"]:
         info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])
     else:

@@ -60,7 +60,7 @@ def is_number(value: object) -> bool:
 @functools.cache
 def _annotations(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    return {each.name: hints[each.name] for each in dataclasses.fields(cls)}
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
 
 def _fits(value: object, annotation: Any) -> bool:

@@ -140,8 +140,8 @@ class _LetterFinder:
         explicit = marked(completion)
         if explicit is not None:
             return self._place(explicit)
-        places = (self._alone, self._stated, self._leading, self._loose)
-        return next(filter(None, (place(completion) for place in places)), [])
+        readers = (self._alone, self._stated, self._leading, self._loose)
+        return next(filter(None, (read(completion) for read in readers)), [])
 
     def _stated(self, completion: str) -> list[_Mention]:
         following = ""

@@ -77,10 +77,10 @@ class WeightedSum(_Composition):
 
     def _sum(self, verdicts: Mapping[str, Verdict]) -> Verdict:
         parts = {name: {"weight": self._weights[name], **_report(verdict)} for name, verdict in verdicts.items()}
-        broken = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
-        outcome = Outcome.VERIFIER_ERROR if broken else Outcome.SCORED
-        score = math.nan if broken else sum(self._weights[name] * verdicts[name].score for name in verdicts)
-        paid = None if broken else self._token_scores(verdicts)
+        errored = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
+        outcome = Outcome.VERIFIER_ERROR if errored else Outcome.SCORED
+        score = math.nan if errored else sum(self._weights[name] * verdicts[name].score for name in verdicts)
+        paid = None if errored else self._token_scores(verdicts)
         return Verdict(score, outcome, _answer(verdicts), {"parts": parts}, paid, cost=_cost(verdicts))
 
     def _token_scores(self, verdicts: Mapping[str, Verdict]) -> tuple[tuple[int, float], ...] | None:
@@ -168,14 +168,14 @@ class FirstThatApplies(_Composition):
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a part sees only what no part before it decided."""
-        found: list[dict[str, Verdict]] = [{} for _ in problems]
+        judged: list[dict[str, Verdict]] = [{} for _ in problems]
         for name, part in self._parts.items():
-            undecided = [row for row, verdicts in enumerate(found) if not _decided(verdicts)]
+            undecided = [row for row, verdicts in enumerate(judged) if not _decided(verdicts)]
             rows = [row for row in undecided if self._meant(name, problems[row])]
             column = verify_batch(part, [completions[row] for row in rows], [problems[row] for row in rows])
             for row, verdict in zip(rows, column, strict=True):
-                found[row][name] = verdict
-        return [_first(verdicts) for verdicts in found]
+                judged[row][name] = verdict
+        return [_first(verdicts) for verdicts in judged]
 
     def _meant(self, name: str, problem: Problem) -> bool:
         return name not in self._when or self._when[name](problem)

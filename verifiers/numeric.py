@@ -97,15 +97,15 @@ class NumericVerifier:
         if not isinstance(completion, str):
             raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
         reference = _reference(problem)
-        found = self._find(completion.translate(_ASCII))
-        if found is None:
+        answer = self._find(completion.translate(_ASCII))
+        if answer is None:
             return Verdict.of(Outcome.NO_ANSWER)
-        value = parse_number(found.text)
-        if found.objection or value is None:
-            reason = found.objection or "not a literal number"
-            return Verdict.of(Outcome.INCORRECT, found.text, detail={"reason": reason})
+        value = parse_number(answer.text)
+        if answer.objection or value is None:
+            reason = answer.objection or "not a literal number"
+            return Verdict.of(Outcome.INCORRECT, answer.text, detail={"reason": reason})
         outcome = Outcome.CORRECT if self._close(value, reference) else Outcome.INCORRECT
-        return Verdict.of(outcome, found.text)
+        return Verdict.of(outcome, answer.text)
 
     def _find(self, completion: str) -> _Found | None:
         if self.whole:
@@ -113,10 +113,10 @@ class NumericVerifier:
         completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
         if problem:
             return None
-        place = _place(completion)
+        passage = _place(completion)
         if self.literal_only:
-            return _only(last_line(completion) if place is None else place)
-        return _last_number(completion) if place is None else _first_number(place)
+            return _only(last_line(completion) if passage is None else passage)
+        return _last_number(completion) if passage is None else _first_number(passage)
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
         tolerance = max(Fraction(self.rel_tol) * abs(reference), Fraction(self.abs_tol))

@@ -277,5 +277,5 @@ def _is_causal(model: PreTrainedModel) -> bool:
     """Whether no token of this kind of model sees a later one, so that padding on the right changes nothing."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
-    kind = type(model.config)
-    return kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING
+    cls = type(model.config)
+    return cls in MODEL_FOR_CAUSAL_LM_MAPPING and cls not in MODEL_FOR_MASKED_LM_MAPPING

@@ -217,7 +217,7 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
     wins = 0.0
     for count in range(1, min(supporters, k) + 1):
         ways = _ways_to_draw(list(sizes.values()), silent, k - count, at_most=count)
-        wins += math.comb(supporters, count) * sum(each / (1 + tied) for tied, each in enumerate(ways))
+        wins += math.comb(supporters, count) * sum(number / (1 + tied) for tied, number in enumerate(ways))
     return wins / math.comb(len(votes), k)
 
 

@@ -54,7 +54,7 @@ class Settings:
     max_inserted_tokens: int = 0
 
 
-SETTINGS = tuple(each.name for each in dataclasses.fields(Settings))
+SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
 
 
 def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple[TokenStreams, dict[str, Any]]:
@@ -169,7 +169,7 @@ def _identity(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        settings = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.repr}
+        settings = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
         safe = redacted(settings)
         secrets = {name: safe[name] for name, text in settings.items() if isinstance(text, str) and text != safe[name]}
         return str(dataclasses.replace(value, **secrets) if secrets else value)

@@ -79,9 +79,9 @@ def every_episode(
         joint = probabilities[:, None] * conditional
         rows, moves = np.nonzero(joint)
         walks, probabilities = np.concatenate([walks[rows], moves[:, None]], axis=1), joint[rows, moves]
-        found = [_episode(world, *each) for each in zip(walks.tolist(), probabilities.tolist(), strict=True)]
-        over = np.array([each.terminated or len(each.moves) >= budget for each in found])
-        episodes += [found[at] for at in np.flatnonzero(over)]
+        candidates = [_episode(world, *pair) for pair in zip(walks.tolist(), probabilities.tolist(), strict=True)]
+        over = np.array([episode.terminated or len(episode.moves) >= budget for episode in candidates])
+        episodes += [candidates[at] for at in np.flatnonzero(over)]
         walks, probabilities = walks[~over], probabilities[~over]
     return episodes
 

@@ -187,5 +187,5 @@ def _percentiles(seconds: list[float]) -> dict[str, float]:
     """Nearest-rank percentiles."""
     ordered = sorted(seconds) or [0.0]
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-    found = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in ranks.items()}
-    return found | {"max": ordered[-1]}
+    percentiles = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in ranks.items()}
+    return percentiles | {"max": ordered[-1]}

@@ -42,13 +42,13 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise NotExpressibleError(f"cannot read {text[place : place + 10]!r}")
+            raise NotExpressibleError(f"cannot read {text[position : position + 10]!r}")
         tokens.append(match[0].strip())
-        place = match.end()
+        position = match.end()
     return tokens
 
 
