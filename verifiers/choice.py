@@ -139,7 +139,7 @@ class _LetterFinder:
             return []
         explicit = marked(completion)
         if explicit is not None:
-            return self._place(explicit)
+            return self._at_mark(explicit)
         readers = (self._alone, self._stated, self._leading, self._loose)
         return next(filter(None, (read(completion) for read in readers)), [])
 
@@ -162,7 +162,7 @@ class _LetterFinder:
         return mentions or (self._letters(claim) if _CONFIRMED.search(claim) else [])
 
     def _claimed(self, claim: str, cue: re.Match[str], end: int) -> list[_Mention]:
-        mentions = self._place(claim[cue.end() : end])
+        mentions = self._at_mark(claim[cue.end() : end])
         if _denied_before(claim, cue.start()):
             return [_Mention(mention.letter, denied=True) for mention in mentions]
         return mentions
@@ -193,7 +193,7 @@ class _LetterFinder:
     def _allowed(self) -> set[str]:
         return set(self.choices or ascii_uppercase)
 
-    def _place(self, text: str) -> list[_Mention]:
+    def _at_mark(self, text: str) -> list[_Mention]:
         """Read a text that holds an answer and little else."""
         label = _LABEL.match(text)
         return self._alone(text) or (self._labelled(label) if label else []) or self._letters(text)

@@ -171,13 +171,13 @@ class FirstThatApplies(_Composition):
         judged: list[dict[str, Verdict]] = [{} for _ in problems]
         for name, part in self._parts.items():
             undecided = [row for row, verdicts in enumerate(judged) if not _decided(verdicts)]
-            rows = [row for row in undecided if self._meant(name, problems[row])]
+            rows = [row for row in undecided if self._applies(name, problems[row])]
             column = verify_batch(part, [completions[row] for row in rows], [problems[row] for row in rows])
             for row, verdict in zip(rows, column, strict=True):
                 judged[row][name] = verdict
         return [_first(verdicts) for verdicts in judged]
 
-    def _meant(self, name: str, problem: Problem) -> bool:
+    def _applies(self, name: str, problem: Problem) -> bool:
         return name not in self._when or self._when[name](problem)
 
 

@@ -113,7 +113,7 @@ class NumericVerifier:
         completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
         if problem:
             return None
-        passage = _place(completion)
+        passage = _passage(completion)
         if self.literal_only:
             return _only(last_line(completion) if passage is None else passage)
         return _last_number(completion) if passage is None else _first_number(passage)
@@ -159,7 +159,7 @@ _CUE = re.compile(r"\b(?:answer|result)(?:\s+is\b|\s*[:=])\s*:?", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\n|[.!?;](?=\s|$)|\b(?:because|since|as)\b", re.IGNORECASE)
 
 
-def _place(completion: str) -> str | None:
+def _passage(completion: str) -> str | None:
     if (explicit := marked(completion)) is not None:
         return explicit
     cues = list(_CUE.finditer(completion))

@@ -103,11 +103,11 @@ class Runner:
             return
         error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
         if error:
-            raise _told(*error)
+            raise _error_like(*error)
         self._is_made = True
 
 
-def _told(name: str, message: str) -> RLVRError:
+def _error_like(name: str, message: str) -> RLVRError:
     """An error of the other process as one of this: its own class if that is one of ours."""
     cls = vars(errors).get(name)
     if isinstance(cls, type) and issubclass(cls, RLVRError):

@@ -80,8 +80,8 @@ class Extraction:
 
     def _search(self, completion: str) -> Extracted:
         for method in METHODS:
-            if method in self.methods and (found := _FINDERS[method](completion)) is not None:
-                answer = found.strip()
+            if method in self.methods and (content := _FINDERS[method](completion)) is not None:
+                answer = content.strip()
                 return Extracted(answer, method) if answer else Extracted(None, f"an empty {method}")
         return Extracted(None, "no answer in the completion")
 

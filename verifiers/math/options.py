@@ -81,9 +81,9 @@ class ComparisonOptions:
 
 def _error(given: object) -> float:
     """The smallest of the errors that a problem gives, where those left out are the default."""
-    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else [given]
+    texts = [text.strip() for text in given.split(",")] if isinstance(given, str) else [given]
     try:
-        errors = [float(part) if part else DEFAULT_ERROR for part in parts]  # type: ignore[arg-type]  # checked by float
+        errors = [float(text) if text else DEFAULT_ERROR for text in texts]  # type: ignore[arg-type]  # checked by float
     except (TypeError, ValueError):
         errors = [math.nan]
     if not all(math.isfinite(error) and error > 0 for error in errors):
