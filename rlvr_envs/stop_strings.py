@@ -25,7 +25,7 @@ class StopStrings:
 
     def __init__(self, strings: Sequence[str], token_bytes: Callable[[int], bytes], vocab_size: int) -> None:
         if not all(strings):
-            raise InvalidArgumentError(f"stop strings are non-empty text, got {list(strings)!r}")
+            raise InvalidArgumentError(f"stop strings must be non-empty text, got {list(strings)!r}")
         self._patterns = tuple(string.encode() for string in strings)
         self._token_bytes = token_bytes
         self._prefixes = sorted({pattern[:end] for pattern in self._patterns for end in range(len(pattern))})

@@ -85,20 +85,20 @@ class Rules:
         for name, least in limits:
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidArgumentError(f"{name} is at least {least}, got {value!r}")
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
         for stop in self.stop:
             if not isinstance(stop, str | int | np.integer):
-                raise InvalidArgumentError(f"a stop is text or a token, got {type(stop).__name__} {stop!r}")
+                raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
             if isinstance(stop, str):
                 utf8(stop)
         if self.verification not in ("sync", "deferred"):
-            raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
+            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
             raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
         legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
         if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
             raise InvalidArgumentError(
-                f"the mask of legal tokens has one entry for each of the tokenizer's {vocab_size} tokens, got {len(legal.mask)}"
+                f"the mask of legal tokens must have one entry for each of the {vocab_size} tokens, got {len(legal.mask)}"
             )
 
     @property
@@ -196,7 +196,9 @@ class TokenStreams:
 
     def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
         if not _is_count(num_streams):
-            raise InvalidArgumentError(f"num_streams (num_envs) is a whole number, at least 1, got {num_streams!r}")
+            raise InvalidArgumentError(
+                f"num_streams (num_envs) must be a whole number of at least 1, got {num_streams!r}"
+            )
         if len(dataset) == 0:
             raise InvalidArgumentError("the data set is empty: an environment needs at least one problem")
         self.dataset = dataset

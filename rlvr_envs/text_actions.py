@@ -61,7 +61,7 @@ class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             InvalidArgumentError: If the action is no text, or has characters that the tokenizer has not.
         """
         if not isinstance(action, str):
-            raise InvalidArgumentError(f"an action is a text, got {type(action).__name__}")
+            raise InvalidArgumentError(f"an action must be a string, got {type(action).__name__}")
         env = self._token_env
         result = env.step_many(env.tokenizer.encode(action).astype(np.int64))
         if _goes_on(result) and self._may_end(result[-1]):

@@ -111,7 +111,9 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 f"expected {self.num_envs} rows, got tokens {chunk.shape} and counts {lengths.shape}"
             )
         if ((lengths < 0) | (lengths > chunk.shape[1])).any():
-            raise IllegalTokenError(f"counts are in [0, {chunk.shape[1]}], the width of tokens; got {lengths.tolist()}")
+            raise IllegalTokenError(
+                f"counts must be in [0, {chunk.shape[1]}], the width of tokens; got {lengths.tolist()}"
+            )
         return self._result(self.streams.advance(chunk, lengths))
 
     @property
@@ -159,7 +161,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         array = np.asarray(mask)
         if array.shape != (self.num_envs,) or array.dtype != bool:
             raise InvalidArgumentError(
-                f"options['reset_mask'] is bool of shape ({self.num_envs},), got {array.dtype} of shape {array.shape}"
+                f"options['reset_mask'] must be bool of shape ({self.num_envs},), got {array.dtype} of shape {array.shape}"
             )
         return array
 
@@ -169,7 +171,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         array = np.asarray(problems)
         if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
             raise InvalidArgumentError(
-                f"options['problems'] is one integer for each of {self.num_envs} rows (-1 draws), "
+                f"options['problems'] must be one integer for each of {self.num_envs} rows (-1 draws), "
                 f"got {array.dtype} of shape {array.shape}"
             )
         return [int(index) for index in array]

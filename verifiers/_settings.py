@@ -44,7 +44,7 @@ def check_types(settings: Any) -> None:
         if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
             raise unknown_name(name, value, get_args(annotation))
         if not _fits(value, annotation):
-            raise InvalidArgumentError(f"{name} is {_in_words(annotation)}, got {value!r}")
+            raise InvalidArgumentError(f"{name} must be {_in_words(annotation)}, got {value!r}")
 
 
 def is_whole_number(value: object) -> bool:

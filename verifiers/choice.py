@@ -58,7 +58,7 @@ def _choices(problem: Problem) -> dict[str, str]:
     if isinstance(choices, Sequence) and not isinstance(choices, str) and len(choices) <= len(ascii_uppercase):
         return dict(zip(ascii_uppercase, map(str, choices), strict=False))
     raise InvalidArgumentError(
-        f"metadata['choices'] is a list of at most 26 texts or a mapping of letters to texts, got {choices!r} "
+        f"metadata['choices'] must be a list of at most 26 texts or a mapping of letters to texts, got {choices!r} "
         f"of problem {problem.id!r}"
     )
 
@@ -67,7 +67,7 @@ def _reference(problem: Problem, choices: Mapping[str, str]) -> str:
     letter = _letter(problem.reference)
     if letter not in set(choices or ascii_uppercase):
         raise InvalidArgumentError(
-            f"the reference of multiple choice is one letter of {', '.join(choices) or 'A to Z'}, "
+            f"the reference of multiple choice must be one letter of {', '.join(choices) or 'A to Z'}, "
             f"got {problem.reference!r} of problem {problem.id!r}"
         )
     return letter

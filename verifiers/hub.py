@@ -32,7 +32,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
         lines = [line for line in str(error).splitlines() if line]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         raise OSError(
-            f"there is no such folder here, and it can't be had from {constants.ENDPOINT}: {reason}"
+            f"there is no such folder here, and it could not be downloaded from {constants.ENDPOINT}: {reason}"
         ) from error
 
 

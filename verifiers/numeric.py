@@ -86,7 +86,7 @@ class NumericVerifier:
         for name in ("rel_tol", "abs_tol"):
             tolerance = getattr(self, name)
             if not (math.isfinite(tolerance) and tolerance >= 0):
-                raise InvalidArgumentError(f"{name} is a finite number of at least 0, got {tolerance!r}")
+                raise InvalidArgumentError(f"{name} must be a finite number of at least 0, got {tolerance!r}")
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
@@ -95,7 +95,7 @@ class NumericVerifier:
             InvalidArgumentError: If the completion is no text or the reference no literal number.
         """
         if not isinstance(completion, str):
-            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
+            raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         reference = _reference(problem)
         answer = self._find(completion.translate(_ASCII))
         if answer is None:
@@ -137,7 +137,7 @@ def _reference(problem: Problem) -> Fraction:
     if number is None:
         raise InvalidArgumentError(
             f"the numeric verifier needs a literal number as reference, got {reference!r} of problem {problem.id!r}; "
-            "expressions are the business of the 'math' verifier"
+            "for expressions use the 'math' verifier"
         )
     return number
 

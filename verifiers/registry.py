@@ -60,7 +60,9 @@ def register(name: str) -> Callable[[CallableT], CallableT]:
         InvalidArgumentError: If the name is taken, or contains a colon.
     """
     if ":" in name:
-        raise InvalidArgumentError(f"a verifier name has no colon (that form means 'module:attribute'), got {name!r}")
+        raise InvalidArgumentError(
+            f"a verifier name must not contain a colon (that form means 'module:attribute'), got {name!r}"
+        )
 
     def decorate(registered: CallableT) -> CallableT:
         holder = _BUILT_IN.get(name, _registered.get(name))
@@ -102,7 +104,7 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
         return _adapted(_built(target, name, kwargs), f"{name} built")
     if kwargs:
         raise InvalidArgumentError(
-            f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; give them to a class or "
+            f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; pass them to a class or "
             "to a function marked with @verifiers.factory, or use functools.partial"
         )
     return _adapted(target, f"{name} is")
@@ -147,7 +149,7 @@ def _adapted(verifier: object, said: str) -> Verifier:
         )
     if inspect.iscoroutinefunction(verifier) or inspect.iscoroutinefunction(type(verifier).__call__):
         raise VerifierContractError(
-            f"{said} {verifier!r}, whose answer would have to be awaited: name a plain function that calls asyncio.run"
+            f"{said} {verifier!r}, which is asynchronous: name a plain function that calls asyncio.run"
         )
     if type(verifier).__module__.partition(".")[0] == __package__:
         return verifier

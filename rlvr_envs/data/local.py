@@ -24,7 +24,7 @@ def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
         InvalidArgumentError: If the argument is no path.
     """
     if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
-        raise InvalidArgumentError(f"data_dir is the path of a folder, got {data_dir!r}")
+        raise InvalidArgumentError(f"data_dir must be the path of a folder, got {data_dir!r}")
     chosen = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE) or None
     return None if chosen is None else Path(chosen).expanduser().absolute()
 

@@ -106,7 +106,7 @@ def _move_probabilities(given: ArrayLike, tokens: NDArray[np.int32], shape: tupl
     table = np.asarray(given, dtype=np.float64)
     if table.shape != shape:
         raise InvalidArgumentError(
-            f"a policy gives the probabilities of {shape[1]} tokens for each of {shape[0]} prefixes; got shape {table.shape}"
+            f"a policy must return probabilities of {shape[1]} tokens for each of {shape[0]} prefixes; got shape {table.shape}"
         )
     moves = table[:, tokens]
     total = moves.sum(axis=1, keepdims=True)

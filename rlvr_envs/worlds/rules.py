@@ -72,7 +72,7 @@ def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
     missing = [move for move in MOVES if move.encode() not in token_of]
     if missing:
         raise InvalidArgumentError(
-            f"every move of {MOVES!r} has to be a token of its own, and this tokenizer has none for {missing}: use "
+            f"every move of {MOVES!r} must be a token of its own, but this tokenizer has none for {missing}: use "
             "tokenizer='char' or 'byte'"
         )
     return np.array([token_of[move.encode()] for move in MOVES], dtype=np.int32)

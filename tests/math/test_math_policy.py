@@ -466,5 +466,5 @@ def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of
 
 
 def test_a_completion_that_is_no_text_is_refused():
-    with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got None"):
         MathVerifier()(None, Problem("p", "", "5"))

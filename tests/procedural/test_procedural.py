@@ -396,7 +396,7 @@ def test_unknown_split_offers_the_nearest():
 )
 def test_arguments_out_of_range_are_named(family, argument):
     ((name, value),) = argument.items()
-    with pytest.raises(InvalidArgumentError, match=f"{name} is a whole number .*got {value}"):
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be a whole number .*got {value}"):
         family(**argument)
 
 

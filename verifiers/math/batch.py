@@ -53,7 +53,7 @@ def check_workers(workers: int | None) -> int:
     if workers is None:
         return available_cpus()
     if not is_whole_number(workers) or workers < 1:
-        raise InvalidArgumentError(f"workers is a positive integer or None, got {workers!r}")
+        raise InvalidArgumentError(f"workers must be a positive integer or None, got {workers!r}")
     return workers
 
 

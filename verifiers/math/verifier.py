@@ -118,7 +118,7 @@ class MathVerifier:
             InvalidArgumentError: If the completion is no text.
         """
         if not isinstance(completion, str):
-            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
+            raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         return with_room(self._judge, completion, problem)
 
     def _judge(self, completion: str, problem: Problem) -> Verdict:

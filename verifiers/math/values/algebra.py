@@ -42,9 +42,9 @@ class AlgebraWorker:
 
     def __init__(self, *, deadline_s: float, memory_mib: int) -> None:
         if not (is_number(deadline_s) and 0 < deadline_s < math.inf):
-            raise InvalidArgumentError(f"deadline_s is a positive number of seconds, got {deadline_s!r}")
+            raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
         if not (is_whole_number(memory_mib) and memory_mib >= 256):
-            raise InvalidArgumentError(f"memory_mib is an integer of at least 256, got {memory_mib!r}")
+            raise InvalidArgumentError(f"memory_mib must be an integer of at least 256, got {memory_mib!r}")
         self._deadline_s = deadline_s
         self._worker = _shared_worker(memory_mib)
 
