@@ -197,7 +197,7 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
         loaded = model
     else:
         raise InvalidArgumentError(
-            f"a reward model must be the path of a folder, a name on the Hugging Face hub or a transformers model, got {model!r}"
+            f"a reward model must be the path of a folder, a Hugging Face hub name or a transformers model, got {model!r}"
         )
     if "ForTokenClassification" in type(loaded).__name__:
         raise InvalidArgumentError(

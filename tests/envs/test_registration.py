@@ -139,11 +139,11 @@ def _run_digest(hash_seed: str) -> dict[str, str]:
         ({"verifier": "numerc"}, r"unknown verifier 'numerc'\. Did you mean 'numeric'\?"),
         ({"prompt": "boxed_cht"}, r"unknown prompt 'boxed_cht'\. Did you mean 'boxed_chat'\?"),
         ({"prompt": "no placeholder"}, r"\{problem\}"),
-        ({"tokenizer": 3}, "a tokenizer is 'byte'"),
+        ({"tokenizer": 3}, "a tokenizer must be 'byte'"),
         ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, got 0"),
         ({"verification": "later"}, "unknown verification 'later'. Known: deferred, sync"),
         ({"stop": [999]}, r"stop token 999 is outside the vocabulary \[0, 257\)"),
-        ({"stop": [""]}, "stop strings are non-empty"),
+        ({"stop": [""]}, "stop strings must be non-empty"),
         ({"digits": 0}, "digits"),
     ],
 )

@@ -194,14 +194,14 @@ def test_the_tolerance_of_problems_where_there_is_no_problem():
 def test_an_error_of_a_problem_that_is_none(error):
     verdict = MathVerifier(abs_tol="problem")(r"\boxed{2.6}", Problem("", "", "2.5", {"error": error}))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert "metadata['error'] is a positive number" in verdict.detail["reason"]
+    assert "metadata['error'] must be a positive number" in verdict.detail["reason"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"percent": "maybe"}, "unknown percent 'maybe'. Known: either, factor, require, value."),
-        ({"ordered": 1}, "ordered is True or False, got 1"),
+        ({"ordered": 1}, "ordered must be True or False, got 1"),
         ({"rel_tol": 2.0}, "between 0 and 1"),
         ({"rel_tol": "1e-3"}, "rel_tol is a number or None"),
         ({"rounding_digits": 0}, "positive integer"),

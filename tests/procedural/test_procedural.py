@@ -402,7 +402,7 @@ def test_arguments_out_of_range_are_named(family, argument):
 
 @pytest.mark.parametrize(("family", "argument"), [(LinearEquation, "solution"), (Polynomial, "task")])
 def test_named_difficulties_are_checked(family, argument):
-    with pytest.raises(InvalidArgumentError, match=f"{argument} is '.* got 'nothing'"):
+    with pytest.raises(InvalidArgumentError, match=f"{argument} must be '.* got 'nothing'"):
         family(**{argument: "nothing"})
 
 

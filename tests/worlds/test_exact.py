@@ -336,7 +336,7 @@ def test_a_deterministic_policy_has_one_episode_however_long() -> None:
         (lambda: exact.policy_values(MAZE, np.full((1, 4, 4), 0.25)), r"got shape \(1, 4, 4\)"),
         (lambda: exact.policy_values(MAZE, np.eye(4)), "never ends the episode"),
         (lambda: exact.visits(MAZE, np.eye(4)), "never ends the episode"),
-        (lambda: exact.optimal_values(MAZE, gamma=1.1), r"a discount is in \[0, 1\], got 1.1"),
+        (lambda: exact.optimal_values(MAZE, gamma=1.1), r"a discount must be in \[0, 1\], got 1.1"),
         (lambda: exact.optimal_values(MAZE, horizon=0), "horizon must be a whole number at least 1, got 0"),
         (lambda: exact.FiniteMDP(np.zeros((2, 1, 2)), np.zeros((2, 1)), np.ones(3)), r"start \(s,\); got"),
         (lambda: exact.FiniteMDP(np.full((2, 1, 2), 0.6), np.zeros((2, 1)), np.ones(2) / 2), "sum to at most 1"),
