@@ -403,7 +403,7 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("verify", "1", "1", "--verifier", "broken_module:Thing"), 2, "RuntimeError: this module fails"),
         (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 2, "a pair is (name, arguments)"),
         (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir must be the path of a folder, got 3"),
-        (("check-dataset", "Text", "--args", "columns=3"), 2, "columns is a mapping to names of columns"),
+        (("check-dataset", "Text", "--args", "columns=3"), 2, "columns must map fields to names of columns"),
         (("gradient-lab", "--batches", "0"), 2, "error: --batches must be at least 2, got 0"),
         (("gradient-lab", "--batches", "-1"), 2, "--batches must be at least 2, got -1"),
         (("gradient-lab", "--seed", "-1"), 2, "--seed must be at least 0, got -1"),
