@@ -69,11 +69,11 @@ class FiniteMDP:
                 f"{self.reward.shape} and {self.start.shape}"
             )
         if not np.isfinite(self.reward).all():
-            raise InvalidArgumentError("rewards are finite numbers")
+            raise InvalidArgumentError("rewards must be finite numbers")
         if (self.transition < 0).any() or (self.transition.sum(axis=2) > 1 + _TOLERANCE).any():
-            raise InvalidArgumentError("transition[s, a] holds probabilities, which sum to at most 1")
+            raise InvalidArgumentError("transition[s, a] must hold probabilities that sum to at most 1")
         if (self.start < 0).any() or not np.isclose(self.start.sum(), 1, rtol=0, atol=1e-9):
-            raise InvalidArgumentError(f"start holds probabilities, which sum to 1; got {self.start.tolist()}")
+            raise InvalidArgumentError(f"start must hold probabilities that sum to 1; got {self.start.tolist()}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,18 +285,18 @@ def _policy_table(mdp: FiniteMDP, policy: ArrayLike, horizon: int | None) -> Arr
         table = np.broadcast_to(table, (steps, *table.shape))
     if table.shape != (steps, *mdp.reward.shape) or (horizon is None and np.ndim(policy) != 2):
         raise InvalidArgumentError(
-            f"a policy is a table of shape {mdp.reward.shape} (states, actions)"
+            f"a policy must be a table of shape {mdp.reward.shape} (states, actions)"
             + ("" if horizon is None else f" or {(steps, *mdp.reward.shape)}, for 1 to {horizon} steps left")
             + f"; got shape {np.shape(policy)}"
         )
     if not (table >= 0).all() or not np.allclose(table.sum(axis=-1), 1, rtol=0, atol=1e-9):
-        raise InvalidArgumentError("a policy holds the probabilities of every state's actions, which sum to 1")
+        raise InvalidArgumentError("a policy's probabilities of the actions must sum to 1 in every state")
     return table
 
 
 def _check_gamma(gamma: float) -> None:
     if not 0 <= gamma <= 1:
-        raise InvalidArgumentError(f"a discount is in [0, 1], got {gamma!r}")
+        raise InvalidArgumentError(f"a discount must be in [0, 1], got {gamma!r}")
 
 
 def _check_ends(stays: Array, gamma: float) -> None:

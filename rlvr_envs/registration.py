@@ -64,12 +64,12 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == path:
             path = f"{point.module}:{point.attr}"
-    found = import_attribute(path, "environment")
-    if not callable(found):
+    environment = import_attribute(path, "environment")
+    if not callable(environment):
         raise InvalidArgumentError(
-            f"the environment {name!r} is {found!r}; expected a class of environments or a function"
+            f"the environment {name!r} is {environment!r}; expected a class of environments or a function"
         )
-    return cast("Callable[..., gymnasium.Env[Any, Any]]", found)
+    return cast("Callable[..., gymnasium.Env[Any, Any]]", environment)
 
 
 def environment_class(name: str) -> type[TaskEnv]:
@@ -79,13 +79,13 @@ def environment_class(name: str) -> type[TaskEnv]:
         UnknownNameError: If there is no such environment; the message offers the nearest.
         InvalidArgumentError: If it is no subclass of `TaskEnv`.
     """
-    found = find_environment(name)
-    if not (isinstance(found, type) and issubclass(found, TaskEnv)):
+    cls = find_environment(name)
+    if not (isinstance(cls, type) and issubclass(cls, TaskEnv)):
         raise InvalidArgumentError(
-            f"the environment {name!r} is {found!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
+            f"the environment {name!r} is {cls!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
         )
-    if not hasattr(found, "task"):
+    if not hasattr(cls, "task"):
         raise InvalidArgumentError(
             f"the environment {name!r} is a TaskEnv without `task`: set it to a TaskSpec, as docs/plugging-in.md shows"
         )
-    return found
+    return cls

@@ -25,7 +25,7 @@ class StopStrings:
 
     def __init__(self, strings: Sequence[str], token_bytes: Callable[[int], bytes], vocab_size: int) -> None:
         if not all(strings):
-            raise InvalidArgumentError(f"stop strings are non-empty text, got {list(strings)!r}")
+            raise InvalidArgumentError(f"stop strings must be non-empty text, got {list(strings)!r}")
         self._patterns = tuple(string.encode() for string in strings)
         self._token_bytes = token_bytes
         self._prefixes = sorted({pattern[:end] for pattern in self._patterns for end in range(len(pattern))})
@@ -47,8 +47,8 @@ class StopStrings:
 
     def cut(self, data: bytes) -> bytes:
         """Give what stands before the stop string that is complete first (the longest of them), or all of `data`."""
-        found = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
-        return data[: min(found)[1]] if found else data
+        matches = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
+        return data[: min(matches)[1]] if matches else data
 
     def _add(self, token: int) -> None:
         if self._used == len(self._table):

@@ -85,20 +85,20 @@ class Rules:
         for name, least in limits:
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidArgumentError(f"{name} is at least {least}, got {value!r}")
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
         for stop in self.stop:
             if not isinstance(stop, str | int | np.integer):
-                raise InvalidArgumentError(f"a stop is text or a token, got {type(stop).__name__} {stop!r}")
+                raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
             if isinstance(stop, str):
                 utf8(stop)
         if self.verification not in ("sync", "deferred"):
-            raise InvalidArgumentError(f"verification is 'sync' or 'deferred', got {self.verification!r}")
+            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
             raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
         legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
         if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
             raise InvalidArgumentError(
-                f"the mask of legal tokens has one entry for each of the tokenizer's {vocab_size} tokens, got {len(legal.mask)}"
+                f"the mask of legal tokens must have one entry for each of the {vocab_size} tokens, got {len(legal.mask)}"
             )
 
     @property
@@ -196,7 +196,9 @@ class TokenStreams:
 
     def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
         if not _is_count(num_streams):
-            raise InvalidArgumentError(f"num_streams (num_envs) is a whole number, at least 1, got {num_streams!r}")
+            raise InvalidArgumentError(
+                f"num_streams (num_envs) must be a whole number of at least 1, got {num_streams!r}"
+            )
         if len(dataset) == 0:
             raise InvalidArgumentError("the data set is empty: an environment needs at least one problem")
         self.dataset = dataset
@@ -227,9 +229,9 @@ class TokenStreams:
         self._executor: ThreadPoolExecutor | None = None
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
-        self._only_appends = all(each is None for each in (*asked, self._stop_strings))
+        self._only_appends = all(rule is None for rule in (*asked, self._stop_strings))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
-        self._may_raise = any(each is not None for each in (*asked, rules.interaction))
+        self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
         per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
         self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
         if self._legal is not None:
@@ -341,7 +343,7 @@ class TokenStreams:
 
         Args:
             tokens: i64[b n]; rows that are not live are ignored.
-            counts: i64[b], how many of the n tokens of each row are meant; None for all.
+            counts: i64[b], number of valid tokens in each row; None if all are valid.
 
         Raises:
             IllegalTokenError: If a token of a live row is outside the vocabulary, also one that would not be consumed, or
@@ -486,9 +488,9 @@ class TokenStreams:
             self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="verification")
         together = len(rows) if hasattr(self.rules.verifier, "verify_batch") else 1
         for first in range(0, len(rows), together):
-            part = slice(first, first + together)
-            future = self._executor.submit(_judge, self.rules.verifier, completions[part], problems[part])
-            self._awaited.append(_Awaited(future, rows[part], terminated[part]))
+            chunk = slice(first, first + together)
+            future = self._executor.submit(_judge, self.rules.verifier, completions[chunk], problems[chunk])
+            self._awaited.append(_Awaited(future, rows[chunk], terminated[chunk]))
 
     def _settle(self, rows: list[int], terminated: list[bool], ended: list[Ended], transition: Transition) -> None:
         last = np.maximum(transition.consumed[rows], 1) - 1
@@ -496,9 +498,9 @@ class TokenStreams:
             verdict = end.verdict
             if verdict is not None and verdict.token_scores:
                 end = dataclasses.replace(end, token_scores=self._positions(row, verdict.token_scores))
-            broken = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
+            errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
             transition.rewards[row, column] += 0.0 if verdict is None else verdict.score
-            transition.terminated[row] = by_stop and not broken
+            transition.terminated[row] = by_stop and not errored
             transition.truncated[row] = not transition.terminated[row]
             transition.ended[row] = end
 
@@ -526,13 +528,13 @@ class TokenStreams:
         Args:
             every: False to wait only until there is one to deliver.
         """
-        wait_for([each.future for each in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
+        wait_for([entry.future for entry in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
         transition = Transition.nothing(self.num_streams, 1)
         self._deliver(transition)
         return transition
 
     def _deliver(self, transition: Transition) -> None:
-        for awaited in [each for each in self._awaited if each.future.done()]:
+        for awaited in [entry for entry in self._awaited if entry.future.done()]:
             ended, seconds = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
             self.verification_seconds += seconds
             self._settle(awaited.rows, awaited.terminated, ended, transition)
@@ -673,5 +675,5 @@ def _judge(verifier: Verifier | None, completions: list[str], problems: list[Pro
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
     # What a verdict cost is timed, and an environment's information is deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
-    ended = [Ended(*each) for each in zip((p.id for p in problems), completions, plain, strict=True)]
+    ended = [Ended(*fields) for fields in zip((p.id for p in problems), completions, plain, strict=True)]
     return ended, time.perf_counter() - started

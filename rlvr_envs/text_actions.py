@@ -61,7 +61,7 @@ class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             InvalidArgumentError: If the action is no text, or has characters that the tokenizer has not.
         """
         if not isinstance(action, str):
-            raise InvalidArgumentError(f"an action is a text, got {type(action).__name__}")
+            raise InvalidArgumentError(f"an action must be a string, got {type(action).__name__}")
         env = self._token_env
         result = env.step_many(env.tokenizer.encode(action).astype(np.int64))
         if _goes_on(result) and self._may_end(result[-1]):
@@ -90,7 +90,7 @@ def _together(first: _Result, second: _Result) -> _Result:
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
     # Of a step without tokens there is one reward, that of a verdict, which belongs to the last token before.
-    earlier, later = (each["rewards"][: max(each["consumed"], 1)] for each in (first[-1], second[-1]))
+    earlier, later = (step_info["rewards"][: max(step_info["consumed"], 1)] for step_info in (first[-1], second[-1]))
     if second[-1]["consumed"]:
         info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])
     else:

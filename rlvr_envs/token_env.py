@@ -102,7 +102,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             token = operator.index(action)
         except TypeError:
             raise IllegalTokenError(
-                f"an action is one integer token in [0, {self.streams.vocab_size}), got {type(action).__name__} {action!r}"
+                f"an action must be one integer token in [0, {self.streams.vocab_size}), got {type(action).__name__} {action!r}"
             ) from None
         if self.streams.append_ordinary(token):
             return self._observation(), 0.0, False, False, {"consumed": 1, "rewards": np.zeros(1)}

@@ -264,7 +264,7 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
     if spec == "char":
         if alphabet is None:
             raise InvalidArgumentError(
-                "tokenizer='char' works where a data set has a small alphabet (the procedural environments); "
+                "tokenizer='char' needs a data set with a small alphabet (the procedural environments); "
                 "use 'byte' here, or pass CharTokenizer(alphabet)"
             )
         return CharTokenizer(alphabet)
@@ -275,8 +275,8 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
     if isinstance(spec, Tokenizer):
         return spec
     raise InvalidArgumentError(
-        "a tokenizer is 'byte', 'char', a Hugging Face name or folder, a fast transformers tokenizer or an object with the "
-        f"methods of rlvr_envs.Tokenizer; got {type(spec).__name__}"
+        "a tokenizer must be 'byte', 'char', a Hugging Face name or folder, a fast transformers tokenizer or an object with "
+        f"the methods of rlvr_envs.Tokenizer; got {type(spec).__name__}"
     )
 
 

@@ -66,8 +66,8 @@ class FixedActions:
         mask = self.mask
         if mask.ndim != 1 or mask.dtype != np.int8 or not np.isin(mask, (0, 1)).all() or not mask.any():
             raise InvalidArgumentError(
-                f"a mask of legal tokens is int8 of shape (vocab_size,), 1 where legal, at least once; got {mask.dtype} of "
-                f"shape {mask.shape}"
+                f"a mask of legal tokens must be int8 of shape (vocab_size,), 1 where legal, at least once; got {mask.dtype} "
+                f"of shape {mask.shape}"
             )
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:

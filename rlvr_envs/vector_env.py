@@ -96,21 +96,25 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
         Args:
             tokens: i64[b n].
-            counts: i64[b], how many of the row's tokens are meant, from the left.
+            counts: i64[b], number of valid tokens in the row, from the left.
 
         Returns:
             Observation, reward f64[b] (the left-to-right sum of `info["rewards"]`), terminated, truncated, info.
 
         Raises:
-            IllegalTokenError: If a token that is meant is outside the vocabulary, one that would be consumed is not
+            IllegalTokenError: If a valid token is outside the vocabulary, one that would be consumed is not
                 legal, or shapes differ.
         """
-        chunk, meant = as_tokens(tokens, dims=2), as_tokens(counts, dims=1)
-        if len(chunk) != self.num_envs or len(meant) != self.num_envs:
-            raise IllegalTokenError(f"expected {self.num_envs} rows, got tokens {chunk.shape} and counts {meant.shape}")
-        if ((meant < 0) | (meant > chunk.shape[1])).any():
-            raise IllegalTokenError(f"counts are in [0, {chunk.shape[1]}], the width of tokens; got {meant.tolist()}")
-        return self._result(self.streams.advance(chunk, meant))
+        chunk, lengths = as_tokens(tokens, dims=2), as_tokens(counts, dims=1)
+        if len(chunk) != self.num_envs or len(lengths) != self.num_envs:
+            raise IllegalTokenError(
+                f"expected {self.num_envs} rows, got tokens {chunk.shape} and counts {lengths.shape}"
+            )
+        if ((lengths < 0) | (lengths > chunk.shape[1])).any():
+            raise IllegalTokenError(
+                f"counts must be in [0, {chunk.shape[1]}], the width of tokens; got {lengths.tolist()}"
+            )
+        return self._result(self.streams.advance(chunk, lengths))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -157,7 +161,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         array = np.asarray(mask)
         if array.shape != (self.num_envs,) or array.dtype != bool:
             raise InvalidArgumentError(
-                f"options['reset_mask'] is bool of shape ({self.num_envs},), got {array.dtype} of shape {array.shape}"
+                f"options['reset_mask'] must be bool of shape ({self.num_envs},), got {array.dtype} of shape {array.shape}"
             )
         return array
 
@@ -167,7 +171,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         array = np.asarray(problems)
         if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
             raise InvalidArgumentError(
-                f"options['problems'] is one integer for each of {self.num_envs} rows (-1 draws), "
+                f"options['problems'] must be one integer for each of {self.num_envs} rows (-1 draws), "
                 f"got {array.dtype} of shape {array.shape}"
             )
         return [int(index) for index in array]
@@ -179,7 +183,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             return [_generator(child) for child in np.random.SeedSequence(int(seed)).spawn(self.num_envs)]
         if len(seed) != self.num_envs:
             raise InvalidArgumentError(f"expected one seed for each of {self.num_envs} rows, got {len(seed)}")
-        return [None if each is None else _generator(np.random.SeedSequence(each)) for each in seed]
+        return [None if row_seed is None else _generator(np.random.SeedSequence(row_seed)) for row_seed in seed]
 
     def _observation(self) -> Observation:
         tokens, length = self.streams.tokens, self.streams.length[:, None]
@@ -230,11 +234,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         scored = {row: ended.token_scores for row, ended in transition.ended.items() if ended.token_scores}
         return info | self._of_rows("token_scores", scored) if scored else info
 
-    def _of_rows(self, key: str, found: Mapping[int, object]) -> Info:
+    def _of_rows(self, key: str, values_by_row: Mapping[int, object]) -> Info:
         """What some rows have, with Gymnasium's mask."""
         values = np.full(self.num_envs, None, dtype=object)
         mask = np.zeros(self.num_envs, dtype=bool)
-        for row, value in found.items():
+        for row, value in values_by_row.items():
             values[row], mask[row] = value, True
         return {key: values, f"_{key}": mask}
 

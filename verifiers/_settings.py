@@ -44,7 +44,7 @@ def check_types(settings: Any) -> None:
         if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
             raise unknown_name(name, value, get_args(annotation))
         if not _fits(value, annotation):
-            raise InvalidArgumentError(f"{name} is {_in_words(annotation)}, got {value!r}")
+            raise InvalidArgumentError(f"{name} must be {_in_words(annotation)}, got {value!r}")
 
 
 def is_whole_number(value: object) -> bool:
@@ -60,7 +60,7 @@ def is_number(value: object) -> bool:
 @functools.cache
 def _annotations(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    return {each.name: hints[each.name] for each in dataclasses.fields(cls)}
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
 
 def _fits(value: object, annotation: Any) -> bool:

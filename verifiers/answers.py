@@ -26,8 +26,8 @@ _BETWEEN_BOXES = re.compile(
 def marked(text: str) -> str | None:
     """Return what stands at the strongest mark of a text, stripped; empty where that holds nothing, None without a mark."""
     for read in (joined_boxes, after_hashes, last_tagged):
-        if (found := read(text)) is not None:
-            return found.strip()
+        if (content := read(text)) is not None:
+            return content.strip()
     return None
 
 
@@ -66,13 +66,13 @@ def boxes(text: str) -> list[tuple[int, int, str | None]]:
     Without braces, as in `\boxed 5$` or `\boxed\frac12.`, the content is what follows, up to white space, the end of the
     formula or punctuation there. Escaped braces (`\{`, `\}`) are text, not delimiters.
     """
-    found: list[tuple[int, int, str | None]] = []
+    spans: list[tuple[int, int, str | None]] = []
     position = 0
     while (match := _BOX.search(text, position)) is not None:
         read = _braced if text.startswith("{", match.end()) else _bare
         content, position = read(text, match.end())
-        found.append((match.start(), position, content))
-    return found
+        spans.append((match.start(), position, content))
+    return spans
 
 
 def joined_boxes(text: str) -> str | None:
@@ -82,11 +82,11 @@ def joined_boxes(text: str) -> str | None:
         The contents joined by commas, or by `or` where that stands between two of them; None if there is no box, and an
         empty text if the last is empty or not closed.
     """
-    found = boxes(text)
-    if not found:
+    spans = boxes(text)
+    if not spans:
         return None
-    contents, joiner = [found[-1][2]], ", "
-    for earlier, later in zip(found[-2::-1], found[:0:-1], strict=True):
+    contents, joiner = [spans[-1][2]], ", "
+    for earlier, later in zip(spans[-2::-1], spans[:0:-1], strict=True):
         between = text[earlier[1] : later[0]]
         if not _BETWEEN_BOXES.fullmatch(between) or "\n\n" in between:
             break

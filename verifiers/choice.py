@@ -58,7 +58,7 @@ def _choices(problem: Problem) -> dict[str, str]:
     if isinstance(choices, Sequence) and not isinstance(choices, str) and len(choices) <= len(ascii_uppercase):
         return dict(zip(ascii_uppercase, map(str, choices), strict=False))
     raise InvalidArgumentError(
-        f"metadata['choices'] is a list of at most 26 texts or a mapping of letters to texts, got {choices!r} "
+        f"metadata['choices'] must be a list of at most 26 texts or a mapping of letters to texts, got {choices!r} "
         f"of problem {problem.id!r}"
     )
 
@@ -67,7 +67,7 @@ def _reference(problem: Problem, choices: Mapping[str, str]) -> str:
     letter = _letter(problem.reference)
     if letter not in set(choices or ascii_uppercase):
         raise InvalidArgumentError(
-            f"the reference of multiple choice is one letter of {', '.join(choices) or 'A to Z'}, "
+            f"the reference of multiple choice must be one letter of {', '.join(choices) or 'A to Z'}, "
             f"got {problem.reference!r} of problem {problem.id!r}"
         )
     return letter
@@ -139,9 +139,9 @@ class _LetterFinder:
             return []
         explicit = marked(completion)
         if explicit is not None:
-            return self._place(explicit)
-        places = (self._alone, self._stated, self._leading, self._loose)
-        return next(filter(None, (place(completion) for place in places)), [])
+            return self._at_mark(explicit)
+        readers = (self._alone, self._stated, self._leading, self._loose)
+        return next(filter(None, (read(completion) for read in readers)), [])
 
     def _stated(self, completion: str) -> list[_Mention]:
         following = ""
@@ -162,7 +162,7 @@ class _LetterFinder:
         return mentions or (self._letters(claim) if _CONFIRMED.search(claim) else [])
 
     def _claimed(self, claim: str, cue: re.Match[str], end: int) -> list[_Mention]:
-        mentions = self._place(claim[cue.end() : end])
+        mentions = self._at_mark(claim[cue.end() : end])
         if _denied_before(claim, cue.start()):
             return [_Mention(mention.letter, denied=True) for mention in mentions]
         return mentions
@@ -193,7 +193,7 @@ class _LetterFinder:
     def _allowed(self) -> set[str]:
         return set(self.choices or ascii_uppercase)
 
-    def _place(self, text: str) -> list[_Mention]:
+    def _at_mark(self, text: str) -> list[_Mention]:
         """Read a text that holds an answer and little else."""
         label = _LABEL.match(text)
         return self._alone(text) or (self._labelled(label) if label else []) or self._letters(text)

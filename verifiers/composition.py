@@ -26,7 +26,9 @@ class _Composition(abc.ABC):
     def __init__(self, parts: Parts) -> None:
         given: object = parts  # the command line passes whatever it reads
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or not given:
-            raise InvalidArgumentError(f"parts is a list of verifiers or a mapping of names to them, got {parts!r}")
+            raise InvalidArgumentError(
+                f"parts must be a list of verifiers or a mapping of names to them, got {parts!r}"
+            )
         named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
         self._parts = {name: _made(part) for name, part in named.items()}
 
@@ -77,10 +79,10 @@ class WeightedSum(_Composition):
 
     def _sum(self, verdicts: Mapping[str, Verdict]) -> Verdict:
         parts = {name: {"weight": self._weights[name], **_report(verdict)} for name, verdict in verdicts.items()}
-        broken = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
-        outcome = Outcome.VERIFIER_ERROR if broken else Outcome.SCORED
-        score = math.nan if broken else sum(self._weights[name] * verdicts[name].score for name in verdicts)
-        paid = None if broken else self._token_scores(verdicts)
+        errored = any(verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts.values())
+        outcome = Outcome.VERIFIER_ERROR if errored else Outcome.SCORED
+        score = math.nan if errored else sum(self._weights[name] * verdicts[name].score for name in verdicts)
+        paid = None if errored else self._token_scores(verdicts)
         return Verdict(score, outcome, _answer(verdicts), {"parts": parts}, paid, cost=_cost(verdicts))
 
     def _token_scores(self, verdicts: Mapping[str, Verdict]) -> tuple[tuple[int, float], ...] | None:
@@ -101,7 +103,7 @@ def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[flo
         raise InvalidArgumentError(f"expected one weight for each of the parts {names}, got {weights!r}")
     named = weights if isinstance(weights, Mapping) else dict(zip(names, weights, strict=True))
     if not all(is_number(weight) and math.isfinite(weight) for weight in named.values()):
-        raise InvalidArgumentError(f"weights are finite numbers, got {weights!r}")
+        raise InvalidArgumentError(f"weights must be finite numbers, got {weights!r}")
     return {name: float(named[name]) for name in names}
 
 
@@ -122,7 +124,7 @@ class Gate(_Composition):
     def __init__(self, parts: Parts, threshold: float = 1.0) -> None:
         super().__init__(parts)
         if not (is_number(threshold) and math.isfinite(threshold)):
-            raise InvalidArgumentError(f"the threshold is a finite number, got {threshold!r}")
+            raise InvalidArgumentError(f"the threshold must be a finite number, got {threshold!r}")
         self._threshold = threshold
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -164,20 +166,22 @@ class FirstThatApplies(_Composition):
         self._when = dict(when or {})
         unknown = self._when.keys() - self._parts
         if unknown:
-            raise InvalidArgumentError(f"when names {sorted(unknown)}, which are none of the parts {list(self._parts)}")
+            raise InvalidArgumentError(
+                f"when names {sorted(unknown)}, which are not among the parts {list(self._parts)}"
+            )
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a part sees only what no part before it decided."""
-        found: list[dict[str, Verdict]] = [{} for _ in problems]
+        judged: list[dict[str, Verdict]] = [{} for _ in problems]
         for name, part in self._parts.items():
-            undecided = [row for row, verdicts in enumerate(found) if not _decided(verdicts)]
-            rows = [row for row in undecided if self._meant(name, problems[row])]
+            undecided = [row for row, verdicts in enumerate(judged) if not _decided(verdicts)]
+            rows = [row for row in undecided if self._applies(name, problems[row])]
             column = verify_batch(part, [completions[row] for row in rows], [problems[row] for row in rows])
             for row, verdict in zip(rows, column, strict=True):
-                found[row][name] = verdict
-        return [_first(verdicts) for verdicts in found]
+                judged[row][name] = verdict
+        return [_first(verdicts) for verdicts in judged]
 
-    def _meant(self, name: str, problem: Problem) -> bool:
+    def _applies(self, name: str, problem: Problem) -> bool:
         return name not in self._when or self._when[name](problem)
 
 

@@ -36,7 +36,7 @@ class Countdown:
         if not self.numbers or any(type(number) is not int or number < 0 for number in self.numbers):
             raise InvalidArgumentError(f"expected one or more whole numbers of at least 0, got {self.numbers!r}")
         if type(self.target) is not int:
-            raise InvalidArgumentError(f"the target is a whole number, got {self.target!r}")
+            raise InvalidArgumentError(f"the target must be a whole number, got {self.target!r}")
 
 
 @dataclass(frozen=True)

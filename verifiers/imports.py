@@ -51,12 +51,12 @@ def import_attribute(path: str, kind: str) -> object:
             ) from error
         raise InvalidArgumentError(f"can't import {module_name!r} for the {kind} {path!r}: {_cause(error)}") from error
     try:
-        found: object = operator.attrgetter(attribute)(module)
+        value: object = operator.attrgetter(attribute)(module)
     except AttributeError as error:
         where = getattr(module, "__file__", None) or "a package without a file"
         public = [name for name in vars(module) if not name.startswith("_")]
         raise unknown_name(f"attribute of module {module_name!r} ({where})", attribute, public) from error
-    return found
+    return value
 
 
 def _cause(error: BaseException) -> str:

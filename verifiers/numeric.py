@@ -86,7 +86,7 @@ class NumericVerifier:
         for name in ("rel_tol", "abs_tol"):
             tolerance = getattr(self, name)
             if not (math.isfinite(tolerance) and tolerance >= 0):
-                raise InvalidArgumentError(f"{name} is a finite number of at least 0, got {tolerance!r}")
+                raise InvalidArgumentError(f"{name} must be a finite number of at least 0, got {tolerance!r}")
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
@@ -95,17 +95,17 @@ class NumericVerifier:
             InvalidArgumentError: If the completion is no text or the reference no literal number.
         """
         if not isinstance(completion, str):
-            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
+            raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         reference = _reference(problem)
-        found = self._find(completion.translate(_ASCII))
-        if found is None:
+        answer = self._find(completion.translate(_ASCII))
+        if answer is None:
             return Verdict.of(Outcome.NO_ANSWER)
-        value = parse_number(found.text)
-        if found.objection or value is None:
-            reason = found.objection or "not a literal number"
-            return Verdict.of(Outcome.INCORRECT, found.text, detail={"reason": reason})
+        value = parse_number(answer.text)
+        if answer.objection or value is None:
+            reason = answer.objection or "not a literal number"
+            return Verdict.of(Outcome.INCORRECT, answer.text, detail={"reason": reason})
         outcome = Outcome.CORRECT if self._close(value, reference) else Outcome.INCORRECT
-        return Verdict.of(outcome, found.text)
+        return Verdict.of(outcome, answer.text)
 
     def _find(self, completion: str) -> _Found | None:
         if self.whole:
@@ -113,10 +113,10 @@ class NumericVerifier:
         completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
         if problem:
             return None
-        place = _place(completion)
+        passage = _passage(completion)
         if self.literal_only:
-            return _only(last_line(completion) if place is None else place)
-        return _last_number(completion) if place is None else _first_number(place)
+            return _only(last_line(completion) if passage is None else passage)
+        return _last_number(completion) if passage is None else _first_number(passage)
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
         tolerance = max(Fraction(self.rel_tol) * abs(reference), Fraction(self.abs_tol))
@@ -137,7 +137,7 @@ def _reference(problem: Problem) -> Fraction:
     if number is None:
         raise InvalidArgumentError(
             f"the numeric verifier needs a literal number as reference, got {reference!r} of problem {problem.id!r}; "
-            "expressions are the business of the 'math' verifier"
+            "for expressions use the 'math' verifier"
         )
     return number
 
@@ -159,7 +159,7 @@ _CUE = re.compile(r"\b(?:answer|result)(?:\s+is\b|\s*[:=])\s*:?", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\n|[.!?;](?=\s|$)|\b(?:because|since|as)\b", re.IGNORECASE)
 
 
-def _place(completion: str) -> str | None:
+def _passage(completion: str) -> str | None:
     if (explicit := marked(completion)) is not None:
         return explicit
     cues = list(_CUE.finditer(completion))

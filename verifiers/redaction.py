@@ -52,7 +52,7 @@ def secret(value: Any) -> Any:
         InvalidArgumentError: If there is no such variable.
     """
     if isinstance(value, Mapping):
-        return {name: secret(each) for name, each in value.items()}
+        return {name: secret(setting) for name, setting in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(secret, value))
     variable = _VARIABLE.fullmatch(value) if isinstance(value, str) else None
@@ -73,16 +73,16 @@ def redacted(value: Any) -> Any:
     if isinstance(value, Secret):
         return value.source
     if isinstance(value, Mapping):
-        return {name: _redacted_setting(name, each) for name, each in value.items()}
+        return {name: _redacted_setting(name, setting) for name, setting in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(each) for each in value]
+        return [redacted(item) for item in value]
     if not isinstance(value, str):
         return value
     return _URL_SECRET.sub(_redacted_parameter, _URL_PASSWORD.sub(REDACTED, value)) if "://" in value else value
 
 
-def _redacted_parameter(found: re.Match[str]) -> str:
-    return f"{found[1]}={REDACTED}" if _is_secret(found[1]) else found[0]
+def _redacted_parameter(match: re.Match[str]) -> str:
+    return f"{match[1]}={REDACTED}" if _is_secret(match[1]) else match[0]
 
 
 def _is_secret(name: object) -> bool:

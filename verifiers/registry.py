@@ -60,7 +60,9 @@ def register(name: str) -> Callable[[CallableT], CallableT]:
         InvalidArgumentError: If the name is taken, or contains a colon.
     """
     if ":" in name:
-        raise InvalidArgumentError(f"a verifier name has no colon (that form means 'module:attribute'), got {name!r}")
+        raise InvalidArgumentError(
+            f"a verifier name must not contain a colon (that form means 'module:attribute'), got {name!r}"
+        )
 
     def decorate(registered: CallableT) -> CallableT:
         holder = _BUILT_IN.get(name, _registered.get(name))
@@ -96,25 +98,25 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
         VerifierContractError: If something else than a verifier was named, or a factory returned something else.
         MissingDependencyError: If the verifier needs a package that is not installed.
     """
-    found = _named_object(spec) if isinstance(spec, str) else spec
+    target = _named_object(spec) if isinstance(spec, str) else spec
     name = repr(spec) if isinstance(spec, str) else getattr(spec, "__qualname__", repr(spec))
-    if isinstance(found, type) or getattr(found, _FACTORY, False):
-        return _adapted(_built(found, name, kwargs), f"{name} built")
+    if isinstance(target, type) or getattr(target, _FACTORY, False):
+        return _adapted(_built(target, name, kwargs), f"{name} built")
     if kwargs:
         raise InvalidArgumentError(
-            f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; give them to a class or "
+            f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; pass them to a class or "
             "to a function marked with @verifiers.factory, or use functools.partial"
         )
-    return _adapted(found, f"{name} is")
+    return _adapted(target, f"{name} is")
 
 
-def _built(found: object, name: str, arguments: dict[str, object]) -> object:
+def _built(target: object, name: str, arguments: dict[str, object]) -> object:
     """A verifier made of a class or factory.
 
     Raises:
         UnknownArgumentError: If that does not take the arguments; also a `TypeError`.
     """
-    maker = cast("Callable[..., object]", found)
+    maker = cast("Callable[..., object]", target)
     try:
         inspect.signature(maker).bind(**arguments)
     except TypeError as error:
@@ -147,7 +149,7 @@ def _adapted(verifier: object, said: str) -> Verifier:
         )
     if inspect.iscoroutinefunction(verifier) or inspect.iscoroutinefunction(type(verifier).__call__):
         raise VerifierContractError(
-            f"{said} {verifier!r}, whose answer would have to be awaited: name a plain function that calls asyncio.run"
+            f"{said} {verifier!r}, which is asynchronous: name a plain function that calls asyncio.run"
         )
     if type(verifier).__module__.partition(".")[0] == __package__:
         return verifier
@@ -274,13 +276,13 @@ def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
     listed = (
         isinstance(values, Sized) and isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
     )
-    found = list(cast("Iterable[object]", values)) if listed else None
-    if found is None or len(found) != count:
-        said = f"a {type(values).__name__}" if found is None else f"{len(found)} verdicts"
+    items = list(cast("Iterable[object]", values)) if listed else None
+    if items is None or len(items) != count:
+        said = f"a {type(values).__name__}" if items is None else f"{len(items)} verdicts"
         raise VerifierContractError(
             f"{_said(source)} returned {said} for {count} completions; expected one each, in order"
         )
-    return [_as_verdict(value, source) for value in found]
+    return [_as_verdict(value, source) for value in items]
 
 
 def _verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:

@@ -160,17 +160,17 @@ def _scored(logit: float) -> Verdict:
 def _check_arguments(batch_size: int, max_tokens: int | None, format: str, template: str | None) -> None:
     for name, value in (("batch_size", batch_size), ("max_tokens", max_tokens)):
         if value is not None and not (is_whole_number(value) and value >= 1):
-            raise InvalidArgumentError(f"{name} is at least 1, got {value!r}")
+            raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
     if format not in get_args(Format):
         raise unknown_name("format", format, get_args(Format))
     if template is None:
         return
     if not isinstance(template, str):
-        raise InvalidArgumentError(f"a template is text, got {template!r}")
+        raise InvalidArgumentError(f"a template must be a string, got {template!r}")
     if {*_PLACEHOLDER.findall(template)} != {"prompt", "completion"}:
-        raise InvalidArgumentError(f"a template has {{prompt}} and {{completion}}, got {template!r}")
+        raise InvalidArgumentError(f"a template must contain {{prompt}} and {{completion}}, got {template!r}")
     if format != "auto":
-        raise InvalidArgumentError(f"a template stands in place of a format: leave format={format!r} out")
+        raise InvalidArgumentError(f"a template replaces a format: leave format={format!r} out")
 
 
 def _is_chat(format: str, tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -197,7 +197,7 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
         loaded = model
     else:
         raise InvalidArgumentError(
-            f"a reward model is the path of a folder, a name on the Hugging Face hub, or a model of transformers, got {model!r}"
+            f"a reward model must be the path of a folder, a Hugging Face hub name or a transformers model, got {model!r}"
         )
     if "ForTokenClassification" in type(loaded).__name__:
         raise InvalidArgumentError(
@@ -206,7 +206,7 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
     logits = loaded.config.num_labels
     if logits != 1:
         raise InvalidArgumentError(
-            f"a reward model has one logit, and {_name(model)} has {logits}; expected a sequence classifier with num_labels=1"
+            f"{_name(model)} has {logits} logits; expected a sequence classifier with one (num_labels=1)"
         )
     module: torch.nn.Module = loaded
     module.to(device or loaded.device)
@@ -277,5 +277,5 @@ def _is_causal(model: PreTrainedModel) -> bool:
     """Whether no token of this kind of model sees a later one, so that padding on the right changes nothing."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
-    kind = type(model.config)
-    return kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING
+    cls = type(model.config)
+    return cls in MODEL_FOR_CAUSAL_LM_MAPPING and cls not in MODEL_FOR_MASKED_LM_MAPPING

@@ -79,7 +79,7 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
     """
     values = _values(shares)
     if not ((values >= 0) & (values <= 1)).all():
-        raise InvalidArgumentError("a share is from 0 to 1: use mean_interval for other scores")
+        raise InvalidArgumentError("a share must be from 0 to 1: use mean_interval for other scores")
     mean, error, units = _mean_and_error(values, clusters)
     if units == 1:
         return Interval(0.0, 1.0, approximate=True)
@@ -112,7 +112,7 @@ def proportion_interval(successes: float, trials: int) -> Interval:
         InvalidArgumentError: If there are more successes than trials, or fewer than none.
     """
     if not 0 <= successes <= trials:
-        raise InvalidArgumentError(f"successes are from 0 to the number of trials, got {successes} of {trials}")
+        raise InvalidArgumentError(f"successes must be from 0 to the number of trials, got {successes} of {trials}")
     if trials == 0:
         return Interval(0.0, 1.0, approximate=True)
     low, high = _wilson(successes / trials, trials, normal_quantile((1 + LEVEL) / 2))
@@ -188,7 +188,7 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     """
     _check_draw(samples, k)
     if not 0 <= correct <= samples:
-        raise InvalidArgumentError(f"from 0 to all of {samples} samples are correct, got {correct}")
+        raise InvalidArgumentError(f"correct must be from 0 to the {samples} samples, got {correct}")
     return 1.0 - math.comb(samples - correct, k) / math.comb(samples, k)
 
 
@@ -217,7 +217,7 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
     wins = 0.0
     for count in range(1, min(supporters, k) + 1):
         ways = _ways_to_draw(list(sizes.values()), silent, k - count, at_most=count)
-        wins += math.comb(supporters, count) * sum(each / (1 + tied) for tied, each in enumerate(ways))
+        wins += math.comb(supporters, count) * sum(number / (1 + tied) for tied, number in enumerate(ways))
     return wins / math.comb(len(votes), k)
 
 
@@ -239,7 +239,7 @@ def _ways_to_draw(sizes: Sequence[int], silent: int, draws: int, at_most: int) -
 
 def _check_draw(samples: int, k: int) -> None:
     if not 1 <= k <= samples:
-        raise InvalidArgumentError(f"k is from 1 to the number of samples of each problem, {samples}, got {k}")
+        raise InvalidArgumentError(f"k must be from 1 to the number of samples of each problem, {samples}, got {k}")
 
 
 # Comparisons

@@ -90,7 +90,7 @@ class Verdict:
         outcome: object = self.outcome
         if not isinstance(outcome, Outcome):
             raise InvalidArgumentError(
-                "a verdict has a number and an Outcome, such as Verdict(0.5, Outcome.SCORED); "
+                "a verdict must have a number and an Outcome, such as Verdict(0.5, Outcome.SCORED); "
                 f"got score={self.score!r}, outcome={outcome!r}"
             )
         if self.outcome is Outcome.VERIFIER_ERROR:
@@ -106,11 +106,11 @@ class Verdict:
 
     def _check_token_scores(self, pairs: object) -> None:
         if self.outcome is Outcome.VERIFIER_ERROR:
-            raise InvalidArgumentError("a VERIFIER_ERROR pays nothing: leave its token_scores out")
+            raise InvalidArgumentError("a VERIFIER_ERROR has no token scores: leave its token_scores out")
         if not isinstance(pairs, tuple) or not all(map(_is_payment, pairs)):
             raise InvalidArgumentError(
-                "token_scores are a tuple of pairs (end, amount): how many characters of the completion are scored, at least "
-                f"1, and a finite number; got {pairs!r}. A verifier does not know the policy's tokens"
+                "token_scores must be a tuple of pairs (end, amount): how many characters of the completion are scored, at "
+                f"least 1, and a finite number; got {pairs!r}. A verifier does not know the policy's tokens"
             )
 
     @classmethod

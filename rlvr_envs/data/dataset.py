@@ -79,7 +79,7 @@ def _canonical_json(problem: Problem) -> str:
         return json.dumps(_plain(content))
     except _NotPlainError as error:
         raise InvalidArgumentError(
-            f"problem {problem.id!r} has no fingerprint: it holds {error.args[0]}, which looks different in every "
+            f"problem {problem.id!r} has no fingerprint: it holds {error.args[0]}, whose representation differs in every "
             "process; expected plain data, dataclasses, or objects with a repr that names their content"
         ) from None
 

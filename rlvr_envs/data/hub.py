@@ -30,7 +30,7 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
         import datasets  # type: ignore[import-untyped]  # ships no types
     except ModuleNotFoundError as error:
         raise MissingDataError(
-            f"{label}, split {split!r}, has to come from the hub, which needs the package 'datasets': {INSTALL}. "
+            f"{label}, split {split!r}, must be downloaded from the hub, which needs the package 'datasets': {INSTALL}. "
             f"{otherwise}"
         ) from error
     try:
@@ -39,7 +39,7 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
         table = datasets.load_dataset(hub_id, config, split=split)
     except Exception as error:
         raise MissingDataError(
-            f"{label}, split {split!r}, could not be had from the hub: {type(error).__name__}: {error}. Where the hub "
+            f"{label}, split {split!r}, could not be downloaded from the hub: {type(error).__name__}: {error}. Where the hub "
             f"can be reached, {INSTALL} is all it needs. {otherwise}"
         ) from error
     rows = [Row(values, index, f"{label}, split {split!r}, row {index + 1}") for index, values in enumerate(table)]

@@ -24,7 +24,7 @@ def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
         InvalidArgumentError: If the argument is no path.
     """
     if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
-        raise InvalidArgumentError(f"data_dir is the path of a folder, got {data_dir!r}")
+        raise InvalidArgumentError(f"data_dir must be the path of a folder, got {data_dir!r}")
     chosen = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE) or None
     return None if chosen is None else Path(chosen).expanduser().absolute()
 
@@ -46,7 +46,7 @@ def read_rows(path: Path) -> list[Row]:
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise InvalidArgumentError(f"expected a file that ends in {' or '.join(SUFFIXES)}, got {str(path)!r}")
-    rows = [Row(values, index, place) for index, (values, place) in enumerate(readers[path.suffix](path))]
+    rows = [Row(values, index, location) for index, (values, location) in enumerate(readers[path.suffix](path))]
     if not rows:
         raise DataError(f"{path}: the file holds no rows")
     return rows
@@ -57,19 +57,19 @@ def _read_jsonl(path: Path) -> Iterator[tuple[dict[str, object], str]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
-                place = f"{path}, line {number}"
-                yield _parse_object(line, place), place
+                location = f"{path}, line {number}"
+                yield _parse_object(line, location), location
 
 
-def _parse_object(line: bytes, place: str) -> dict[str, object]:
+def _parse_object(line: bytes, location: str) -> dict[str, object]:
     try:
         value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise DataError(f"{place}: not UTF-8 text ({error.reason} at byte {error.start} of the line)") from error
+        raise DataError(f"{location}: not UTF-8 text ({error.reason} at byte {error.start} of the line)") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not valid JSON: {error}; expected one JSON object on each line") from error
+        raise DataError(f"{location}: not valid JSON: {error}; expected one JSON object on each line") from error
     if not isinstance(value, dict):
-        raise DataError(f"{place}: expected one JSON object on each line, got a {type(value).__name__}")
+        raise DataError(f"{location}: expected one JSON object on each line, got a {type(value).__name__}")
     return value
 
 

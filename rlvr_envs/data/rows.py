@@ -30,8 +30,8 @@ class Row:
             if column in self.values:
                 return self.values[column]
         wanted = " or ".join(map(repr, columns))
-        found = ", ".join(map(repr, self.values)) or "none"
-        raise self.error(f"no column {wanted}. Columns found: {found}.{self._nearest(columns)}")
+        columns_found = ", ".join(map(repr, self.values)) or "none"
+        raise self.error(f"no column {wanted}. Columns found: {columns_found}.{self._nearest(columns)}")
 
     def text(self, *columns: str) -> str:
         """The string in the first of these columns that the row has.

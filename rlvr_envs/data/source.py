@@ -83,7 +83,7 @@ class Source:
             path = local.find_split(folder / self.name, self.combined_split)
         if path is None:
             raise MissingDataError(
-                f"{self.name}, split {split!r}, is not at {self._layout(folder, split)}. Put it there, name another "
+                f"{self.name}, split {split!r}, was not found at {self._layout(folder, split)}. Put it there, name another "
                 f"folder with data_dir= or {local.DATA_DIR_VARIABLE}, or name none to download {self.hub_id} from the "
                 f"hub, for which: {hub.INSTALL}"
             )

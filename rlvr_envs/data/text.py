@@ -80,7 +80,7 @@ def load(
     if dataset is not None and not isinstance(dataset, str | os.PathLike):
         if columns != DEFAULT_COLUMNS or config is not None or data_dir is not None:
             raise InvalidArgumentError(
-                "columns=, config= and data_dir= are of rows, and this data set has problems already"
+                "columns=, config= and data_dir= describe rows, but this data set already holds problems"
             )
         return _from_problems(dataset, split)
     to_problem = _row_reader(columns)
@@ -123,7 +123,7 @@ def _checked(problem: object, index: int) -> Problem:
         )
     if not isinstance(problem.prompt, str | tuple):
         raise InvalidArgumentError(
-            f"a prompt is a string or a tuple of messages; that of problem {problem.id!r} is {problem.prompt!r}"
+            f"a prompt must be a string or a tuple of messages; problem {problem.id!r} has {problem.prompt!r}"
         )
     return problem
 
@@ -133,7 +133,7 @@ def _named_rows(
 ) -> tuple[str, Sequence[Row]]:
     if dataset is None:
         if data_dir is not None or config is not None:
-            raise InvalidArgumentError("data_dir= and config= are of a data set: name it with dataset=")
+            raise InvalidArgumentError("data_dir= and config= need a data set: name it with dataset=")
         return "arithmetic", _built_in_rows(split)
     path = Path(dataset).expanduser()
     if path.is_file() or path.suffix in local.SUFFIXES:
@@ -184,7 +184,7 @@ def _folder_rows(folder: Path, split: str) -> list[Row]:
 def _row_reader(columns: Mapping[str, str]) -> Callable[[Row, str], Problem]:
     if not _names_columns(columns):
         raise InvalidArgumentError(
-            f"columns is a mapping to names of columns, such as {dict(DEFAULT_COLUMNS)}, got {columns!r}"
+            f"columns must map fields to names of columns, such as {dict(DEFAULT_COLUMNS)}, got {columns!r}"
         )
     for field in columns:
         if field not in _FIELDS:

@@ -54,7 +54,7 @@ class Settings:
     max_inserted_tokens: int = 0
 
 
-SETTINGS = tuple(each.name for each in dataclasses.fields(Settings))
+SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
 
 
 def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple[TokenStreams, dict[str, Any]]:
@@ -120,11 +120,11 @@ def _render(prompt: Prompt, tokenizer: Tokenizer, problem: Problem) -> str:
 def _verifier(spec: VerifierArgument) -> Verifier:
     if isinstance(spec, tuple):
         if len(spec) != 2:
-            raise InvalidArgumentError(f"a verifier as a pair is (name, arguments), got {spec!r}")
+            raise InvalidArgumentError(f"a verifier given as a pair must be (name, arguments), got {spec!r}")
         name, kwargs = spec
         if not _is_named(kwargs):
             raise InvalidArgumentError(
-                f"a verifier as a pair is (name, arguments), such as ('math', {{'percent': 'value'}}), got {spec!r}"
+                f"a verifier given as a pair must be (name, arguments), such as ('math', {{'percent': 'value'}}), got {spec!r}"
             )
         return verifiers.make(name, **kwargs)
     return verifiers.make(spec)
@@ -139,7 +139,7 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
     alphabet = getattr(dataset, "answer_alphabet", None)
     if alphabet is None:
         raise InvalidArgumentError(
-            "restrict_actions=True works where a data set names the characters of its answers (the procedural "
+            "restrict_actions=True needs a data set that names the characters of its answers (the procedural "
             "environments); pass legal_actions= here"
         )
     allowed = set(alphabet.encode())
@@ -169,7 +169,7 @@ def _identity(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        settings = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.repr}
+        settings = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
         safe = redacted(settings)
         secrets = {name: safe[name] for name, text in settings.items() if isinstance(text, str) and text != safe[name]}
         return str(dataclasses.replace(value, **secrets) if secrets else value)

@@ -64,7 +64,7 @@ def benchmark_task(
 
 def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
     """Describe the task of a family of generated problems; its difficulty fields become arguments."""
-    names = tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split")
+    names = tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split")
     return TaskSpec(
         load=dataset,
         sizes=DEFAULT_SIZES,
@@ -81,7 +81,7 @@ def world_task(dataset: type[Any], *, sizes: Mapping[str, int]) -> TaskSpec:
         load=dataset,
         sizes=sizes,
         source="generated",
-        data_options=tuple(each.name for each in dataclasses.fields(dataset) if each.name != "split"),
+        data_options=tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split"),
         verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),
         tokenizer="char",
         rules=world_rules,

@@ -193,7 +193,7 @@ def require_whole(name: str, value: object, low: int, high: int | None = None) -
     """
     if type(value) is not int or value < low or (high is not None and value > high):
         limits = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise InvalidArgumentError(f"{name} is a whole number {limits}, got {value!r}")
+        raise InvalidArgumentError(f"{name} must be a whole number {limits}, got {value!r}")
 
 
 def characters(*texts: str) -> str:

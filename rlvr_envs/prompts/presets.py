@@ -65,7 +65,9 @@ def get_prompt(spec: str | Prompt) -> Prompt:
     if spec in PRESETS:
         return PRESETS[spec]
     if not _is_unicode(spec):
-        raise InvalidArgumentError(f"a prompt is Unicode text, and this has half of a surrogate pair: {spec!a}")
+        raise InvalidArgumentError(
+            f"a prompt must be Unicode text, but this one has half of a surrogate pair: {spec!a}"
+        )
     if re.fullmatch(r"[\w.-]+", spec):
         raise unknown_name("prompt", spec, PRESETS)
     return TextPrompt(spec)

@@ -60,7 +60,7 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     def _check_difficulty(self) -> None:
         require_whole("max_coefficient", self.max_coefficient, 1, 10**6)
         if self.solution not in ("integer", "rational"):
-            raise InvalidArgumentError(f"solution is 'integer' or 'rational', got {self.solution!r}")
+            raise InvalidArgumentError(f"solution must be 'integer' or 'rational', got {self.solution!r}")
 
     def _draw(self, rng: np.random.Generator) -> Coefficients:
         first, second = rng.integers(0, 2 * self.max_coefficient, size=2).tolist()

@@ -63,7 +63,7 @@ class Maze:
             IndexError: If the index is not 0.
         """
         if operator.index(index) != 0:
-            raise IndexError(f"maze ({self.split}) has problem 0 alone, got index {index}")
+            raise IndexError(f"maze ({self.split}) has only problem 0, got index {index}")
         return self._problem
 
     @property

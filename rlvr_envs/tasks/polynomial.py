@@ -64,7 +64,7 @@ class Polynomial(ProceduralDataset[Product]):
         require_whole("max_leading", self.max_leading, 1, 1_000)
         require_whole("max_constant", self.max_constant, 1, 1_000)
         if self.task not in ("expand", "factor", "mixed"):
-            raise InvalidArgumentError(f"task is 'expand', 'factor' or 'mixed', got {self.task!r}")
+            raise InvalidArgumentError(f"task must be 'expand', 'factor' or 'mixed', got {self.task!r}")
 
     def _draw(self, rng: np.random.Generator) -> Product:
         leading = rng.integers(1, self.max_leading, size=self.degree, endpoint=True).tolist()

@@ -42,7 +42,7 @@ def read_drawing(
         for column in range(columns):
             marks[_mark(lines, row, column)].append((row, column))
     if len(marks["S"]) != 1:
-        raise InvalidArgumentError(f"a drawing has one start S, got {len(marks['S'])}")
+        raise InvalidArgumentError(f"a drawing must have one start S, got {len(marks['S'])}")
     return World(
         rows=rows,
         columns=columns,
@@ -80,13 +80,13 @@ def _lines(drawing: str) -> list[str]:
     border = "+" + "---+" * (width // 4)
     if width < 5 or len(lines) < 3 or len(lines) % 2 == 0 or padded[0] != border or padded[-1] != border:
         raise InvalidArgumentError(
-            f"a drawing begins and ends with a border such as '+---+---+' and has two lines for each row of cells, got "
+            f"a drawing must begin and end with a border such as '+---+---+' and have two lines for each row of cells, got "
             f"{drawing!r}"
         )
     for number, line in enumerate(padded):
         if not (_is_row(line) if number % 2 else _is_border(line)) or len(line) != width:
             form = "'| S       T |'" if number % 2 else "'+---+   +---+'"
-            raise InvalidArgumentError(f"line {number + 1} of the drawing is of the form {form}, got {line!r}")
+            raise InvalidArgumentError(f"line {number + 1} of the drawing must have the form {form}, got {line!r}")
     return padded
 
 

@@ -79,9 +79,9 @@ def every_episode(
         joint = probabilities[:, None] * conditional
         rows, moves = np.nonzero(joint)
         walks, probabilities = np.concatenate([walks[rows], moves[:, None]], axis=1), joint[rows, moves]
-        found = [_episode(world, *each) for each in zip(walks.tolist(), probabilities.tolist(), strict=True)]
-        over = np.array([each.terminated or len(each.moves) >= budget for each in found])
-        episodes += [found[at] for at in np.flatnonzero(over)]
+        candidates = [_episode(world, *pair) for pair in zip(walks.tolist(), probabilities.tolist(), strict=True)]
+        over = np.array([episode.terminated or len(episode.moves) >= budget for episode in candidates])
+        episodes += [candidates[at] for at in np.flatnonzero(over)]
         walks, probabilities = walks[~over], probabilities[~over]
     return episodes
 
@@ -106,7 +106,7 @@ def _move_probabilities(given: ArrayLike, tokens: NDArray[np.int32], shape: tupl
     table = np.asarray(given, dtype=np.float64)
     if table.shape != shape:
         raise InvalidArgumentError(
-            f"a policy gives the probabilities of {shape[1]} tokens for each of {shape[0]} prefixes; got shape {table.shape}"
+            f"a policy must return probabilities of {shape[1]} tokens for each of {shape[0]} prefixes; got shape {table.shape}"
         )
     moves = table[:, tokens]
     total = moves.sum(axis=1, keepdims=True)

@@ -66,16 +66,16 @@ def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
     Raises:
         InvalidArgumentError: If a move is no token of its own.
     """
-    found: dict[bytes, int] = {}
+    token_of: dict[bytes, int] = {}
     for token in range(tokenizer.vocab_size):
-        found.setdefault(tokenizer.token_bytes(token), token)
-    missing = [move for move in MOVES if move.encode() not in found]
+        token_of.setdefault(tokenizer.token_bytes(token), token)
+    missing = [move for move in MOVES if move.encode() not in token_of]
     if missing:
         raise InvalidArgumentError(
-            f"every move of {MOVES!r} has to be a token of its own, and this tokenizer has none for {missing}: use "
+            f"every move of {MOVES!r} must be a token of its own, but this tokenizer has none for {missing}: use "
             "tokenizer='char' or 'byte'"
         )
-    return np.array([found[move.encode()] for move in MOVES], dtype=np.int32)
+    return np.array([token_of[move.encode()] for move in MOVES], dtype=np.int32)
 
 
 def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:

@@ -49,7 +49,7 @@ class World:
         for name in ("rows", "columns"):
             side = getattr(self, name)
             if type(side) is not int or not 1 <= side <= MAX_SIDE:
-                raise InvalidArgumentError(f"{name} is a whole number from 1 to {MAX_SIDE}, got {side!r}")
+                raise InvalidArgumentError(f"{name} must be a whole number from 1 to {MAX_SIDE}, got {side!r}")
         for name in ("goal_reward", "trap_reward", "step_reward"):
             require_reward(name, getattr(self, name))
         self._check_cells()
@@ -59,15 +59,15 @@ class World:
             if not self._inside(cell):
                 raise InvalidArgumentError(f"the cell {cell} is outside a world of {self.rows} x {self.columns} cells")
         if not self.goals:
-            raise InvalidArgumentError("a world has at least one goal, got none")
+            raise InvalidArgumentError("a world must have at least one goal, got none")
         if len({self.start, *self.goals, *self.traps}) != 1 + len(self.goals) + len(self.traps):
             raise InvalidArgumentError(
-                f"the start, the goals and the traps are different cells, got start {self.start}, goals {self.goals}, "
+                f"the start, the goals and the traps must be different cells, got start {self.start}, goals {self.goals}, "
                 f"traps {self.traps}"
             )
         for one, other in self.walls:
             if abs(one[0] - other[0]) + abs(one[1] - other[1]) != 1:
-                raise InvalidArgumentError(f"a wall stands between two neighbouring cells, got {one} and {other}")
+                raise InvalidArgumentError(f"a wall must stand between two neighbouring cells, got {one} and {other}")
 
     def _inside(self, cell: Cell) -> bool:
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.columns
@@ -143,7 +143,7 @@ def require_reward(name: str, value: object) -> None:
         InvalidArgumentError: If it is not.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidArgumentError(f"{name} is a finite number, got {value!r}")
+        raise InvalidArgumentError(f"{name} must be a finite number, got {value!r}")
 
 
 def moves_of(text: str) -> list[int]:

@@ -185,7 +185,7 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("train", "grpo", "--env", "Addition", "--steps", "-3"), "steps must be at least 1, got -3"),
         (
             ("train", "grpo", "--env", "Addition", "--env-args", "max_new_tokens=abc"),
-            "max_new_tokens is a whole number or None, got 'abc'",
+            "max_new_tokens must be a whole number or None, got 'abc'",
         ),
         (("train", "grpo", "--env", "Addition", "--env-args", "copy=True"), "['copy'] can't be environment arguments"),
         (("check-dataset", "Addition", "--args", "foo=1"), "unknown data argument 'foo'"),

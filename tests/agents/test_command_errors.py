@@ -372,14 +372,18 @@ def test_every_command_and_none_else_is_driven() -> None:
     ("arguments", "code", "message"),
     [
         (("verify", "1", "1", "--verifier", ":"), 2, "expected a verifier as module:attribute"),
-        (("verify", "1", "1", "--args", "deadline_s=inf"), 2, "deadline_s is a positive number of seconds, got 'inf'"),
+        (
+            ("verify", "1", "1", "--args", "deadline_s=inf"),
+            2,
+            "deadline_s must be a positive number of seconds, got 'inf'",
+        ),
         (("verify", "1", "1", "--args", "deadline_s=1", "deadline_s=2"), 2, "'deadline_s' was given twice"),
         (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
         (("verify", "1", "1", "--verifier", "unit_tests"), 2, "expected a reference of type CheckTests"),
         (
             ("verify", "1", "1", "--verifier", "reward_model", "--args", "model=3"),
             2,
-            "a reward model is the path of a folder",
+            "a reward model must be the path of a folder",
         ),
         (
             ("train", "grpo", "--env", "Sort", "--env-args", "split=test"),
@@ -398,8 +402,8 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("eval", "--env", "Sort", "--model", "tiny"), 2, "evaluate a model that one of them saved"),
         (("verify", "1", "1", "--verifier", "broken_module:Thing"), 2, "RuntimeError: this module fails"),
         (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 2, "a pair is (name, arguments)"),
-        (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir is the path of a folder, got 3"),
-        (("check-dataset", "Text", "--args", "columns=3"), 2, "columns is a mapping to names of columns"),
+        (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir must be the path of a folder, got 3"),
+        (("check-dataset", "Text", "--args", "columns=3"), 2, "columns must map fields to names of columns"),
         (("gradient-lab", "--batches", "0"), 2, "error: --batches must be at least 2, got 0"),
         (("gradient-lab", "--batches", "-1"), 2, "--batches must be at least 2, got -1"),
         (("gradient-lab", "--seed", "-1"), 2, "--seed must be at least 0, got -1"),

@@ -287,7 +287,7 @@ def test_missing_rows_say_both_ways_to_get_them(tmp_path: Path, source: Source) 
     with pytest.raises(MissingDataError) as caught:
         source.load("test", data_dir=tmp_path)
     message = str(caught.value)
-    assert f"is not at {tmp_path / source.name / 'test'}.jsonl (or .parquet)" in message
+    assert f"was not found at {tmp_path / source.name / 'test'}.jsonl (or .parquet)" in message
     assert "RLVR_DATA_DIR" in message
     assert source.hub_id in message
     assert "pip install 'rlvr-envs[hub]'" in message

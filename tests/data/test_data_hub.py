@@ -117,7 +117,7 @@ def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) 
     with pytest.raises(MissingDataError) as caught:
         tasks.load("gsm8k", "train")
     assert str(caught.value) == (
-        "openai/gsm8k (config main), split 'train', could not be had from the hub: ConnectionError: no route to host. "
+        "openai/gsm8k (config main), split 'train', could not be downloaded from the hub: ConnectionError: no route to host. "
         "Where the hub can be reached, pip install 'rlvr-envs[hub]' is all it needs. Without the hub, put the rows at "
         "$RLVR_DATA_DIR/gsm8k/train.jsonl (or .parquet) and set RLVR_DATA_DIR, or pass that folder as data_dir="
     )
@@ -131,7 +131,7 @@ def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingDataError) as caught:
         tasks.load("humaneval", "test")
     assert str(caught.value) == (
-        "openai/openai_humaneval, split 'test', has to come from the hub, which needs the package 'datasets': "
+        "openai/openai_humaneval, split 'test', must be downloaded from the hub, which needs the package 'datasets': "
         "pip install 'rlvr-envs[hub]'. Without the hub, put the rows at $RLVR_DATA_DIR/humaneval/test.jsonl "
         "(or .parquet) and set RLVR_DATA_DIR, or pass that folder as data_dir="
     )
@@ -164,8 +164,9 @@ def test_a_name_that_is_nowhere(fake_hub: Hub) -> None:
     fake_hub.failure = FileNotFoundError("no such data set")
     with pytest.raises(MissingDataError) as caught:
         data.text.load("someone/sums", split="test")
-    assert "someone/sums, split 'test', could not be had from the hub: FileNotFoundError: no such data set" in str(
-        caught.value
+    assert (
+        "someone/sums, split 'test', could not be downloaded from the hub: FileNotFoundError: no such data set"
+        in str(caught.value)
     )
     assert "Locally, give a .jsonl or .parquet file, or a folder with <split>.jsonl in it" in str(caught.value)
 

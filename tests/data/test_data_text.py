@@ -223,7 +223,7 @@ def test_a_data_set_of_another_kind_is_returned_as_it_is() -> None:
             r"expected a sequence of Problem, got dict at 1 \(counted from 0\)",
         ),
         (["a"], r"expected a sequence of Problem, got str at 0 \(counted from 0\)"),
-        ([Problem("a", None, "2")], "a prompt is a string or a tuple of messages; that of problem 'a' is None"),
+        ([Problem("a", None, "2")], "a prompt must be a string or a tuple of messages; problem 'a' has None"),
         (range(3), r"expected a sequence of Problem, got int at 0 \(counted from 0\)"),
         ([], "expected at least one problem, got an empty sequence"),
         (5, "expected a data set's name, path or sequence of problems, got int"),
@@ -238,5 +238,5 @@ def test_something_else_is_no_data_set(dataset: object, complaint: str) -> None:
 
 @pytest.mark.parametrize("argument", ["data_dir", "config"])
 def test_what_says_where_a_data_set_is_needs_one(argument: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="data_dir= and config= are of a data set: name it with dataset="):
+    with pytest.raises(InvalidArgumentError, match="data_dir= and config= need a data set: name it with dataset="):
         load(None, **{argument: str(tmp_path)})

@@ -273,7 +273,7 @@ def test_order_and_shapes_are_checked() -> None:
     env.reset(seed=0)
     with pytest.raises(IllegalTokenError, match=r"shape \(2,\)"):
         env.step([A])
-    with pytest.raises(IllegalTokenError, match="counts are in"):
+    with pytest.raises(IllegalTokenError, match="counts must be in"):
         env.step_many([[A], [A]], [2, 1])
     with pytest.raises(InvalidArgumentError, match=r"bool of shape \(2,\)"):
         env.reset(options={"reset_mask": np.array([1, 0])})

@@ -99,7 +99,7 @@ def test_where_the_end_is_not_legal_a_text_is_a_part_of_the_episode() -> None:
 def test_what_is_no_text_and_what_is_no_token_environment_are_named() -> None:
     env = text_env()
     env.reset(seed=0)
-    with pytest.raises(InvalidArgumentError, match="an action is a text, got int64"):
+    with pytest.raises(InvalidArgumentError, match="an action must be a string, got int64"):
         env.step(np.int64(3))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"got OrderEnforcing: put other wrappers around TextActions"):
         TextActions(gymnasium.wrappers.OrderEnforcing(gymnasium.make("rlvr/Addition-v0")))

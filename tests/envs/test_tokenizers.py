@@ -145,7 +145,7 @@ def test_characters() -> None:
     ("spec", "message"),
     [
         ("char", "small alphabet"),
-        (7, "a tokenizer is 'byte', 'char'"),
+        (7, "a tokenizer must be 'byte', 'char'"),
         ("/no/such/folder", "no tokenizer could be loaded from '/no/such/folder'"),
     ],
 )

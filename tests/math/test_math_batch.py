@@ -125,7 +125,7 @@ def test_what_kills_processes_is_an_error_of_the_verifier_and_spares_the_rest():
 
 
 def test_an_exception_is_raised_where_the_batch_was_given(verifier):
-    with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got None"):
         batch_of(verifier, [*PAIRS, (None, PAIRS[0][1])])
     assert said(batch_of(verifier, PAIRS)) == one_by_one(PAIRS)
 
@@ -223,7 +223,7 @@ def wait_for_end(pid):
 
 @pytest.mark.parametrize("workers", [0, -1, True, 2.0, "2"])
 def test_the_number_of_workers_is_checked(workers):
-    with pytest.raises(InvalidArgumentError, match="workers is a positive integer or None"):
+    with pytest.raises(InvalidArgumentError, match="workers must be a positive integer or None"):
         MathVerifier(workers=workers)
 
 

@@ -41,5 +41,5 @@ def test_full_width_answers_are_judged_like_plain_ones(completion, reference, ri
 
 @pytest.mark.parametrize("completion", [None, 5, b"5", ["5"]])
 def test_a_completion_that_is_no_text_is_a_callers_mistake(completion):
-    with pytest.raises(InvalidArgumentError, match="a completion is text, got"):
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got"):
         NumericVerifier()(completion, Problem("p7", "", "5"))

@@ -194,19 +194,19 @@ def test_the_tolerance_of_problems_where_there_is_no_problem():
 def test_an_error_of_a_problem_that_is_none(error):
     verdict = MathVerifier(abs_tol="problem")(r"\boxed{2.6}", Problem("", "", "2.5", {"error": error}))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert "metadata['error'] is a positive number" in verdict.detail["reason"]
+    assert "metadata['error'] must be a positive number" in verdict.detail["reason"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"percent": "maybe"}, "unknown percent 'maybe'. Known: either, factor, require, value."),
-        ({"ordered": 1}, "ordered is True or False, got 1"),
+        ({"ordered": 1}, "ordered must be True or False, got 1"),
         ({"rel_tol": 2.0}, "between 0 and 1"),
-        ({"rel_tol": "1e-3"}, "rel_tol is a number or None"),
+        ({"rel_tol": "1e-3"}, "rel_tol must be a number or None"),
         ({"rounding_digits": 0}, "positive integer"),
         ({"abs_tol": 0}, "a positive number, 'problem' or None, got 0"),
-        ({"abs_tol": "olympiad"}, "abs_tol is a number or one of 'problem' or None"),
+        ({"abs_tol": "olympiad"}, "abs_tol must be a number or one of 'problem' or None"),
         ({"echo": "no"}, "unknown echo 'no'. Known: allow, reject."),
         ({"preset": "olympiad"}, "unknown preset of the math verifier 'olympiad'. Did you mean 'olympiadbench'?"),
         ({"percnt": "value"}, "the math verifier got an unexpected keyword argument 'percnt'. Did you mean 'percent'?"),
@@ -466,5 +466,5 @@ def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of
 
 
 def test_a_completion_that_is_no_text_is_refused():
-    with pytest.raises(InvalidArgumentError, match="a completion is text, got None"):
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got None"):
         MathVerifier()(None, Problem("p", "", "5"))

@@ -203,7 +203,7 @@ def test_reference_must_be_one_of_the_choices():
 
 @pytest.mark.parametrize("choices", ["ABCD", 4, list(range(27))])
 def test_choices_must_be_texts(choices):
-    with pytest.raises(InvalidArgumentError, match=r"metadata\['choices'\] is a list"):
+    with pytest.raises(InvalidArgumentError, match=r"metadata\['choices'\] must be a list"):
         judge("C", choices=choices)
 
 

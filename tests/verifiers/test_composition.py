@@ -83,7 +83,7 @@ def test_weights_are_finite(weight):
 @pytest.mark.parametrize("composition", [WeightedSum, Gate, FirstThatApplies])
 @pytest.mark.parametrize("parts", [[], {}, "exact", 3, None])
 def test_parts_are_needed(composition, parts):
-    with pytest.raises(InvalidArgumentError, match="parts is a list of verifiers"):
+    with pytest.raises(InvalidArgumentError, match="parts must be a list of verifiers"):
         composition(parts)
 
 

@@ -145,7 +145,7 @@ def test_game_needs_whole_numbers(numbers):
 
 
 def test_game_needs_a_whole_target():
-    with pytest.raises(InvalidArgumentError, match="target is a whole number"):
+    with pytest.raises(InvalidArgumentError, match="target must be a whole number"):
         Countdown((1,), 1.5)
 
 

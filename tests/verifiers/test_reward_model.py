@@ -150,7 +150,7 @@ def test_chat_without_any_template_is_refused():
 
 @pytest.mark.parametrize("template", ["{prompt}", "{completion}", "plain", "{}{}"])
 def test_template_has_both_placeholders(template):
-    with pytest.raises(InvalidArgumentError, match=r"has {prompt} and {completion}"):
+    with pytest.raises(InvalidArgumentError, match=r"must contain {prompt} and {completion}"):
         make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), template=template)
 
 
@@ -186,7 +186,9 @@ def test_logit_that_is_not_finite_is_an_error():
 
 
 def test_more_than_one_logit_is_refused():
-    with pytest.raises(InvalidArgumentError, match=r"LlamaForSequenceClassification has 2; expected .* num_labels=1"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"LlamaForSequenceClassification has 2 logits; expected .*num_labels=1"
+    ):
         make("reward_model", model=tiny_model(num_labels=2), tokenizer=character_tokenizer())
 
 

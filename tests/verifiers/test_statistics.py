@@ -124,7 +124,7 @@ def test_what_is_no_list_of_numbers_is_refused(function: Callable[..., object], 
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="a share is from 0 to 1: use mean_interval"):
+    with pytest.raises(InvalidArgumentError, match="a share must be from 0 to 1: use mean_interval"):
         share_interval([1.5])
     with pytest.raises(InvalidArgumentError, match="a cluster for each of 2 problems, got 1"):
         share_interval([1.0, 0.0], clusters=["a"])
@@ -199,9 +199,9 @@ def test_pass_at_k_equals_the_mean_over_all_draws(right: list[bool], data: st.Da
 
 def test_more_draws_than_samples_are_refused() -> None:
     for call in (lambda: pass_at_k(4, 1, 5), lambda: majority_at_k(["a"] * 4, "a", 5), lambda: pass_at_k(4, 1, 0)):
-        with pytest.raises(InvalidArgumentError, match="k is from 1 to the number of samples of each problem, 4"):
+        with pytest.raises(InvalidArgumentError, match="k must be from 1 to the number of samples of each problem, 4"):
             call()
-    with pytest.raises(InvalidArgumentError, match="of 4 samples are correct, got 5"):
+    with pytest.raises(InvalidArgumentError, match="correct must be from 0 to the 4 samples, got 5"):
         pass_at_k(4, 5, 1)
 
 

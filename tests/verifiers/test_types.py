@@ -75,7 +75,7 @@ def test_scored_verdict_needs_its_score():
 
 @pytest.mark.parametrize("outcome", ["fine", "correct", None, 1.0])
 def test_an_outcome_is_one_of_those_there_are(outcome):
-    with pytest.raises(InvalidArgumentError, match="a verdict has a number and an Outcome"):
+    with pytest.raises(InvalidArgumentError, match="a verdict must have a number and an Outcome"):
         Verdict(1.0, outcome)
 
 

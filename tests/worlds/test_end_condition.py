@@ -209,5 +209,5 @@ def test_a_mask_that_is_none_is_named(mask: Any) -> None:
 
 
 def test_a_mask_of_another_vocabulary_is_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="each of the tokenizer's 257 tokens, got 5"):
+    with pytest.raises(InvalidArgumentError, match="each of the 257 tokens, got 5"):
         single(legal_actions=FixedActions(np.ones(5, dtype=np.int8)))

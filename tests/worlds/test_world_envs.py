@@ -142,9 +142,9 @@ def test_check_dataset_proves_it(env_id: str) -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="n is a whole number from 2 to 10, got 11"):
+    with pytest.raises(InvalidArgumentError, match="n must be a whole number from 2 to 10, got 11"):
         gridworld(n=11)
-    with pytest.raises(InvalidArgumentError, match="step_reward is a finite number, got 'low'"):
+    with pytest.raises(InvalidArgumentError, match="step_reward must be a finite number, got 'low'"):
         gridworld(step_reward="low")
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'size'"):
         gridworld(size=3)
@@ -153,7 +153,7 @@ def test_wrong_arguments_are_named() -> None:
             data("tset")
     with pytest.raises(IndexError, match=r"gridworld \(test\) has problems 0 to 47, got index 48"):
         GridWorld("test")[48]
-    with pytest.raises(IndexError, match=r"maze .* has problem 0 alone, got index 1"):
+    with pytest.raises(IndexError, match=r"maze .* has only problem 0, got index 1"):
         Maze()[1]
 
 

@@ -80,8 +80,8 @@ _MAX_FORMULAS = 8
 
 def formulas_of(prompt: str) -> list[str]:
     """Every formula of a prompt, without its dollar signs and final punctuation."""
-    found = (next(group for group in match.groups() if group) for match in _FORMULA.finditer(prompt))
-    return list(dict.fromkeys(formula.strip(" .,;:?!\n") for formula in found))
+    formulas = (next(group for group in match.groups() if group) for match in _FORMULA.finditer(prompt))
+    return list(dict.fromkeys(formula.strip(" .,;:?!\n") for formula in formulas))
 
 
 def restated_formulas(gold: Gold, prompt: str) -> list[str]:

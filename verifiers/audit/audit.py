@@ -108,11 +108,11 @@ def _check_options(problems: ProblemSource, limit: int | None, answer_format: st
     if not len(problems):
         raise InvalidArgumentError("an audit needs at least one problem with a gold answer, got none")
     if limit is not None and limit < 1:
-        raise InvalidArgumentError(f"limit is a positive number of golds, got {limit}")
+        raise InvalidArgumentError(f"limit must be a positive number of golds, got {limit}")
     if answer_format is not None and "ANSWER" not in answer_format:
-        raise InvalidArgumentError(f"answer_format holds ANSWER where the answer goes, got {answer_format!r}")
+        raise InvalidArgumentError(f"answer_format must hold ANSWER where the answer goes, got {answer_format!r}")
     if not deadline_s > 0:
-        raise InvalidArgumentError(f"deadline_s is a positive number of seconds, got {deadline_s!r}")
+        raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
 
 
 def _check_all(
@@ -187,5 +187,5 @@ def _percentiles(seconds: list[float]) -> dict[str, float]:
     """Nearest-rank percentiles."""
     ordered = sorted(seconds) or [0.0]
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-    found = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in ranks.items()}
-    return found | {"max": ordered[-1]}
+    percentiles = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in ranks.items()}
+    return percentiles | {"max": ordered[-1]}

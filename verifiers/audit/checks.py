@@ -188,22 +188,22 @@ def _repeat(
 ) -> None:
     """Ask in chunks and compare with the first answers; give up where chunk after chunk is lost."""
     lost = 0
-    for part in _chunks(pairs, chunk):
+    for batch in _chunks(pairs, chunk):
         if lost == _MAX_LOST_CHUNKS:
             return
-        patience = deadline_s + 8 * sum(answer.seconds for _, answer in part)
-        answers = runner.ask(mode, [_asked(case) for case, _ in part], deadline_s=patience)
+        patience = deadline_s + 8 * sum(answer.seconds for _, answer in batch)
+        answers = runner.ask(mode, [_asked(case) for case, _ in batch], deadline_s=patience)
         tally.look([check], len(answers))
         if answers and not any(answer.hung or answer.died for answer in answers):
-            _compare(tally, part, answers, check)
+            _compare(tally, batch, answers, check)
         elif answers:
             lost += 1
-            tally.find(check, part[0][0], answers[0], f"{answers[0].reason}, with {len(part) - 1} other cases")
+            tally.find(check, batch[0][0], answers[0], f"{answers[0].reason}, with {len(batch) - 1} other cases")
 
 
-def _compare(tally: Tally, part: Sequence[Pair], answers: Sequence[Answer], check: Check) -> None:
-    for place, answer in enumerate(answers):
-        case, first = part[place % len(part)]
+def _compare(tally: Tally, batch: Sequence[Pair], answers: Sequence[Answer], check: Check) -> None:
+    for index, answer in enumerate(answers):
+        case, first = batch[index % len(batch)]
         if not answer.same(first):
             tally.find(check, case, answer, f"{answer.reason}; at first: {first.reason}")
 

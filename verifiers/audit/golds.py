@@ -133,10 +133,10 @@ def _number(text: str) -> Gold | None:
 
 def _mixed(text: str) -> Gold | None:
     match = _MIXED.fullmatch(text)
-    part = rational(match[2]) if match else None
-    if match is None or part is None or not 0 < part < 1:
+    fraction = rational(match[2]) if match else None
+    if match is None or fraction is None or not 0 < fraction < 1:
         return None
-    return Gold(text, Kind.MIXED, Expression.constant(int(match[1]) + part))
+    return Gold(text, Kind.MIXED, Expression.constant(int(match[1]) + fraction))
 
 
 def _percent(text: str) -> Gold | None:
@@ -199,7 +199,7 @@ def _expression(text: str) -> Gold | None:
 
 
 def _assignment(text: str) -> Gold | None:
-    name, equals, right = (part.strip() for part in text.partition("="))
+    name, equals, right = (side.strip() for side in text.partition("="))
     if not equals or not re.fullmatch(r"[a-zA-Z]", name) or name in "deEi":
         return None
     inner = scalar(right)
@@ -211,14 +211,14 @@ def _assignment(text: str) -> Gold | None:
 def scalar(text: str) -> Gold | None:
     """Recognise a number, a constant or a polynomial."""
     text = text.strip()
-    return next((gold for each in (_number, _mixed, _expression) if (gold := each(text)) is not None), None)
+    return next((gold for recognise in (_number, _mixed, _expression) if (gold := recognise(text)) is not None), None)
 
 
 def split(text: str) -> tuple[Gold, ...] | None:
     """The elements between commas, if each is a single value and no comma can be one of thousands."""
     if re.search(r"\d,\d{3}(?!\d)", text):
         return None
-    items = [scalar(part) for part in text.split(",")]
+    items = [scalar(item) for item in text.split(",")]
     return None if None in items or len(items) < 2 else tuple(item for item in items if item is not None)
 
 
@@ -265,7 +265,7 @@ _INFINITE = ("\\infty", "+\\infty", "-\\infty")
 
 def _interval(text: str) -> Gold | None:
     clean = re.sub(r"^\s*[a-z]\s*\\in(?![A-Za-z])|\\left(?![A-Za-z])|\\right(?![A-Za-z])", "", text)
-    spans = [_span(part) for part in re.split(r"\\cup(?![A-Za-z])", clean)]
+    spans = [_span(interval) for interval in re.split(r"\\cup(?![A-Za-z])", clean)]
     if None in spans:
         return None
     known = tuple(span for span in spans if span is not None)
@@ -303,11 +303,11 @@ def _rises(spans: tuple[Span, ...]) -> bool:
     ends = [end_value(end) for span in spans for end in (span.low, span.high)]
     if any(end is None for end in ends[1:-1]):
         return False  # an infinite end in the middle
-    for place, (one, two) in enumerate(itertools.pairwise(ends)):
+    for index, (one, two) in enumerate(itertools.pairwise(ends)):
         if one is None or two is None:
             continue
         if one == two:
-            left, right = spans[place // 2], spans[(place + 1) // 2]
+            left, right = spans[index // 2], spans[(index + 1) // 2]
             if left is right or left.right == "]" or right.left == "[":
                 return False
         elif one.decimal(30) > two.decimal(30):

@@ -105,7 +105,7 @@ class CaseMaker:
             if transformation.symmetric and answer != gold.text:
                 cases.append(self._mirrored(cases[-1], gold, len(cases) - 1))
 
-    def _mirrored(self, case: Case, gold: Gold, place: int) -> Case:
+    def _mirrored(self, case: Case, gold: Gold, index: int) -> Case:
         """The case with gold and answer exchanged; without a prompt, which belongs to the gold."""
         problem = dataclasses.replace(case.problem, prompt="", reference=case.answer)
         completion = self._present(gold.text, case.problem)
@@ -115,7 +115,7 @@ class CaseMaker:
             answer=gold.text,
             completion=completion,
             problem=problem,
-            mirror=place,
+            mirror=index,
         )
 
     def _attacks(self, attacks: Iterator[Attack], problem: Problem, gold: Gold) -> Iterator[Case]:

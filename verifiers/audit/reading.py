@@ -42,13 +42,13 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise NotExpressibleError(f"cannot read {text[place : place + 10]!r}")
+            raise NotExpressibleError(f"cannot read {text[position : position + 10]!r}")
         tokens.append(match[0].strip())
-        place = match.end()
+        position = match.end()
     return tokens
 
 
@@ -57,22 +57,22 @@ class _Parser:
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
-        self._place = 0
+        self._position = 0
 
     def whole(self) -> Expression:
         result = self._sum()
-        if self._place != len(self._tokens):
+        if self._position != len(self._tokens):
             raise NotExpressibleError("something follows the expression")
         return result
 
     def _peek(self) -> str:
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def _take(self) -> str:
         token = self._peek()
         if not token:
             raise NotExpressibleError("the text ends early")
-        self._place += 1
+        self._position += 1
         return token
 
     def _expect(self, token: str) -> None:
@@ -108,7 +108,7 @@ class _Parser:
         return quotient
 
     def _juxtaposed(self) -> Expression:
-        before, token = self._tokens[self._place - 1], self._peek()
+        before, token = self._tokens[self._position - 1], self._peek()
         if token[0].isdigit() or token[0] == "." or (token == "(" and before.isalpha()):
             raise NotExpressibleError("juxtaposition that can be read in two ways")
         return self._power()
@@ -135,8 +135,8 @@ class _Parser:
         if not token[0].isdigit() or "." in token:
             raise NotExpressibleError("expected a digit")
         if token[1:]:
-            self._place -= 1
-            self._tokens[self._place] = token[1:]
+            self._position -= 1
+            self._tokens[self._position] = token[1:]
         return int(token[0])
 
     def _atom(self) -> Expression:

@@ -89,7 +89,7 @@ class AuditReport:
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
-        parts = [
+        sections = [
             f"verifier {self.verifier}: {self.golds} golds ({kinds})",
             self._rates(),
             self._options(),
@@ -97,9 +97,9 @@ class AuditReport:
             self._times(),
         ]
         if self.skipped:
-            parts.append(f"{self.skipped} cases were passed over: too many of their kind hung or crashed")
-        parts.append(self._worst())
-        return "\n\n".join(part for part in parts if part)
+            sections.append(f"{self.skipped} cases were passed over: too many of their kind hung or crashed")
+        sections.append(self._worst())
+        return "\n\n".join(section for section in sections if section)
 
     def _rates(self) -> str:
         lines = []
@@ -114,8 +114,8 @@ class AuditReport:
         return _table(("accepted by choice", "option of math", "cases", "accepted"), rows) if rows else ""
 
     def _counts(self) -> str:
-        found = Counter(finding.check for finding in self.findings)
-        rows = [(str(check), self.checks.get(check, 0), found[check]) for check in Check]
+        findings = Counter(finding.check for finding in self.findings)
+        rows = [(str(check), self.checks.get(check, 0), findings[check]) for check in Check]
         return _table(("check", "cases", "findings"), rows)
 
     def _times(self) -> str:
@@ -168,8 +168,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         for line in lines
     )

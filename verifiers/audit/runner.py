@@ -95,23 +95,23 @@ class Runner:
             self._is_made = False
             return [Answer(died=True)] * len(asked)
         rows = cast("list[dict[str, object] | list[dict[str, object]]]", reply)
-        flat = [each for row in rows for each in (row if isinstance(row, list) else [row])]
-        return [_answer(each) for each in flat]
+        flat = [record for row in rows for record in (row if isinstance(row, list) else [row])]
+        return [_answer(record) for record in flat]
 
     def _make(self) -> None:
         if self._is_made:
             return
         error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
         if error:
-            raise _told(*error)
+            raise _error_like(*error)
         self._is_made = True
 
 
-def _told(name: str, message: str) -> RLVRError:
+def _error_like(name: str, message: str) -> RLVRError:
     """An error of the other process as one of this: its own class if that is one of ours."""
-    kind = vars(errors).get(name)
-    if isinstance(kind, type) and issubclass(kind, RLVRError):
-        return kind(message)
+    cls = vars(errors).get(name)
+    if isinstance(cls, type) and issubclass(cls, RLVRError):
+        return cls(message)
     return InvalidArgumentError(f"the audit's process cannot build the verifier: {name}: {message}")
 
 

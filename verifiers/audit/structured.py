@@ -42,9 +42,9 @@ _ONE = Expression.constant(1)
 
 def _read(reader: Callable[[str], T | None], gold: Gold) -> T:
     """A gold's structure, which its kind says that it has."""
-    found = reader(gold.text)
-    assert found is not None
-    return found
+    structure = reader(gold.text)
+    assert structure is not None
+    return structure
 
 
 def _new_letter(text: str) -> str | None:
@@ -106,7 +106,11 @@ def _other_equation(gold: Gold) -> Iterator[str]:
     yield f"{write(read.left)}={write(read.right + _ONE)}"
     difference = read.left - read.right
     for name in sorted(difference.symbols):
-        terms = {monomial: part for monomial, part in difference.terms.items() if dict(monomial.powers).get(name)}
+        terms = {
+            monomial: coefficient
+            for monomial, coefficient in difference.terms.items()
+            if dict(monomial.powers).get(name)
+        }
         yield f"{write(difference - Expression(terms) - Expression(terms))}=0"
 
 
@@ -126,10 +130,10 @@ def _labels_in_other_order(gold: Gold) -> Iterator[str]:
 def _swapped_labels(gold: Gold) -> Iterator[str]:
     """Two values exchanged that are not equal, so that each name has a value that is not its own."""
     values = labelled_values(gold.text)
-    for place, (one, two) in enumerate(itertools.pairwise(values)):
+    for index, (one, two) in enumerate(itertools.pairwise(values)):
         if one.value.value != two.value.value:
             changed = [Labelled(one.label, two.value), Labelled(two.label, one.value)]
-            yield _written([*values[:place], *changed, *values[place + 2 :]])
+            yield _written([*values[:index], *changed, *values[index + 2 :]])
 
 
 @near(Kind.LABELLED)

@@ -36,7 +36,7 @@ def letters(text: str) -> set[str]:
 def renamed(text: str, old: str, new: str) -> str:
     """A text with one letter in another's place, outside commands and words."""
     pieces = re.split(rf"({_WORDS}|\\[A-Za-z]+)", text)
-    return "".join(piece if place % 2 else piece.replace(old, new) for place, piece in enumerate(pieces))
+    return "".join(piece if index % 2 else piece.replace(old, new) for index, piece in enumerate(pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ def labelled_values(text: str) -> tuple[Labelled, ...]:
     r"""Read `\text{Maximum}=3, \text{Minimum}=1` or `x=1, y=2`: two or more values with different names; else nothing."""
     if re.search(r"\d,\d{3}(?!\d)", text):
         return ()
-    found = [_labelled(part) for part in re.split(r"[,;]", text)]
-    values = tuple(one for one in found if one is not None)
+    items = [_labelled(item) for item in re.split(r"[,;]", text)]
+    values = tuple(one for one in items if one is not None)
     names = {re.sub(r"[^A-Za-z]", "", one.label).casefold() for one in values}
-    return values if len(names) == len(found) == len(values) > 1 else ()
+    return values if len(names) == len(items) == len(values) > 1 else ()
 
 
-def _labelled(part: str) -> Labelled | None:
-    match = _LABELLED.fullmatch(part)
+def _labelled(item: str) -> Labelled | None:
+    match = _LABELLED.fullmatch(item)
     if match is None or not re.search(r"[=:]", match[1]) or re.fullmatch(r"[deEi]\s*[=:]\s*", match[1]):
         return None
     value = scalar(match[2])
@@ -150,9 +150,9 @@ def half_lines(text: str) -> tuple[Condition, ...]:
     r"""Read one or several different sets such as `\{x\mid x\ge3\}`, with commas between them; else nothing."""
     clean = re.sub(r"\\left|\\right(?![A-Za-z])", "", text).strip()
     matches = list(_SET.finditer(clean))
-    found = [condition(match[2]) for match in matches]
+    conditions = [condition(match[2]) for match in matches]
     sets = tuple(
-        one for one, match in zip(found, matches, strict=True) if one and (one.head, one.letter) == ("", match[1])
+        one for one, match in zip(conditions, matches, strict=True) if one and (one.head, one.letter) == ("", match[1])
     )
     if not sets or len(sets) != len(matches) or not re.fullmatch(r"[\s,]*", _SET.sub("", clean)):
         return ()
@@ -211,9 +211,9 @@ def indexed_symbol(text: str) -> re.Match[str] | None:
     Letters that often stand for constants of integration are left out, which may have any name, and so are those behind a
     digit, which may be digits themselves.
     """
-    found = list(_INDEXED.finditer(text))
-    plain = len(found) == 1 and "\\text" not in text and _RELATION.search(text) is None
-    return found[0] if plain and text.count("_") == 1 else None
+    matches = list(_INDEXED.finditer(text))
+    plain = len(matches) == 1 and "\\text" not in text and _RELATION.search(text) is None
+    return matches[0] if plain and text.count("_") == 1 else None
 
 
 # Floors and ceilings.
@@ -263,9 +263,9 @@ def rounded_expression(text: str) -> Rounded | None:
     names = letters(clean)
     if _INNERMOST.search(clean) is None or len(names) != 1 or names <= set("deEi") or _RELATION.search(clean):
         return None
-    found = Rounded(clean, names.pop())
-    defined = sum(found.value(number) is not None for number in range(1, 2 * _MIN_DEFINED + 1))
-    return found if defined >= _MIN_DEFINED else None
+    rounded = Rounded(clean, names.pop())
+    defined = sum(rounded.value(number) is not None for number in range(1, 2 * _MIN_DEFINED + 1))
+    return rounded if defined >= _MIN_DEFINED else None
 
 
 def _rounded(direction: str, inner: str) -> int | None:
@@ -302,8 +302,8 @@ def _rounded_logarithm(direction: str, base: int, argument: str) -> int | None:
 def _is_one_group(text: str) -> bool:
     """Whether the first bracket of a text is closed by its last character."""
     depth = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += (character in "({") - (character in ")}")
         if not depth:
-            return place == len(text) - 1
+            return index == len(text) - 1
     return False

@@ -306,9 +306,9 @@ def _other_magnitude(gold: Gold) -> Iterator[str]:
 @near(*_RATIONALS)
 def _slightly_off(gold: Gold) -> Iterator[str]:
     """Off by a part in a thousand, in a million, and in ten to the thirteenth."""
-    for part in (Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**13)):
+    for offset in (Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**13)):
         number = _number(gold)
-        decimal = terminating_decimal(number + (abs(number) or 1) * part)
+        decimal = terminating_decimal(number + (abs(number) or 1) * offset)
         if decimal is not None and terminating_decimal(number) is not None:  # else it may be a correct rounding
             yield decimal
 
@@ -436,7 +436,7 @@ def _root_dropped(gold: Gold) -> Iterator[str]:
     dropped = Expression.constant(sum(value.terms.values()))
     if dropped != value:
         yield write(dropped)
-    squared = Expression.constant(sum(part * monomial.radicand for monomial, part in value.terms.items()))
+    squared = Expression.constant(sum(coefficient * monomial.radicand for monomial, coefficient in value.terms.items()))
     if squared != value:
         yield write(squared)
 
@@ -445,7 +445,9 @@ def _root_dropped(gold: Gold) -> Iterator[str]:
 def _other_variable(gold: Gold) -> Iterator[str]:
     old = min(_value(gold).symbols)
     new = next(name for name in "tuwvq" if name not in _value(gold).symbols)
-    renamed = Expression({_renamed(monomial, old, new): part for monomial, part in _value(gold).terms.items()})
+    renamed = Expression(
+        {_renamed(monomial, old, new): coefficient for monomial, coefficient in _value(gold).terms.items()}
+    )
     yield write(renamed)
 
 
@@ -502,11 +504,11 @@ def _brackets_added(gold: Gold) -> Iterator[str]:
 @near(Kind.TUPLE, Kind.LIST)
 def _other_element(gold: Gold) -> Iterator[str]:
     left, right = ("(", ")") if gold.kind is Kind.TUPLE else ("", "")
-    for place, item in enumerate(gold.items):
+    for index, item in enumerate(gold.items):
         changed = _value(item) + Expression.constant(1)
         if gold.kind is Kind.LIST and changed in {other.value for other in gold.items}:
             continue
-        texts = [write(changed) if other == place else each.text for other, each in enumerate(gold.items)]
+        texts = [write(changed) if other == index else element.text for other, element in enumerate(gold.items)]
         yield left + ", ".join(texts) + right
 
 
@@ -545,9 +547,9 @@ def _part_of_union(gold: Gold) -> Iterator[str]:
 
 @near(Kind.MATRIX)
 def _other_entry(gold: Gold) -> Iterator[str]:
-    for place in (0, len(gold.items) - 1):
-        changed = write(_value(gold.items[place]) + Expression.constant(1))
-        entries = [changed if other == place else item.text for other, item in enumerate(gold.items)]
+    for index in (0, len(gold.items) - 1):
+        changed = write(_value(gold.items[index]) + Expression.constant(1))
+        entries = [changed if other == index else item.text for other, item in enumerate(gold.items)]
         yield _matrix_text(gold, "pmatrix", entries)
 
 

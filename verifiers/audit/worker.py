@@ -87,8 +87,8 @@ def _threads(verifier: Verifier, asked: Sequence[Asked], count: int = 4) -> list
 
     def ask(thread: int) -> None:
         start = thread * len(asked) // count
-        found = _single(verifier, [*asked[start:], *asked[:start]])
-        answers[thread] = found[len(asked) - start :] + found[: len(asked) - start]
+        replies = _single(verifier, [*asked[start:], *asked[:start]])
+        answers[thread] = replies[len(asked) - start :] + replies[: len(asked) - start]
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # threads take turns far more often than usual, so that what they share shows

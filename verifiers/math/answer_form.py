@@ -38,17 +38,17 @@ def objection(options: ComparisonOptions, gold: Read, answer: Read, prompt: str)
     """What is wrong with the way an answer that is equal to the gold is written; empty if nothing."""
     if unordered(gold.tree) == unordered(answer.tree):
         return ""
-    if options.reduced and any(not _is_reduced(part) for part in walk(answer.tree)):
+    if options.reduced and any(not _is_reduced(node) for node in walk(answer.tree)):
         return "a fraction that is not in lowest terms"
     final = _final_value(answer.tree)
-    if options.literals_only and any(_is_whole_quotient(part) for part in walk(final)):
+    if options.literals_only and any(_is_whole_quotient(node) for node in walk(final)):
         return "a division is left to carry out"
     if options.literals_only and _SIGNS_IN_A_ROW.search(answer.normal):
         return "signs are left to carry out"
     if not is_literal(final):
         if options.literals_only:
             return "an operation is left to carry out"
-        if options.evaluated and any(_is_unevaluated(part) for part in _leaves(final)):
+        if options.evaluated and any(_is_unevaluated(leaf) for leaf in _leaves(final)):
             return "arithmetic is left to carry out"
     if not _states_equation(answer.tree) and unordered(_final_value(gold.tree)) == unordered(final):
         return ""
@@ -90,7 +90,7 @@ def _is_compound(node: Node) -> bool:
     """Whether a value is put together of others: all but integers, decimals, names, and containers of such."""
     if isinstance(node, Number):
         return node.decimals is None and node.value.denominator != 1  # a repeating decimal
-    return not is_literal(node) or any(isinstance(part, Divide | Mixed | Percent | Ratio) for part in walk(node))
+    return not is_literal(node) or any(isinstance(subtree, Divide | Mixed | Percent | Ratio) for subtree in walk(node))
 
 
 def _states_equation(node: Node) -> bool:

@@ -53,7 +53,7 @@ def check_workers(workers: int | None) -> int:
     if workers is None:
         return available_cpus()
     if not is_whole_number(workers) or workers < 1:
-        raise InvalidArgumentError(f"workers is a positive integer or None, got {workers!r}")
+        raise InvalidArgumentError(f"workers must be a positive integer or None, got {workers!r}")
     return workers
 
 
@@ -91,23 +91,23 @@ class Processes:
             pairs: Completions with their problems.
             patience_s: Seconds of wall time that one completion may take, far above its own deadlines.
         """
-        told = _told(verifier)
+        encoded = _encoded(verifier)
         verdicts: list[Verdict] = []
         while len(verdicts) < len(pairs):
             began, before = time.monotonic(), len(verdicts)
             verdicts += _judge_for(GLANCE_S if self.pids else START_COST_S, verifier, pairs[before:])
             slow = time.monotonic() - began >= WORTHWHILE_S * (len(verdicts) - before)
-            if slow and told is not None and len(pairs) - len(verdicts) >= MIN_BATCH:
-                return verdicts + self._judge_elsewhere(verifier, told, pairs[len(verdicts) :], patience_s)
+            if slow and encoded is not None and len(pairs) - len(verdicts) >= MIN_BATCH:
+                return verdicts + self._judge_elsewhere(verifier, encoded, pairs[len(verdicts) :], patience_s)
         return verdicts
 
     def _judge_elsewhere(
-        self, verifier: Verifier, told: str, pairs: Sequence[Pair], patience_s: float
+        self, verifier: Verifier, encoded: str, pairs: Sequence[Pair], patience_s: float
     ) -> list[Verdict]:
         size = min(MAX_CHUNK, max(MIN_CHUNK, len(pairs) // (_CHUNKS_PER_PROCESS * self._count)))
         chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
         return self._share_out(
-            chunks, lambda worker, chunk: _ask(worker, verifier, told, chunk, patience_s * len(chunk))
+            chunks, lambda worker, chunk: _ask(worker, verifier, encoded, chunk, patience_s * len(chunk))
         )
 
     def _share_out(
@@ -120,10 +120,10 @@ class Processes:
         def serve(worker: Worker) -> None:
             while waiting:
                 try:
-                    place, chunk = waiting.popleft()
+                    index, chunk = waiting.popleft()
                 except IndexError:  # another thread took the last one
                     return
-                judged[place] = ask(worker, chunk)
+                judged[index] = ask(worker, chunk)
 
         workers = self._first(min(self._count, len(chunks)))
         with ThreadPoolExecutor(len(workers), thread_name_prefix="verify_batch") as threads:
@@ -132,7 +132,7 @@ class Processes:
                     future.result()
             finally:
                 waiting.clear()  # after an error or an interrupt nothing more is begun
-        return [verdict for place in range(len(chunks)) for verdict in judged[place]]
+        return [verdict for index in range(len(chunks)) for verdict in judged[index]]
 
     def _first(self, count: int) -> list[Worker]:
         while len(self._workers) < count:  # two threads may add one too many, which never starts
@@ -140,7 +140,7 @@ class Processes:
         return self._workers[:count]
 
 
-def _told(value: object) -> str | None:
+def _encoded(value: object) -> str | None:
     """A value for another process; None where it cannot be told, such as an object of a class inside a function."""
     try:
         return encode(value)
@@ -159,11 +159,11 @@ def _judge_for(seconds: float, verifier: Verifier, pairs: Sequence[Pair]) -> lis
     return verdicts
 
 
-def _ask(worker: Worker, verifier: Verifier, told: str, chunk: Sequence[Pair], deadline_s: float) -> list[Verdict]:
-    problems = _told(chunk)
+def _ask(worker: Worker, verifier: Verifier, encoded: str, chunk: Sequence[Pair], deadline_s: float) -> list[Verdict]:
+    problems = _encoded(chunk)
     for attempt in range(_ATTEMPTS if problems is not None else 0):
         try:
-            reply = worker.ask([told, problems], deadline_s=deadline_s)
+            reply = worker.ask([encoded, problems], deadline_s=deadline_s)
         except WorkerStartError:
             break
         except (WorkerBrokenError, WorkerTimeoutError) as error:

@@ -61,9 +61,9 @@ class Extraction:
             if method not in METHODS:
                 raise unknown_name("extraction method", method, METHODS)
         if self.thinking not in ("closed", "ignore"):
-            raise InvalidArgumentError(f"thinking is 'closed' or 'ignore', got {self.thinking!r}")
+            raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
         if self.pattern is not None and self.pattern.groups == 0:
-            raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group that would hold the answer")
+            raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
 
     def __call__(self, completion: str) -> Extracted:
         """Find the answer in a completion."""
@@ -80,8 +80,8 @@ class Extraction:
 
     def _search(self, completion: str) -> Extracted:
         for method in METHODS:
-            if method in self.methods and (found := _FINDERS[method](completion)) is not None:
-                answer = found.strip()
+            if method in self.methods and (content := _FINDERS[method](completion)) is not None:
+                answer = content.strip()
                 return Extracted(answer, method) if answer else Extracted(None, f"an empty {method}")
         return Extracted(None, "no answer in the completion")
 
@@ -253,7 +253,7 @@ def extraction_named(extraction: str | Extraction) -> Extraction:
     if isinstance(extraction, Extraction):
         return extraction
     if not isinstance(extraction, str):
-        raise InvalidArgumentError(f"extraction is the name of a preset or an Extraction, got {extraction!r}")
+        raise InvalidArgumentError(f"extraction must be the name of a preset or an Extraction, got {extraction!r}")
     if extraction not in PRESETS:
         raise unknown_name("extraction preset", extraction, PRESETS)
     return PRESETS[extraction]

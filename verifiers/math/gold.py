@@ -42,7 +42,7 @@ def choices_of(problem: Problem | None) -> dict[str, str]:
     if isinstance(given, Mapping):
         return {str(letter).strip("() .").upper(): str(option) for letter, option in given.items()}
     if isinstance(given, Sequence) and not isinstance(given, str):
-        return {chr(ord("A") + place): str(option) for place, option in enumerate(given)}
+        return {chr(ord("A") + index): str(option) for index, option in enumerate(given)}
     return {}
 
 

@@ -59,11 +59,13 @@ class ComparisonOptions:
     def __post_init__(self) -> None:
         check_types(self)
         if self.rel_tol is not None and not (math.isfinite(self.rel_tol) and 0 < self.rel_tol < 1):
-            raise InvalidArgumentError(f"rel_tol is a number between 0 and 1 or None, got {self.rel_tol!r}")
+            raise InvalidArgumentError(f"rel_tol must be a number between 0 and 1 or None, got {self.rel_tol!r}")
         if not (self.abs_tol in ("problem", None) or (math.isfinite(float(self.abs_tol)) and float(self.abs_tol) > 0)):
-            raise InvalidArgumentError(f"abs_tol is a positive number, 'problem' or None, got {self.abs_tol!r}")
+            raise InvalidArgumentError(f"abs_tol must be a positive number, 'problem' or None, got {self.abs_tol!r}")
         if self.rounding_digits is not None and self.rounding_digits < 1:
-            raise InvalidArgumentError(f"rounding_digits is a positive integer or None, got {self.rounding_digits!r}")
+            raise InvalidArgumentError(
+                f"rounding_digits must be a positive integer or None, got {self.rounding_digits!r}"
+            )
 
     @property
     def are_exact(self) -> bool:
@@ -81,11 +83,13 @@ class ComparisonOptions:
 
 def _error(given: object) -> float:
     """The smallest of the errors that a problem gives, where those left out are the default."""
-    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else [given]
+    texts = [text.strip() for text in given.split(",")] if isinstance(given, str) else [given]
     try:
-        errors = [float(part) if part else DEFAULT_ERROR for part in parts]  # type: ignore[arg-type]  # checked by float
+        errors = [float(text) if text else DEFAULT_ERROR for text in texts]  # type: ignore[arg-type]  # checked by float
     except (TypeError, ValueError):
         errors = [math.nan]
     if not all(math.isfinite(error) and error > 0 for error in errors):
-        raise InvalidArgumentError(f"metadata['error'] is a positive number, or several between commas, got {given!r}")
+        raise InvalidArgumentError(
+            f"metadata['error'] must be a positive number, or several separated by commas, got {given!r}"
+        )
     return min(errors)

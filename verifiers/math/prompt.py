@@ -64,7 +64,7 @@ def options_in(prompt: str) -> dict[str, str]:
         ends = [mark.start() for mark in row[1:]] + [len(text)]
         texts = [text[mark.end() : end].strip() for mark, end in zip(row, ends, strict=True)]
         texts[-1] = _END_OF_LAST.split(texts[-1], maxsplit=1)[0]
-        options = {chr(ord("A") + place): option.rstrip(_AROUND_OPTION) for place, option in enumerate(texts)}
+        options = {chr(ord("A") + index): option.rstrip(_AROUND_OPTION) for index, option in enumerate(texts)}
         if len(options) > 1 and all(options.values()):
             return options
     return {}
@@ -73,21 +73,21 @@ def options_in(prompt: str) -> dict[str, str]:
 @functools.lru_cache(maxsize=1024)
 def _expressions(prompt: str) -> frozenset[object]:
     """Every expression in the prompt, as a key without order; a sum or product counts with all of its terms."""
-    return frozenset(unordered(part) for tree in _formulas(prompt) for part in walk(tree))
+    return frozenset(unordered(node) for tree in _formulas(prompt) for node in walk(tree))
 
 
 @functools.lru_cache(maxsize=1024)
 def _formulas(prompt: str) -> tuple[Node, ...]:
     """The formulas in the prompt that can be read."""
-    found: list[Node] = []
+    trees: list[Node] = []
     formulas = [next(group for group in match.groups() if group) for match in _FORMULA.finditer(prompt)]
     plain = [match[0] for match in _PLAIN_FORMULA.finditer(_FORMULA.sub(" . ", prompt))]
     for formula in (*formulas, *plain):
         try:
-            found.append(parse(formula.strip(_PUNCTUATION)))
+            trees.append(parse(formula.strip(_PUNCTUATION)))
         except UnreadableError:
             continue  # no expression of its own; its text is searched instead
-    return tuple(found)
+    return tuple(trees)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -329,11 +329,11 @@ def symbols(node: Node) -> frozenset[str]:
     """The names of the free symbols."""
     if isinstance(node, Symbol):
         return frozenset((node.name,))
-    found: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     for child in children(node):
-        found |= symbols(child)
+        names |= symbols(child)
     bound = bound_name(node)
-    return found if bound is None else found - {bound}
+    return names if bound is None else names - {bound}
 
 
 def bound_name(node: Node) -> str | None:
@@ -405,7 +405,7 @@ def _key(value: object, level: int) -> object:
 
 
 def _with_name(node: Node, name: str, symbol: Symbol) -> Node:
-    return rewrite(node, lambda part: symbol if isinstance(part, Symbol | Constant) and part.name == name else None)
+    return rewrite(node, lambda leaf: symbol if isinstance(leaf, Symbol | Constant) and leaf.name == name else None)
 
 
 def _counted(nodes: tuple[Node, ...], level: int) -> dict[tuple[object, int], None]:

@@ -118,7 +118,7 @@ class MathVerifier:
             InvalidArgumentError: If the completion is no text.
         """
         if not isinstance(completion, str):
-            raise InvalidArgumentError(f"a completion is text, got {completion!r} for problem {problem.id!r}")
+            raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         return with_room(self._judge, completion, problem)
 
     def _judge(self, completion: str, problem: Problem) -> Verdict:
@@ -193,17 +193,17 @@ class MathVerifier:
         if expected.text == answer:
             return Comparison(Outcome.CORRECT, "the same text")
         try:
-            found = read(answer, decimal_comma=self.options.decimal_comma)
+            actual = read(answer, decimal_comma=self.options.decimal_comma)
         except UnreadableError as error:
             if normal_text(answer) == expected.normal:
                 return Comparison(Outcome.CORRECT, "the same text up to typography")
             return Comparison(Outcome.INCORRECT, f"the answer cannot be read: {error}")
-        if expected.normal == found.normal:
+        if expected.normal == actual.normal:
             return Comparison(Outcome.CORRECT, "the same text up to typography")
-        if names := ordered_names(expected.tree) | ordered_names(found.tree):
+        if names := ordered_names(expected.tree) | ordered_names(actual.tree):
             with contextlib.suppress(UnreadableError):  # then it stands as it was read without them
-                expected, found = read(gold, vectors=names), read(answer, vectors=names)
-        return self._compare_trees(expected, found, problem)
+                expected, actual = read(gold, vectors=names), read(answer, vectors=names)
+        return self._compare_trees(expected, actual, problem)
 
     def _compare_trees(self, gold: Read, answer: Read, problem: Problem | None) -> Comparison:
         prompt = prompt_text(problem)
@@ -245,12 +245,12 @@ class MathVerifier:
 
     def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Comparison:
         """Say whose fault it is that the comparison took too long: the verifier's only if the gold by itself does."""
-        if not any(isinstance(part, Series | Integral | Limit | Derivative) for part in walk(gold)):
+        if not any(isinstance(node, Series | Integral | Limit | Derivative) for node in walk(gold)):
             return Comparison(Outcome.TIMEOUT, str(error), Tier.SYMPY)  # nothing in the gold takes long
         try:
-            ours = any(self._algebra.takes_too_long(part) for part in items(gold))
-        except AlgebraBrokenError as broken:
-            return Comparison(Outcome.VERIFIER_ERROR, str(broken), Tier.SYMPY)
+            ours = any(self._algebra.takes_too_long(item) for item in items(gold))
+        except AlgebraBrokenError as failure:
+            return Comparison(Outcome.VERIFIER_ERROR, str(failure), Tier.SYMPY)
         return Comparison(Outcome.VERIFIER_ERROR if ours else Outcome.TIMEOUT, str(error), Tier.SYMPY)
 
     def _readings(self, gold: Read, answer: Read, choices: Mapping[str, Node]) -> list[Node]:

@@ -66,8 +66,8 @@ def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if ours is not None and theirs is not None:
         return ours == theirs and not _contradicts(comparer, gold, answer)
     letter, choice, other = (theirs, answer, gold) if ours is None else (ours, gold, answer)
-    meant = (choice.content if isinstance(choice, Choice) else None) or comparer.choices.get(str(letter))
-    return meant is not None and (comparer.same(meant, other) if choice is gold else comparer.same(other, meant))
+    content = (choice.content if isinstance(choice, Choice) else None) or comparer.choices.get(str(letter))
+    return content is not None and (comparer.same(content, other) if choice is gold else comparer.same(other, content))
 
 
 def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -76,8 +76,8 @@ def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if not isinstance(answer, Choice) or content is None:
         return False
     known = [gold.content if isinstance(gold, Choice) else None, comparer.option(answer.letter)]
-    meant = [node for node in known if node is not None]
-    return not any(comparer.same(node, content) for node in meant) and (bool(meant) or isinstance(content, Words))
+    stated = [node for node in known if node is not None]
+    return not any(comparer.same(node, content) for node in stated) and (bool(stated) or isinstance(content, Words))
 
 
 def as_clock(node: Node) -> Node:

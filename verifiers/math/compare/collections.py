@@ -63,10 +63,10 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_as_assignments(
-    comparer: Comparer, gold: dict[str, Node], answer: Node, found: dict[str, Node] | None
+    comparer: Comparer, gold: dict[str, Node], answer: Node, values: dict[str, Node] | None
 ) -> bool:
-    if found is not None:
-        return gold.keys() == found.keys() and all(comparer.same(value, found[name]) for name, value in gold.items())
+    if values is not None:
+        return gold.keys() == values.keys() and all(comparer.same(value, values[name]) for name, value in gold.items())
     ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
     return ordered and list(gold) == sorted(gold) and comparer.in_order(tuple(gold.values()), items_in_brackets(answer))
 

@@ -101,7 +101,7 @@ class Comparer:
             return False
         left = list(answer)
         for item in gold:
-            match = next((place for place, other in enumerate(left) if self._same_item(item, other)), None)
+            match = next((index for index, other in enumerate(left) if self._same_item(item, other)), None)
             if match is None:
                 return False
             del left[match]
@@ -109,7 +109,7 @@ class Comparer:
 
     def _same_item(self, gold: Node, answer: Node) -> bool:
         """As `same`, but inside a container a set of one item is no longer that item, nor words with an equation that."""
-        alike = all(isinstance(gold, kind) == isinstance(answer, kind) for kind in (SetOf, Sentence))
+        alike = all(isinstance(gold, cls) == isinstance(answer, cls) for cls in (SetOf, Sentence))
         return alike and self.same(gold, answer)
 
     def _is_asked(self, node: Node) -> bool:

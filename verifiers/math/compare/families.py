@@ -61,7 +61,7 @@ def same_families(gold: Families, answer: Families, values: Values) -> bool | No
         GoldError: As for `Values.identical`.
         UndecidedError: As for `Values.identical`.
     """
-    ours, theirs = (_progressions(each, values) for each in (gold, answer))
+    ours, theirs = (_progressions(node, values) for node in (gold, answer))
     if ours is None or theirs is None:
         return None
     return _hold(theirs, ours, values) and _hold(ours, theirs, values)
@@ -77,19 +77,19 @@ class _Progression:
     near_period: float
 
 
-def _progressions(each: Families, values: Values) -> list[_Progression] | None:
+def _progressions(node: Families, values: Values) -> list[_Progression] | None:
     """The progression of each family; None if one is not linear in the integer, constant or not real, or they are too many."""
-    found: list[_Progression] = []
-    for member in each.members:
-        zero, one, two = (substitute(member, each.integer, signed_number(number)) for number in range(3))
+    progressions: list[_Progression] = []
+    for member in node.members:
+        zero, one, two = (substitute(member, node.integer, signed_number(number)) for number in range(3))
         period = Add((one, Negate(zero)))
         if not values.identical(period, Add((two, Negate(one)))) or values.identical(period, Number(Fraction(0))):
             return None
         near_start, near_period = real_value(zero), real_value(period)
         if near_start is None or not near_period:
             return None
-        found.append(_Progression(zero, period, float(near_start), float(near_period)))
-    return found if len(found) <= MAX_MEMBERS else None
+        progressions.append(_Progression(zero, period, float(near_start), float(near_period)))
+    return progressions if len(progressions) <= MAX_MEMBERS else None
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: Values) -> bool:
@@ -108,7 +108,7 @@ def _holds(one: _Progression, other: _Progression, times: int, values: Values) -
     """Whether a progression holds the number of another with this index."""
     index = (other.near_start + times * other.near_period - one.near_start) / one.near_period
     ours, theirs = (
-        Add((each.start, Multiply((signed_number(number), each.period))))
-        for each, number in ((one, round(index)), (other, times))
+        Add((progression.start, Multiply((signed_number(number), progression.period))))
+        for progression, number in ((one, round(index)), (other, times))
     )
     return values.identical(ours, theirs)

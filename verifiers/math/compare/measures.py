@@ -72,13 +72,13 @@ def _letter_unit(node: Node) -> Unit | None:
 
 def with_plain_degrees(node: Node) -> Node:
     """Degrees as plain numbers, except in the arguments of functions and in exponents."""
-    if not any(isinstance(part, Degrees) for part in walk(node)):
+    if not any(isinstance(subtree, Degrees) for subtree in walk(node)):
         return node
 
-    def strip(part: Node) -> Node | None:
-        if isinstance(part, Apply | Power):
-            return part
-        return with_plain_degrees(part.value) if isinstance(part, Degrees) else None
+    def strip(subtree: Node) -> Node | None:
+        if isinstance(subtree, Apply | Power):
+            return subtree
+        return with_plain_degrees(subtree.value) if isinstance(subtree, Degrees) else None
 
     return rewrite(node, strip)
 
@@ -90,7 +90,7 @@ def measured(unit: Unit | None) -> Unit | None:
 
 def without_unit(node: Node) -> Node:
     """A value without its units, but with degrees."""
-    return rewrite(node, lambda part: without_unit(part.value) if isinstance(part, Quantity) else None)
+    return rewrite(node, lambda subtree: without_unit(subtree.value) if isinstance(subtree, Quantity) else None)
 
 
 def names_other_thing(one: Unit, two: Unit) -> bool:

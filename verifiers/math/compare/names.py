@@ -58,9 +58,9 @@ def is_named_thing(node: Node) -> bool:
             and (_is_capital(inside) or (isinstance(inside, Symbol) and inside.name in GREEK))
         )
     if isinstance(node, Limit | Integral | Derivative | Series):
-        return bool(symbols(node)) or any(isinstance(part, Unknown) for part in walk(node))
+        return bool(symbols(node)) or any(isinstance(subtree, Unknown) for subtree in walk(node))
     if isinstance(node, Divide):
-        return all(_is_capital(part) or is_named_thing(part) for part in (node.numerator, node.denominator))
+        return all(_is_capital(side) or is_named_thing(side) for side in (node.numerator, node.denominator))
     if isinstance(node, Multiply) and all(isinstance(factor, Symbol) for factor in node.factors):
         names = [factor.name for factor in node.factors if isinstance(factor, Symbol)]
         return all(name[0].isupper() for name in names[names[0] == "m" :])
@@ -134,7 +134,8 @@ def renaming(gold: Relation, answer: Relation) -> dict[str, str]:
 def renamed(node: Node, names: dict[str, str]) -> Node:
     """An expression with symbols renamed."""
     return rewrite(
-        node, lambda part: Symbol(names[part.name]) if isinstance(part, Symbol) and part.name in names else None
+        node,
+        lambda leaf: Symbol(names[leaf.name]) if isinstance(leaf, Symbol) and leaf.name in names else None,
     )
 
 
@@ -171,13 +172,13 @@ def _assigned(equations: list[Relation]) -> dict[str, Node] | None:
 
 def named_members(node: Node) -> dict[str, Node] | None:
     """Values with words in front of them, as in `Anna 3, Ben 5`, by those words; None for anything else."""
-    found: dict[str, Node] = {}
+    members: dict[str, Node] = {}
     for item in node.items if isinstance(node, ListOf) else ():
         words, value = item.parts if isinstance(item, Sentence) and len(item.parts) == 2 else (None, None)
         if isinstance(words, Words) and value is not None:
             letter, stated = solved(value) if isinstance(value, Relation) else (None, value)
-            found[f"text:{words.text} {letter or ''}".rstrip()] = stated if letter else value
-    return found if isinstance(node, ListOf) and len(found) == len(node.items) else None
+            members[f"text:{words.text} {letter or ''}".rstrip()] = stated if letter else value
+    return members if isinstance(node, ListOf) and len(members) == len(node.items) else None
 
 
 def shared_label(nodes: Sequence[Node]) -> str | None:

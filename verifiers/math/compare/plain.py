@@ -113,9 +113,10 @@ def _is_implied(condition: Node, value: Node) -> bool:
     if not isinstance(condition, Relation) or condition.operators != ("!=",) or symbols(condition.operands[1]):
         return False
     name, excluded = condition.operands
-    below = [part.denominator for part in walk(value) if isinstance(part, Divide)]
+    below = [node.denominator for node in walk(value) if isinstance(node, Divide)]
     return isinstance(name, Symbol) and any(
-        name.name in symbols(part) and rational_or_none(substitute(part, name.name, excluded)) == 0 for part in below
+        name.name in symbols(denominator) and rational_or_none(substitute(denominator, name.name, excluded)) == 0
+        for denominator in below
     )
 
 

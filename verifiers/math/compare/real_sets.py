@@ -75,9 +75,9 @@ class RealSet:
     marks: tuple[Mark, ...]
     variable: str | None = None
 
-    def combined(self, kind: str, other: RealSet) -> RealSet:
+    def combined(self, operation: str, other: RealSet) -> RealSet:
         """The union, intersection or difference with another set."""
-        decide = _OPERATIONS[kind]
+        decide = _OPERATIONS[operation]
         marks: list[Mark] = []
         inside, others_inside, last = False, False, False
         for end in _ends(self, other):
@@ -195,21 +195,21 @@ def _solutions(node: Relation) -> RealSet:
         return RealSet(inside.marks, node.operands[0].name)
     if (within := _absolute(node)) is not None:
         return within
-    places = [place for place, operand in enumerate(node.operands) if isinstance(operand, Symbol | Unknown)]
-    if len(places) != 1 or not _FLIPPED.keys() >= {*node.operators}:
+    indices = [index for index, operand in enumerate(node.operands) if isinstance(operand, Symbol | Unknown)]
+    if len(indices) != 1 or not _FLIPPED.keys() >= {*node.operators}:
         raise NoSetError("no inequality in one variable")
-    place = places[0]
-    variable = node.operands[place]
+    index = indices[0]
+    variable = node.operands[index]
     assert isinstance(variable, Symbol | Unknown)
-    found = _REALS
-    if place > 0:
-        before = _half_line(_FLIPPED[node.operators[place - 1]], _end(node.operands[place - 1]))
-        found = found.combined("intersection", before)
-    if place < len(node.operators):
-        found = found.combined("intersection", _half_line(node.operators[place], _end(node.operands[place + 1])))
-    if place > 1 or place + 2 < len(node.operands):
+    region = _REALS
+    if index > 0:
+        before = _half_line(_FLIPPED[node.operators[index - 1]], _end(node.operands[index - 1]))
+        region = region.combined("intersection", before)
+    if index < len(node.operators):
+        region = region.combined("intersection", _half_line(node.operators[index], _end(node.operands[index + 1])))
+    if index > 1 or index + 2 < len(node.operands):
         raise NoSetError("a chain longer than two inequalities")
-    return RealSet(found.marks, variable.name)
+    return RealSet(region.marks, variable.name)
 
 
 def _absolute(node: Relation) -> RealSet | None:
@@ -256,7 +256,7 @@ def _integers(conditions: list[Node]) -> RealSet:
 
 def _listed(sets: list[RealSet], joiner: str) -> RealSet:
     """Conditions joined by words; a comma means `and` where that leaves anything, else `or`."""
-    variables = {found.variable for found in sets if found.variable is not None}
+    variables = {condition.variable for condition in sets if condition.variable is not None}
     if len(variables) > 1:
         raise NoSetError("conditions on several variables")
     if joiner == "or":

@@ -74,7 +74,7 @@ def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
         return ()
     if _is_name(comparer, operands[0]):
         operators, operands = operators[1:], operands[1:]
-        formulas = next((place for place, operand in enumerate(operands) if not symbols(operand)), 0)
+        formulas = next((index for index, operand in enumerate(operands) if not symbols(operand)), 0)
         operators, operands = operators[formulas:], operands[formulas:]  # area = length times width = 3 times 4
     elif _is_name(comparer, operands[-1]) and len(operands) == 2 and operators == ["="]:
         operators, operands = [], operands[:1]
@@ -194,8 +194,8 @@ def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, p
         return False  # any two constants are proportional
     for first in (2, 5, 11):
         above, below = ours, theirs
-        for place, name in enumerate(names):
-            value = Number(Fraction(first + 3 * place, 7))
+        for index, name in enumerate(names):
+            value = Number(Fraction(first + 3 * index, 7))
             above, below = substitute(above, name, value), substitute(below, name, value)
         sizes = real_value(above), real_value(below)
         if sizes[0] and sizes[1]:

@@ -49,7 +49,7 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Values, after units, degrees, percentages and constants of integration have been put in line."""
     if is_indefinite(gold) or is_indefinite(answer):
         return _same_antiderivatives(comparer, gold, answer)
-    if any(bound_name(part) for part in walk(gold)) and unordered(gold) == unordered(answer):
+    if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
         return True
     gold_value, gold_unit = split_unit(gold)
     answer_value, answer_unit = split_unit(answer)
@@ -150,8 +150,8 @@ def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return False
     (name,) = names
     gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
-    for place in (2, 9, 30):
-        ours, theirs = (substitute(node, name, Number(Fraction(place, 7))) for node in (gold, answer))
+    for numerator in (2, 9, 30):
+        ours, theirs = (substitute(node, name, Number(Fraction(numerator, 7))) for node in (gold, answer))
         if real_value(ours) is not None and real_value(theirs) is not None:
             return comparer.values.identical(Add((gold, theirs)), Add((answer, ours)))
     return False

@@ -85,8 +85,8 @@ def mixed_number(node: Node) -> Mixed | None:
     """An integer `and` a proper fraction, which also make a mixed number: `3 and 1/2`; None for anything else."""
     if not (isinstance(node, ListOf) and node.joiner == "and" and len(node.items) == 2):
         return None
-    whole, part = node.items
-    proper = proper_fraction(part)
+    whole, fraction = node.items
+    proper = proper_fraction(fraction)
     if proper is None or not isinstance(whole, Number) or not tree.is_integer_literal(whole):
         return None
     return Mixed(int(whole.value), *proper)
@@ -142,20 +142,20 @@ def half_of_set(name: str, sign: str) -> Node:
     return Bracketed("(", (Negate(infinity), zero), "]" if sign == "<=" else ")")
 
 
-def compound_quantity(parts: list[Node], joiner: str = ",") -> Node | None:
+def compound_quantity(quantities: list[Node], joiner: str = ",") -> Node | None:
     """Literals with ever smaller units of one dimension, such as 3 ft 2 in, as one quantity in the first unit."""
     total = Fraction(0)
     last: Unit | None = None
-    for part in parts:
-        if not (isinstance(part, Quantity) and isinstance(part.value, Number) and part.unit.dimension):
+    for quantity in quantities:
+        if not (isinstance(quantity, Quantity) and isinstance(quantity.value, Number) and quantity.unit.dimension):
             return None
         if last is not None and not (
-            part.unit.dimension == last.dimension and part.value.value * part.unit.factor < last.factor
+            quantity.unit.dimension == last.dimension and quantity.value.value * quantity.unit.factor < last.factor
         ):
             return None
-        last = part.unit
-        total += part.value.value * last.factor
-    first = parts[0]
+        last = quantity.unit
+        total += quantity.value.value * last.factor
+    first = quantities[0]
     if joiner == "or" or not isinstance(first, Quantity):
         return None
     return Quantity(Number(total / first.unit.factor), first.unit)
@@ -179,7 +179,7 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
 
 def is_complex(node: Node) -> bool:
     """Whether a bar over an expression conjugates it: it holds the imaginary unit, or a letter that stands for such numbers."""
-    named = (part.name[0] in COMPLEX_NAMES for part in tree.walk(node) if isinstance(part, Symbol))
+    named = (subtree.name[0] in COMPLEX_NAMES for subtree in tree.walk(node) if isinstance(subtree, Symbol))
     return any(named) or Constant("i") in tree.walk(node)
 
 

@@ -46,9 +46,9 @@ class Cursor:
 
     def accept(self, *texts: str) -> bool:
         """Pass over one of these, if it stands here."""
-        found = self.at(*texts)
-        self.index += found
-        return found
+        accepted = self.at(*texts)
+        self.index += accepted
+        return accepted
 
     def expect(self, *texts: str) -> str:
         """Pass over one of these.
@@ -60,29 +60,29 @@ class Cursor:
             raise UnreadableError(f"expected {' or '.join(texts)}, found {self.token.text or 'the end'!r}")
         return self.take().text
 
-    def place_of(self, *texts: str) -> int:
+    def index_of(self, *texts: str) -> int:
         """Where the next token stands that is one of these; where the last stands if none is."""
-        places = range(self.index, len(self.tokens) - 1)
-        return next((place for place in places if self.tokens[place].text in texts), len(self.tokens) - 1)
+        indices = range(self.index, len(self.tokens) - 1)
+        return next((index for index in indices if self.tokens[index].text in texts), len(self.tokens) - 1)
 
     def closing_bracket(self, start: int) -> int | None:
         """Where the round bracket that opens at a token is closed."""
         depth = 0
-        for place in range(start, len(self.tokens)):
-            depth += (self.tokens[place].text == "(") - (self.tokens[place].text == ")")
+        for index in range(start, len(self.tokens)):
+            depth += (self.tokens[index].text == "(") - (self.tokens[index].text == ")")
             if depth == 0:
-                return place
+                return index
         return None
 
     def joiner(self) -> str | None:
         """Pass over the commas and words between two items; the word if there is one, None if there is nothing."""
-        found = None
+        result = None
         while self.token.kind != "symbol" and (
             joiner := JOINERS.get(self.token.text.lower() if self.token.kind == "word" else self.token.text)
         ):
-            found = joiner if found in (None, ",") else found
+            result = joiner if result in (None, ",") else result
             self.take()
-        return found
+        return result
 
     def relation_sign(self) -> str | None:
         """Pass over the sign of a relation; None if there is none."""

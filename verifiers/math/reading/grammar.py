@@ -377,8 +377,8 @@ class Parser(Cursor):
         """Relations with commas or words between them."""
         items = [self.relation()]
         joiner = ","
-        while (found := self.joiner()) is not None:
-            joiner = found if found != "," else joiner
+        while (separator := self.joiner()) is not None:
+            joiner = separator if separator != "," else joiner
             if self.token.kind == "end":
                 break
             items.append(self.relation())
@@ -423,13 +423,13 @@ class Parser(Cursor):
         if end is not None and self.tokens[end + 1].text == "=":
             inside = self.tokens[self.index + 2 : end]
             if inside and all(
-                part.kind == "symbol" if place % 2 == 0 else part.text == "," for place, part in enumerate(inside)
+                item.kind == "symbol" if position % 2 == 0 else item.text == "," for position, item in enumerate(inside)
             ):
                 self.index = end + 1
-                return Unknown(token.text, tuple(Symbol(part.text) for part in inside[::2]))
+                return Unknown(token.text, tuple(Symbol(name.text) for name in inside[::2]))
         if token.text != "P" or end is None or self.tokens[end + 1].text not in ("=", "approx"):
             return None
-        brackets = "".join(part.text for part in self.tokens[self.index + 1 : end + 1])
+        brackets = "".join(inner.text for inner in self.tokens[self.index + 1 : end + 1])
         self.index = end + 1
         return Symbol("text:" + token.text + brackets)
 
@@ -444,8 +444,8 @@ class Parser(Cursor):
     def set_expression(self) -> Node:
         """Values with set operations between them."""
         node = self.quantity()
-        while (kind := self.set_operation()) is not None:
-            node = SetOperation(kind, node, self.quantity())
+        while (operation := self.set_operation()) is not None:
+            node = SetOperation(operation, node, self.quantity())
         return node
 
     def set_operation(self) -> str | None:
@@ -544,10 +544,10 @@ class Parser(Cursor):
             inside = self.listing()
             self.expect("rangle")
             return Bracketed("<", inside.items if isinstance(inside, ListOf) else (inside,), ">")
-        kind = {"lfloor": "floor", "lceil": "ceil"}[name]
+        rounding = {"lfloor": "floor", "lceil": "ceil"}[name]
         inside = self.sum()
-        self.expect(f"r{kind}")
-        return Apply(kind, (inside,))
+        self.expect(f"r{rounding}")
+        return Apply(rounding, (inside,))
 
     # Functions, roots, accents and other commands with an argument.
 
@@ -653,13 +653,13 @@ class Parser(Cursor):
 
     def figure(self) -> Symbol | None:
         """The name of an angle or a triangle that is a whole answer; None for anything else."""
-        kind, letters = self.token, self.tokens[self.index + 1 : -1]
-        if kind.text not in FIGURES or len(letters) < 2:
+        shape, letters = self.token, self.tokens[self.index + 1 : -1]
+        if shape.text not in FIGURES or len(letters) < 2:
             return None
         if not all(letter.kind == "symbol" and letter.text.isupper() for letter in letters):
             return None
         self.index = len(self.tokens) - 1
-        return figure(kind.text, [letter.text for letter in letters])
+        return figure(shape.text, [letter.text for letter in letters])
 
     def skip_command(self) -> Node:
         """What stands behind a command that says only what it is."""
@@ -703,11 +703,11 @@ class Parser(Cursor):
 
     def derivative(self) -> Node | None:
         r"""The derivative that `\frac{d}{dx}` takes of what follows; None if the fraction here is another."""
-        found = _DERIVATIVE.match(" ".join(token.text for token in self.tokens[self.index : self.index + 14]))
-        if found is None or found[1] != found[3] or (found[2] or "1") != (found[5] or "1"):
+        match = _DERIVATIVE.match(" ".join(token.text for token in self.tokens[self.index : self.index + 14]))
+        if match is None or match[1] != match[3] or (match[2] or "1") != (match[5] or "1"):
             return None
-        self.index += len(found[0].split())
-        return Derivative(self.product(), found[4], int(found[2] or 1))
+        self.index += len(match[0].split())
+        return Derivative(self.product(), match[4], int(match[2] or 1))
 
     def integral(self) -> Node:
         r"""An integral with its differential behind the integrand: `\int_0^1 x^2\,dx`."""
@@ -716,10 +716,10 @@ class Parser(Cursor):
         while self.at("_", "^"):
             sign = self.take().text
             bounds[sign] = self.script(signed=sign == "^")
-        place = self.differential()
-        body = self.tokens[self.index : place]
-        variable = self.tokens[place + 1].text
-        self.index = place + 2
+        end = self.differential()
+        body = self.tokens[self.index : end]
+        variable = self.tokens[end + 1].text
+        self.index = end + 2
         integrand = self.separate(body) if body else Number(Fraction(1))
         if len(bounds) == 1:
             raise UnreadableError("an integral with one bound")
@@ -732,8 +732,8 @@ class Parser(Cursor):
             UnreadableError: If there is none outside of brackets.
         """
         depth, open_integrals = 0, 1
-        for place in range(self.index, len(self.tokens) - 1):
-            token, after = self.tokens[place], self.tokens[place + 1]
+        for position in range(self.index, len(self.tokens) - 1):
+            token, after = self.tokens[position], self.tokens[position + 1]
             depth += (token.text in OPENING_BRACKETS) - (token.text in CLOSING_BRACKETS)
             open_integrals += token.kind == "command" and token.text == "int"
             if (
@@ -746,7 +746,7 @@ class Parser(Cursor):
                 break
         if depth or open_integrals:
             raise UnreadableError("an integral without a differential")
-        return place
+        return position
 
     def separate(self, tokens: list[Token]) -> Node:
         """Read tokens by themselves, as deep as this parser already is."""
@@ -764,7 +764,7 @@ class Parser(Cursor):
         self.expect("{")
         variable = self.take()
         self.expect("to", "rightarrow", "->")
-        end = self.place_of("}")
+        end = self.index_of("}")
         while end < len(self.tokens) - 1 and self.tokens[end].text == "}" and self.tokens[end + 1].text == "}":
             end += 1
         point = self.tokens[self.index : end]
@@ -775,7 +775,7 @@ class Parser(Cursor):
         signs = [token.text for token in point if token.text not in ("{", "}")]
         side = signs[-1] if signs[-2:-1] == ["^"] and signs[-1] in ("+", "-") else ""
         if side:
-            point = point[: max(place for place, token in enumerate(point) if token.text == "^")]
+            point = point[: max(position for position, token in enumerate(point) if token.text == "^")]
         return Limit(self.product(), variable.text, self.separate(point), side)
 
     def series(self) -> Node:
@@ -840,7 +840,7 @@ class Parser(Cursor):
 
     def drop_alignment(self) -> None:
         """Remove the signs that only align the lines of this environment."""
-        end = self.place_of("end")
+        end = self.index_of("end")
         self.tokens[self.index : end] = [token for token in self.tokens[self.index : end] if token.text != "&"]
 
     def line(self) -> Node:
@@ -854,7 +854,7 @@ class Parser(Cursor):
         if self.token.kind == "word" and self.token.text.lower() in ("otherwise", "else"):
             self.take()
             return Bracketed("(", (value, OTHERWISE), ")")
-        end = self.place_of("\\\\", "end")
+        end = self.index_of("\\\\", "end")
         condition = self.tokens[self.index : end]
         if not any(token.kind == "word" and token.text not in RELATIONS for token in condition):
             return Bracketed("(", (value, self.relation()), ")")
@@ -890,9 +890,9 @@ class Parser(Cursor):
         if not self.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
             return token.value
         if self.at("frac", "unicodefrac"):
-            part = self.atom()
-            proper = proper_fraction(part)
-            return Mixed(int(token.text), *proper) if proper is not None else times(token.value, part)
+            node = self.atom()
+            proper = proper_fraction(node)
+            return Mixed(int(token.text), *proper) if proper is not None else times(token.value, node)
         above, slash, below = self.token, self.ahead(), self.ahead(2)
         fraction = above.spaced and above.text.isdigit() and slash.text == "/" and below.text.isdigit()
         if fraction and 0 < int(above.text) < int(below.text):

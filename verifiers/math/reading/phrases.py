@@ -50,13 +50,13 @@ def in_digits(text: str) -> str:
     if _ANY_WORD.search(text) is None:
         return text
     text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
-    return _NUMERAL.sub(_digits, _AND_PART.sub(lambda part: rf"+\frac{{1}}{{{_PARTS[part[1]]}}}", text))
+    return _NUMERAL.sub(_digits, _AND_PART.sub(lambda match: rf"+\frac{{1}}{{{_PARTS[match[1]]}}}", text))
 
 
 def _digits(match: re.Match[str]) -> str:
     value = value_of_words(re.sub(r"-|\band\b", " ", match[1].lower()).split()) if match[1] else 1
-    part = match[2] if match[1] else "half"
-    return match[0] if value is None else rf"\frac{{{value}}}{{{_PARTS[part.lower()]}}}" if part else str(value)
+    name = match[2] if match[1] else "half"
+    return match[0] if value is None else rf"\frac{{{value}}}{{{_PARTS[name.lower()]}}}" if name else str(value)
 
 
 _ZERO, _INFINITY = Number(Fraction(0)), Constant("inf")
@@ -112,15 +112,15 @@ _SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
 
 def _without_remark(text: str) -> str:
     """An answer without what is said behind it of the values its symbols may take."""
-    found = _REMARK.search(text) if "for" in text or "where" in text else None
-    if found is None or not found.start() or _MORE_VALUES.search(_GROUP.sub("", text[found.end() :])):
+    match = _REMARK.search(text) if "for" in text or "where" in text else None
+    if match is None or not match.start() or _MORE_VALUES.search(_GROUP.sub("", text[match.end() :])):
         return text
-    condition = _CONDITION.fullmatch(text[found.end() :])
-    said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[found.start() :])))
+    condition = _CONDITION.fullmatch(text[match.end() :])
+    said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[match.start() :])))
     if condition is None and (not said or _RESTRICTS.search(remark)):
         return text
     integers = set(_LETTER.findall(remark)) if _INTEGRALITY.search(remark) else set()
-    text = text[: found.start()].rstrip()
+    text = text[: match.start()].rstrip()
     while text.endswith(_SPACES_BEFORE_REMARK):
         text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
     if condition is not None:

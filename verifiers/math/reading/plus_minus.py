@@ -25,7 +25,7 @@ def expand_signs(node: Node) -> Node:
 
 
 def _both_signs(node: Node) -> tuple[Node, ...]:
-    if not any(isinstance(part, PlusMinus) for part in walk(node)):
+    if not any(isinstance(subtree, PlusMinus) for subtree in walk(node)):
         return (node,)
     if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Symbol):
         return tuple(Relation(("=",), (node.operands[0], value)) for value in _both_signs(node.operands[1]))
@@ -36,16 +36,16 @@ def _both_signs(node: Node) -> tuple[Node, ...]:
 
 def _signs_are_free(node: Add) -> bool:
     """Whether two or three terms of a sum have a plus-minus, which then are chosen apart; a minus-plus would tie them."""
-    signed = [term for term in node.terms if any(isinstance(part, PlusMinus) for part in walk(term))]
-    signs = {part.sign for term in signed for part in walk(term) if isinstance(part, PlusMinus)}
+    signed = [term for term in node.terms if any(isinstance(subtree, PlusMinus) for subtree in walk(term))]
+    signs = {subtree.sign for term in signed for subtree in walk(term) if isinstance(subtree, PlusMinus)}
     return 2 <= len(signed) <= _MAX_FREE_SIGNS and signs == {1}
 
 
 def _with_sign(node: Node, sign: int) -> Node:
-    def choose(part: Node) -> Node | None:
-        if not isinstance(part, PlusMinus):
+    def choose(subtree: Node) -> Node | None:
+        if not isinstance(subtree, PlusMinus):
             return None
-        value = _with_sign(part.value, sign)
-        return value if part.sign == sign else Negate(value)
+        value = _with_sign(subtree.value, sign)
+        return value if subtree.sign == sign else Negate(value)
 
     return rewrite(node, choose)

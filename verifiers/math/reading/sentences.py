@@ -71,7 +71,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
 
 def _named_value(tokens: list[Token], read: Read) -> Relation | None:
     """A value with words and a colon in front of it; None for anything else."""
-    colon = next((place for place, token in enumerate(tokens) if token.text == ":"), 0)
+    colon = next((index for index, token in enumerate(tokens) if token.text == ":"), 0)
     if not colon or words_alone([*tokens[:colon], _END]) is None:
         return None
     try:
@@ -83,14 +83,14 @@ def _named_value(tokens: list[Token], read: Read) -> Relation | None:
 
 
 def _word_count(node: Node) -> int:
-    return sum(len(part.text.split()) for part in walk(node) if isinstance(part, Words))
+    return sum(len(subtree.text.split()) for subtree in walk(node) if isinstance(subtree, Words))
 
 
 def _one_sentence(tokens: list[Token], read: Read) -> Node:
     """Words and formulas in turn, which is `Words` where there is no formula."""
     parts: list[Node] = []
-    for wordy, group in groupby(range(len(tokens) - 1), key=lambda place: _says(tokens, place)):
-        run = [tokens[place] for place in group]
+    for wordy, group in groupby(range(len(tokens) - 1), key=lambda index: _says(tokens, index)):
+        run = [tokens[index] for index in group]
         run = run if wordy else _formula(run, behind_word=bool(parts))
         if not run:
             continue
@@ -105,13 +105,13 @@ def _one_sentence(tokens: list[Token], read: Read) -> Node:
 
 def says_something(tokens: list[Token]) -> bool:
     """Whether there is a word among the tokens, or a sign that is read as one."""
-    return any(_says(tokens, place) for place in range(len(tokens)))
+    return any(_says(tokens, index) for index in range(len(tokens)))
 
 
-def _says(tokens: list[Token], place: int) -> bool:
+def _says(tokens: list[Token], index: int) -> bool:
     """Whether a token is a word, and not the name of an environment."""
-    token = tokens[place]
-    named = place > 1 and tokens[place - 1].text == "{" and tokens[place - 2].text in ("begin", "end")
+    token = tokens[index]
+    named = index > 1 and tokens[index - 1].text == "{" and tokens[index - 2].text in ("begin", "end")
     return (token.kind == "word" and not named) or (token.kind == "command" and token.text in SIGNS_OF_STATEMENTS)
 
 
@@ -187,7 +187,7 @@ def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
             as_text or tokens[start].spaced or (tokens[start].text, tokens[start - 1].text) == ("(", ",")
         ):
             start -= 1
-        name = "".join(part.text for part in tokens[start:end]).removeprefix("(")
+        name = "".join(inner.text for inner in tokens[start:end]).removeprefix("(")
         if any(name in known for known in _NAMES):
             marks.append((name, start, end + 1))
     return marks

@@ -181,11 +181,11 @@ class _Tokenizer:
             prefix, block = repeating
             return Number(repeating_decimal(digits, prefix, block))
         exponent = 0
-        if found := _EXPONENT.match(self.text, self.position):
-            exponent = int(found[1])
+        if match := _EXPONENT.match(self.text, self.position):
+            exponent = int(match[1])
             if abs(exponent) > MAX_EXPONENT:
                 raise UnreadableError("a power of ten past the limit")
-            self.position = found.end()
+            self.position = match.end()
         value = Fraction(int(digits + (decimals or "") or "0"), 10 ** len(decimals or "")) * Fraction(10) ** exponent
         if not decimals and not exponent:
             return Number(value)
@@ -194,14 +194,14 @@ class _Tokenizer:
 
     def _repetend(self, decimals: str) -> tuple[str, str] | None:
         """The non-repeating and the repeating digits of the decimal that ends here, if it is marked as repeating."""
-        if found := _DOTTED_PERIOD.match(self.text, self.position):  # dots over the first and the last digit
-            self.position = found.end()
-            return decimals, found[1] + found[2] + found[3]
-        if found := _REPEATING.match(self.text, self.position):
-            self.position = found.end()
-            return decimals, found[1] or found[2] or found[3]
-        if found := _ELLIPSIS.match(self.text, self.position):
-            self.position = found.end()
+        if match := _DOTTED_PERIOD.match(self.text, self.position):  # dots over the first and the last digit
+            self.position = match.end()
+            return decimals, match[1] + match[2] + match[3]
+        if match := _REPEATING.match(self.text, self.position):
+            self.position = match.end()
+            return decimals, match[1] or match[2] or match[3]
+        if match := _ELLIPSIS.match(self.text, self.position):
+            self.position = match.end()
             if (block := _visible_block(decimals)) is None:
                 raise UnreadableError("a decimal that goes on without a visible period")
             return decimals, block
@@ -564,22 +564,22 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
 
 def _subscripts_first(tokens: list[Token]) -> list[Token]:
     """Tokens with every subscript in front of the superscript that stands beside it, since `v^2_0` is `v_0^2`."""
-    place = 0
-    while place < len(tokens):
-        middle = _end_of_script(tokens, place) if tokens[place].text == "^" else place
-        if middle > place and middle < len(tokens) and tokens[middle].text == "_":
+    index = 0
+    while index < len(tokens):
+        middle = _end_of_script(tokens, index) if tokens[index].text == "^" else index
+        if middle > index and middle < len(tokens) and tokens[middle].text == "_":
             end = _end_of_script(tokens, middle)
-            tokens[place:end] = tokens[middle:end] + tokens[place:middle]
-            place += end - middle
-        place += 1
+            tokens[index:end] = tokens[middle:end] + tokens[index:middle]
+            index += end - middle
+        index += 1
     return tokens
 
 
 def _end_of_script(tokens: list[Token], start: int) -> int:
     """Where the super- or subscript ends whose sign stands at `start`."""
     depth = 0
-    for place in range(start + 1, len(tokens)):
-        depth += (tokens[place].text == "{") - (tokens[place].text == "}")
+    for index in range(start + 1, len(tokens)):
+        depth += (tokens[index].text == "{") - (tokens[index].text == "}")
         if depth <= 0:
-            return place + 1
+            return index + 1
     return start

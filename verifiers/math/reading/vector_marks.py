@@ -79,11 +79,11 @@ def _matrix_factors(node: Node) -> tuple[Node, ...]:
     return node.arguments if isinstance(node, Unknown) else (node,)
 
 
-def figure(kind: str, letters: list[str]) -> Symbol:
+def figure(shape: str, letters: list[str]) -> Symbol:
     """The name of an angle or a triangle; an angle is the same read from its other side."""
-    if kind == "angle" and len(letters) == 3 and letters[0] > letters[2]:
+    if shape == "angle" and len(letters) == 3 and letters[0] > letters[2]:
         letters = letters[::-1]
-    return Symbol(f"{kind} {''.join(letters)}")
+    return Symbol(f"{shape} {''.join(letters)}")
 
 
 # While comparing.
@@ -91,7 +91,7 @@ def figure(kind: str, letters: list[str]) -> Symbol:
 
 def ordered_names(node: Node) -> frozenset[str]:
     """The names of vectors and matrices whose products do not commute: the other side may have them without their marks."""
-    products = [part for part in walk(node) if isinstance(part, Unknown) and part.name in (CROSS, MATRIX)]
+    products = [subtree for subtree in walk(node) if isinstance(subtree, Unknown) and subtree.name in (CROSS, MATRIX)]
     return frozenset().union(*map(symbols, products))
 
 
@@ -103,7 +103,7 @@ def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
 
 
 def _is_figure(node: Node) -> bool:
-    return isinstance(node, Symbol) and node.name.startswith(tuple(f"{kind} " for kind in FIGURES))
+    return isinstance(node, Symbol) and node.name.startswith(tuple(f"{shape} " for shape in FIGURES))
 
 
 def _letters(node: Node) -> Node:
@@ -122,13 +122,13 @@ def _dimension(node: Node) -> int:
 
 def _as_coordinates(node: Node, dimension: int) -> Node:
     """A vector made of unit vectors with their coordinates in their place; the imaginary unit alone is none."""
-    axes = {_axis(part) for part in walk(node)} - {-1}
+    axes = {_axis(subtree) for subtree in walk(node)} - {-1}
     if _dimension(node) or not axes & {1, 2} or max(axes) >= dimension or dimension > len(_AXES):
         return node
 
-    def coordinates(part: Node) -> Node | None:
-        units = tuple(_ONE if place == _axis(part) else _ZERO for place in range(dimension))
-        return Bracketed("<", units, ">") if _axis(part) >= 0 else None
+    def coordinates(subtree: Node) -> Node | None:
+        units = tuple(_ONE if axis == _axis(subtree) else _ZERO for axis in range(dimension))
+        return Bracketed("<", units, ">") if _axis(subtree) >= 0 else None
 
     return rewrite(node, coordinates)
 

@@ -42,9 +42,9 @@ class AlgebraWorker:
 
     def __init__(self, *, deadline_s: float, memory_mib: int) -> None:
         if not (is_number(deadline_s) and 0 < deadline_s < math.inf):
-            raise InvalidArgumentError(f"deadline_s is a positive number of seconds, got {deadline_s!r}")
+            raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
         if not (is_whole_number(memory_mib) and memory_mib >= 256):
-            raise InvalidArgumentError(f"memory_mib is an integer of at least 256, got {memory_mib!r}")
+            raise InvalidArgumentError(f"memory_mib must be an integer of at least 256, got {memory_mib!r}")
         self._deadline_s = deadline_s
         self._worker = _shared_worker(memory_mib)
 
@@ -70,7 +70,7 @@ class AlgebraWorker:
     def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
         """Whether two expressions are equal, and how many seconds the process worked on it."""
         request = [_plain_data(gold), _plain_data(answer)]
-        if any(_is_hopeless(part) for node in (gold, answer) for part in walk(node)):
+        if any(_is_hopeless(subtree) for node in (gold, answer) for subtree in walk(node)):
             raise UndecidedError("a long sum or product without a closed form")
         try:
             reply = self._exchange(request, deadline_s)
@@ -118,17 +118,17 @@ def _is_hopeless(node: Node) -> bool:
     if not isinstance(node, Series):
         return False
     index = {Symbol(node.index), Constant(node.index)}
-    varying = [part for part in walk(node.body) if not index.isdisjoint(walk(part))]
+    varying = [term for term in walk(node.body) if not index.isdisjoint(walk(term))]
     if node.upper == Constant("inf"):
-        return any(isinstance(part, Apply) and part.name not in ("factorial", "binomial") for part in varying)
+        return any(isinstance(term, Apply) and term.name not in ("factorial", "binomial") for term in varying)
     try:
         length = integer_value(node.upper) - integer_value(node.lower)
     except (NotExactError, UndefinedError):
         return False  # as long as a symbol says
     polynomial = all(
-        isinstance(part, Add | Multiply | Negate | Symbol | Constant)
-        or (isinstance(part, Power) and index.isdisjoint(walk(part.exponent)))
-        for part in varying
+        isinstance(term, Add | Multiply | Negate | Symbol | Constant)
+        or (isinstance(term, Power) and index.isdisjoint(walk(term.exponent)))
+        for term in varying
     )
     return length >= MAX_TERMS and not (node.kind == "sum" and polynomial)
 

@@ -45,9 +45,9 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
         gold, answer, seconds = json.loads(line)
         started = time.process_time()
         limit_processor_time(seconds)
-        found = algebra.decide(gold, answer)
+        decision = algebra.decide(gold, answer)
         limit_processor_time(0)
-        replies.write(json.dumps([found, time.process_time() - started]).encode() + b"\n")
+        replies.write(json.dumps([decision, time.process_time() - started]).encode() + b"\n")
         replies.flush()
 
 
@@ -130,7 +130,7 @@ class _Algebra:
         It converges where zeros and poles are as many and have one sum (Whittaker and Watson 1927, section 12.13).
         """
         sympy = self.sympy
-        above, below = (sympy.Poly(part, index) for part in sympy.fraction(sympy.cancel(factor)))
+        above, below = (sympy.Poly(polynomial, index) for polynomial in sympy.fraction(sympy.cancel(factor)))
         zeros, poles = sympy.roots(above), sympy.roots(below)
         if sum(zeros.values()) != above.degree() or sum(poles.values()) != below.degree():
             raise ArithmeticError("a product whose zeros or poles are not known")

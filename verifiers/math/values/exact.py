@@ -167,7 +167,7 @@ def exact_root(value: Fraction, degree: int) -> Fraction:
     """
     if degree < 1 or degree > 10_000 or (value < 0 and degree % 2 == 0):
         raise NotExactError("no real root")
-    top, bottom = (_integer_root(abs(part), degree) for part in (value.numerator, value.denominator))
+    top, bottom = (_integer_root(abs(number), degree) for number in (value.numerator, value.denominator))
     return Fraction(top if value >= 0 else -top, bottom)
 
 
@@ -268,7 +268,7 @@ def series_values(node: Series) -> range:
 
 def substitute(node: Node, name: str, value: Node) -> Node:
     """The expression with a symbol replaced; an index called `i` or `e` is the constant of that name in the tree."""
-    return rewrite(node, lambda part: value if isinstance(part, Symbol | Constant) and part.name == name else None)
+    return rewrite(node, lambda leaf: value if isinstance(leaf, Symbol | Constant) and leaf.name == name else None)
 
 
 def _series(node: Series) -> Fraction:
@@ -302,9 +302,9 @@ _RATIONAL: dict[type[Node], Callable[..., Fraction]] = {
 
 def based_value(node: BasedNumber) -> Fraction:
     """The value of a numeral in its base."""
-    whole, _, part = node.digits.partition(".")
+    whole, _, fraction = node.digits.partition(".")
     value = Fraction(int(whole, node.base))
-    return value + Fraction(int(part, node.base), node.base ** len(part)) if part else value
+    return value + Fraction(int(fraction, node.base), node.base ** len(fraction)) if fraction else value
 
 
 # The finite field. PRIME is 1 modulo 8 and modulo every odd prime up to 97, so that by quadratic reciprocity -1, 2 and all

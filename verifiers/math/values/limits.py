@@ -75,7 +75,7 @@ def limits_differ(gold: Node, answer: Node) -> bool:
     if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False
     names = sorted(symbols(gold) | symbols(answer))
-    if names and any(bound_name(part) in names for part in (*walk(gold), *walk(answer))):
+    if names and any(bound_name(node) in names for node in (*walk(gold), *walk(answer))):
         return False  # a free name and a bound one that is spelled alike
     point = {name: Number(Fraction(value)) for value, name in enumerate(names, start=2)}
     try:
@@ -87,7 +87,7 @@ def limits_differ(gold: Node, answer: Node) -> bool:
 
 
 def _at(node: Node, point: Mapping[str, Node]) -> Node:
-    return rewrite(node, lambda part: point.get(part.name) if isinstance(part, Symbol) else None)
+    return rewrite(node, lambda leaf: point.get(leaf.name) if isinstance(leaf, Symbol) else None)
 
 
 def _is_limit(node: Node) -> bool:
@@ -103,11 +103,11 @@ def _value(node: Node) -> tuple[Value, Value]:
     """
     known, reaches = _Names(), _Names()
 
-    def approximated(part: Node) -> Node | None:
-        if not _is_limit(part):
+    def approximated(term: Node) -> Node | None:
+        if not _is_limit(term):
             return None
         name = f"limit {len(reaches.values)}"
-        known.values[name], reaches.values[name] = _integral(part) if isinstance(part, Integral) else _settled(part)
+        known.values[name], reaches.values[name] = _integral(term) if isinstance(term, Integral) else _settled(term)
         return Symbol(name)
 
     inside = rewrite(node, approximated)
@@ -154,7 +154,7 @@ def _settled(node: Node) -> tuple[Value, Value]:
     Raises:
         NotExactError: If its steps do not become smaller, or it has steps of another kind.
     """
-    if any(isinstance(part, Apply) and part.name in _STEP_FUNCTIONS for part in walk(node)):
+    if any(isinstance(subtree, Apply) and subtree.name in _STEP_FUNCTIONS for subtree in walk(node)):
         raise NotExactError("a sequence with steps")
     first, second, third = _partial(node) if isinstance(node, Series) else _approached(node)
     before, step = abs(second - first), abs(third - second)

@@ -194,15 +194,19 @@ def _power(node: Power, point: Point) -> Value:
 
 def _unknown(node: Unknown, point: Point) -> Value:
     total = point.context.mpf(0)
-    for place, argument in enumerate(node.arguments):
-        noise = zlib.crc32(f"{node.name}/{place}/{len(node.arguments)}".encode())
+    for index, argument in enumerate(node.arguments):
+        noise = zlib.crc32(f"{node.name}/{index}/{len(node.arguments)}".encode())
         frequency = point.context.mpf(1 + noise % 1009) / 1013
         total += point.context.cos(_bounded(evaluate(argument, point), point) * frequency + noise % 7)
     return total + zlib.crc32(node.name.encode()) % 11
 
 
 def _series(node: Series, point: Point) -> Value:
-    if any(isinstance(part, Constant) and part.name == "inf" for end in (node.lower, node.upper) for part in walk(end)):
+    if any(
+        isinstance(subtree, Constant) and subtree.name == "inf"
+        for end in (node.lower, node.upper)
+        for subtree in walk(end)
+    ):
         raise NotExactError("infinitely many terms")
     lower, upper = _integer(evaluate(node.lower, point), point), _integer(evaluate(node.upper, point), point)
     if upper - lower >= MAX_TERMS:
@@ -433,15 +437,15 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
 
 def _differ_beside_jumps(gold: Node, answer: Node, sampling: Sampling) -> bool:
     """Whether two expressions with steps in one symbol differ next to a jump of either of them."""
-    places = [Fraction(place) for place in sampling.beside_steps]
+    positions = [Fraction(position) for position in sampling.beside_steps]
     resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
     for node in (gold, answer):
         value = functools.cache(functools.partial(_value_at, node, sampling))
-        gaps = [gap for gap in itertools.pairwise(places) if gap[1] - gap[0] > resolution]
+        gaps = [gap for gap in itertools.pairwise(positions) if gap[1] - gap[0] > resolution]
         jumps = [gap for gap in gaps[:: 1 + len(gaps) // _MAX_GAPS] if _changes(value, gap)]
         for gap in jumps[:: 1 + len(jumps) // _MAX_JUMPS]:
-            for place in _jump(value, gap, resolution):
-                if _agree(gold, answer, FILTER_DIGITS, 0, sampling.at(place), branched=True) is False:
+            for position in _jump(value, gap, resolution):
+                if _agree(gold, answer, FILTER_DIGITS, 0, sampling.at(position), branched=True) is False:
                     return True
     return False
 
@@ -457,9 +461,9 @@ def _jump(
     return low, high
 
 
-def _value_at(node: Node, sampling: Sampling, place: Fraction) -> Estimate | None:
+def _value_at(node: Node, sampling: Sampling, position: Fraction) -> Estimate | None:
     try:
-        return estimate(node, FILTER_DIGITS, 0, sampling.at(place))
+        return estimate(node, FILTER_DIGITS, 0, sampling.at(position))
     except (NotExactError, UndefinedError):
         return None
 
@@ -510,7 +514,7 @@ def _agree(
     if expected.branched and not (branched and not sampling.is_signed(sample)):
         return None
     try:
-        found = estimate(answer, digits, sample, sampling)
+        actual = estimate(answer, digits, sample, sampling)
     except PoleError:
         return None if sampling.integers else False  # the gold may be defined where the answer's form is not
     except UndefinedError:
@@ -519,16 +523,16 @@ def _agree(
         raise
     except NotExactError:
         return None
-    if found.branched and not expected.branched and sampling.lenient and sampling.is_signed(sample):
+    if actual.branched and not expected.branched and sampling.lenient and sampling.is_signed(sample):
         return None
-    tolerance = expected.error + found.error
-    if abs(expected.value - found.value) > tolerance:
+    tolerance = expected.error + actual.error
+    if abs(expected.value - actual.value) > tolerance:
         return False
     if digits != CONFIRM_DIGITS:
-        uneven = expected.uneven or found.uneven
+        uneven = expected.uneven or actual.uneven
         return _agree(gold, answer, CONFIRM_DIGITS, sample, sampling, branched=branched) if uneven else True
-    if expected.uneven or found.uneven:
+    if expected.uneven or actual.uneven:
         return None
-    size = max(abs(expected.value), abs(found.value))
+    size = max(abs(expected.value), abs(actual.value))
     threshold = context(digits[1]).mpf(10) ** -100
     return True if tolerance <= size * threshold or (size <= tolerance and tolerance <= threshold) else None

@@ -91,14 +91,14 @@ class Sampling:
         if SAMPLES <= sample < SAMPLES + self.pieces:
             return self._between_landmarks(context, sample, noise)
         if sample >= SAMPLES:
-            step, part = self._beside_step(sample - SAMPLES - self.pieces, noise), context.mpf(noise % 997) / 997
-            return (-step if noise >> 21 & 1 else step) + part * (noise >> 20 & 1)
+            step, fraction = self._beside_step(sample - SAMPLES - self.pieces, noise), context.mpf(noise % 997) / 997
+            return (-step if noise >> 21 & 1 else step) + fraction * (noise >> 20 & 1)
         value = context.mpf(noise % 3_000_017) / 1_000_003 + context.mpf(1) / 4
         return -value if self.is_signed(sample) and noise >> 20 & 1 else value
 
-    def at(self, place: Fraction) -> Sampling:
+    def at(self, value: Fraction) -> Sampling:
         """Points whose coordinates all are one number."""
-        return replace(self, fixed=place)
+        return replace(self, fixed=value)
 
     def is_signed(self, sample: int) -> bool:
         """Whether coordinates of that point may be negative."""
@@ -112,14 +112,14 @@ class Sampling:
         return self.beside_steps[(noise >> 4) % reach]
 
     def _between_landmarks(self, context: Any, sample: int, noise: int) -> Any:
-        place = (sample - SAMPLES if len(self.names) == 1 else noise >> 8) % (len(self.landmarks) + 1)
-        part = context.mpf(1 + noise % 997) / 1009
-        if place == 0:
-            return -_beyond(context, abs(self.landmarks[0]), part)
-        if place == len(self.landmarks):
-            return _beyond(context, abs(self.landmarks[-1]), part)
-        low, high = self.landmarks[place - 1 : place + 1]
-        return number(context, low) + number(context, high - low) * part
+        index = (sample - SAMPLES if len(self.names) == 1 else noise >> 8) % (len(self.landmarks) + 1)
+        fraction = context.mpf(1 + noise % 997) / 1009
+        if index == 0:
+            return -_beyond(context, abs(self.landmarks[0]), fraction)
+        if index == len(self.landmarks):
+            return _beyond(context, abs(self.landmarks[-1]), fraction)
+        low, high = self.landmarks[index - 1 : index + 1]
+        return number(context, low) + number(context, high - low) * fraction
 
 
 def number(context: Any, value: Fraction) -> Any:
@@ -127,31 +127,31 @@ def number(context: Any, value: Fraction) -> Any:
     return context.mpf(value.numerator) / value.denominator
 
 
-def _beyond(context: Any, end: Fraction, part: Any) -> Any:
-    return number(context, end) * (1 + part) + 3 * part
+def _beyond(context: Any, end: Fraction, fraction: Any) -> Any:
+    return number(context, end) * (1 + fraction) + 3 * fraction
 
 
 def sampling_for(gold: Node, answer: Node) -> Sampling:
     """How two expressions with symbols are compared."""
-    parts = [*walk(gold), *walk(answer)]
-    names = tuple(dict.fromkeys(part.name for part in parts if isinstance(part, Symbol)))
-    steps = any(isinstance(part, Apply) and part.name in _STEPS for part in parts)
-    periodic = any(isinstance(part, Apply) and part.name in _PERIODIC and symbols(part) for part in parts)
-    beside_steps = _beside_steps(parts) if steps or periodic else ()
-    affordable = max(INTEGER_SAMPLES, MAX_WORK // (16 * len(parts)))
+    nodes = [*walk(gold), *walk(answer)]
+    names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Symbol)))
+    steps = any(isinstance(node, Apply) and node.name in _STEPS for node in nodes)
+    periodic = any(isinstance(node, Apply) and node.name in _PERIODIC and symbols(node) for node in nodes)
+    beside_steps = _beside_steps(nodes) if steps or periodic else ()
+    affordable = max(INTEGER_SAMPLES, MAX_WORK // (16 * len(nodes)))
     step_samples = min(MANY_SYMBOLS_STEP_SAMPLES if len(names) > 1 else len(beside_steps), affordable)
-    if any(_needs_integers(part) for part in parts) or (steps and _INTEGER_NAMES.issuperset(names)):
-        constants = [int(part.value) for part in parts if isinstance(part, Number) and part.value <= _MAX_INTEGER]
+    if any(_needs_integers(node) for node in nodes) or (steps and _INTEGER_NAMES.issuperset(names)):
+        constants = [int(node.value) for node in nodes if isinstance(node, Number) and node.value <= _MAX_INTEGER]
         reach = max(_INTEGERS, 2 * max(constants, default=0) + _SMALL_INTEGERS)
         count = step_samples if beside_steps else INTEGER_SAMPLES
         return Sampling(names, count, integers=reach, beside_steps=beside_steps)
-    is_complex = frozenset(name for name in names if name[0] in COMPLEX_NAMES and _has_modulus(parts, name))
+    is_complex = frozenset(name for name in names if name[0] in COMPLEX_NAMES and _has_modulus(nodes, name))
     lenient = _has_domain(gold)
-    if lenient and _is_for_positive_numbers(gold, parts):
+    if lenient and _is_for_positive_numbers(gold, nodes):
         return Sampling(names, SAMPLES - SIGNED_SAMPLES)
-    if not any(_has_pieces(part) for part in parts):
+    if not any(_has_pieces(node) for node in nodes):
         return Sampling(names, complex_names=is_complex)
-    landmarks = _landmarks(parts)
+    landmarks = _landmarks(nodes)
     pieces = min(MAX_PIECE_SAMPLES if len(names) > 1 else len(landmarks) + 1, MAX_PIECE_SAMPLES)
     return Sampling(
         names,
@@ -164,9 +164,9 @@ def sampling_for(gold: Node, answer: Node) -> Sampling:
     )
 
 
-def _beside_steps(parts: list[Node]) -> tuple[int, ...]:
+def _beside_steps(nodes: list[Node]) -> tuple[int, ...]:
     """The small integers, and those next to powers and to multiples of the constants, in order."""
-    constants = {round(part.value) for part in parts if isinstance(part, Number) and 1 < part.value <= _MAX_STEP}
+    constants = {round(node.value) for node in nodes if isinstance(node, Number) and 1 < node.value <= _MAX_STEP}
     bases = {*_BASES, *constants} - {1}
     powers = {base**exponent for base in bases for exponent in range(1, 1 + int(math.log(_MAX_STEP, base)))}
     multiples = {times * constant for constant in constants for times in range(1, 1 + _MULTIPLES)}
@@ -177,50 +177,50 @@ def _beside_steps(parts: list[Node]) -> tuple[int, ...]:
 def is_smooth(node: Node) -> bool:
     """Whether an expression is analytic in its symbols, so that a few points show whether it depends on them."""
     return not any(
-        isinstance(part, Series)
-        or _has_pieces(part)
-        or (isinstance(part, Apply) and part.name in _DISCRETE and bool(symbols(part)))
-        or (isinstance(part, Power) and bool(symbols(part.exponent)))
-        for part in walk(node)
+        isinstance(subtree, Series)
+        or _has_pieces(subtree)
+        or (isinstance(subtree, Apply) and subtree.name in _DISCRETE and bool(symbols(subtree)))
+        or (isinstance(subtree, Power) and bool(symbols(subtree.exponent)))
+        for subtree in walk(node)
     )
 
 
-def _needs_integers(part: Node) -> bool:
+def _needs_integers(node: Node) -> bool:
     """Whether symbols in an expression stand for integers: in a factorial, in a range, in the exponent of a negative base."""
-    if isinstance(part, Apply):
-        return part.name in _DISCRETE and bool(symbols(part))
-    if isinstance(part, Power):
-        return isinstance(part.base, Negate) and not symbols(part.base) and bool(symbols(part.exponent))
-    return isinstance(part, Series)
+    if isinstance(node, Apply):
+        return node.name in _DISCRETE and bool(symbols(node))
+    if isinstance(node, Power):
+        return isinstance(node.base, Negate) and not symbols(node.base) and bool(symbols(node.exponent))
+    return isinstance(node, Series)
 
 
-def _has_modulus(parts: list[Node], name: str) -> bool:
-    return any(isinstance(part, Apply) and part.name in ("abs", "conj") and name in symbols(part) for part in parts)
+def _has_modulus(nodes: list[Node], name: str) -> bool:
+    return any(isinstance(node, Apply) and node.name in ("abs", "conj") and name in symbols(node) for node in nodes)
 
 
-def _has_pieces(part: Node) -> bool:
-    if isinstance(part, Power):
-        return not is_integer_literal(part.exponent) and not symbols(part.exponent) and bool(symbols(part.base))
-    return isinstance(part, Apply) and part.name in _PIECEWISE and bool(symbols(part))
+def _has_pieces(node: Node) -> bool:
+    if isinstance(node, Power):
+        return not is_integer_literal(node.exponent) and not symbols(node.exponent) and bool(symbols(node.base))
+    return isinstance(node, Apply) and node.name in _PIECEWISE and bool(symbols(node))
 
 
 def _has_domain(gold: Node) -> bool:
     """Whether roots and logarithms restrict the gold, and no absolute value says that they do not."""
-    applied = [part.name for part in walk(gold) if isinstance(part, Apply) and symbols(part)]
+    applied = [node.name for node in walk(gold) if isinstance(node, Apply) and symbols(node)]
     return bool({"root", "ln", "log"} & set(applied)) and not _ORDERED & set(applied)
 
 
-def _is_for_positive_numbers(gold: Node, parts: list[Node]) -> bool:
+def _is_for_positive_numbers(gold: Node, nodes: list[Node]) -> bool:
     """Whether the gold has a root of several symbols, which is simplified as if they were positive, and nothing has steps."""
-    roots = any(isinstance(part, Apply) and part.name == "root" and len(symbols(part)) > 1 for part in walk(gold))
-    return roots and not any(isinstance(part, Apply) and part.name in _ORDERED and symbols(part) for part in parts)
+    roots = any(isinstance(node, Apply) and node.name == "root" and len(symbols(node)) > 1 for node in walk(gold))
+    return roots and not any(isinstance(node, Apply) and node.name in _ORDERED and symbols(node) for node in nodes)
 
 
-def _landmarks(parts: list[Node]) -> tuple[Fraction, ...]:
+def _landmarks(nodes: list[Node]) -> tuple[Fraction, ...]:
     """Where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
     constants: set[Fraction] = set()
-    for part in parts[:_MAX_PARTS]:
-        value = rational_or_none(part)
+    for node in nodes[:_MAX_PARTS]:
+        value = rational_or_none(node)
         if value is not None and 0 < abs(value) <= _MAX_LANDMARK:
             constants.add(abs(value))
     if len(constants) <= _MAX_QUOTIENTS:

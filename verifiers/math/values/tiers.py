@@ -165,12 +165,12 @@ class Values:
         if relative is None and absolute is None:
             return False
         try:
-            expected, found = estimate(gold, CONFIRM_DIGITS), estimate(answer, CONFIRM_DIGITS)
+            expected, actual = estimate(gold, CONFIRM_DIGITS), estimate(answer, CONFIRM_DIGITS)
         except (NotExactError, UndefinedError):
             return False
         self.use(Tier.NUMERIC)
         allowed = max(_decimal(relative) * abs(expected.value), _decimal(absolute))
-        return bool(abs(expected.value - found.value) <= allowed + expected.error + found.error)
+        return bool(abs(expected.value - actual.value) <= allowed + expected.error + actual.error)
 
     def _rounds_to(self, gold: Node, rounded: Fraction, decimals: int) -> bool:
         """Whether a decimal is the correct rounding of the gold at its last digit."""
@@ -220,7 +220,7 @@ def _as_decimal(node: Node) -> Node:
 
 def has_no_value(node: Node) -> bool:
     """Whether an expression, or one inside it, is undefined, such as a division by zero."""
-    return any(_is_undefined(part) for part in walk(node))
+    return any(_is_undefined(subtree) for subtree in walk(node))
 
 
 def _is_undefined(node: Node) -> bool:
