@@ -656,7 +656,7 @@ def test_inconsistent_settings_are_named(settings: dict[str, Any], message: str)
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "message"),
+    ("config_cls", "settings", "message"),
     [
         (
             GRPOConfig,

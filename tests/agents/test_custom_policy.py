@@ -124,7 +124,7 @@ class Stale(TorchPolicy):
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "message"),
+    ("cls", "body", "message"),
     [
         (TorchPolicy, LooksAhead, "depend"),
         (TorchPolicy, BatchStatistics, "depend"),

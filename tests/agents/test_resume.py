@@ -107,7 +107,7 @@ def agent(cls: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "config"),
+    ("cls", "config"),
     [
         (GRPO, GRPOConfig(problems_per_step=2, group_size=3, learner=LearnerConfig(learning_rate=1e-2))),
         (Reinforce, ReinforceConfig(problems_per_step=4, learner=LearnerConfig(learning_rate=1e-2))),
