@@ -221,7 +221,7 @@ def test_too_many_sequences_and_missing_actions_are_named() -> None:
         all_completions(small_env(), 0, 6, range(10))
     with pytest.raises(InvalidArgumentError, match=r"100 tokens and a budget of 400 make about 10\^800 sequences"):
         all_completions(small_env(), 0, 400, range(100))
-    with pytest.raises(InvalidArgumentError, match=r"sum to 0\.\d+, not 1: give the tokens that may be chosen"):
+    with pytest.raises(InvalidArgumentError, match=r"sum to 0\.\d+, not 1: pass the legal tokens as actions"):
         GradientLab(LAB.policy, small_env(), horizon=3, actions=(0, 1))
 
 
@@ -321,7 +321,7 @@ def test_the_command_takes_an_environment_and_a_built_in_agent(
     for message, arguments in {
         "make about 10^": ("--env", "GridWorld"),
         "make 65536 sequences": ("--env", "GridWorld", "--env-args", "max_new_tokens=8"),
-        "the gradient is 0": ("--env", "Maze", "--env-args", "max_new_tokens=1"),
+        "the gradient to compare with is 0": ("--env", "Maze", "--env-args", "max_new_tokens=1"),
         "problems 0 to 0, got 5": ("--env", "Maze", "--env-args", "max_new_tokens=2", "--problem", "5"),
         "name it with --env": ("--problem", "1"),
     }.items():

@@ -108,4 +108,4 @@ def test_the_command_draws_and_overwrites_nothing_unasked(
             main(["plot", "run", *arguments])
         codes.append(ended.value.code)
     assert codes == [0, 2, 0]
-    assert "curves.svg is there already" in capsys.readouterr().err
+    assert "curves.svg exists already" in capsys.readouterr().err

@@ -264,7 +264,7 @@ def test_what_a_layout_has_no_room_for_is_refused(name: str) -> None:
     states = torch.zeros(1, 2, 3, 4)
     arguments: dict[str, Any] = {"attention_mask": None, "position_ids": torch.zeros(1, 3), name: torch.zeros(2)}
     mask = arguments.pop("attention_mask")
-    with pytest.raises(ValueError, match=f"given {name} by the model itself.*shared_prefix=False"):
+    with pytest.raises(ValueError, match=f"the model itself passes {name} to its attention.*shared_prefix=False"):
         prefix_sharing._attention(torch.nn.Module(), states, states, states, mask, prefix_layout=(), **arguments)
 
 
