@@ -155,7 +155,7 @@ def target(lab: GradientLab, objective: Objective, group_size: int) -> Tensor:
             return lab.gradient_of(lab.log_likelihood(group_size - 1))
 
 
-def critic_values(lab: GradientLab, values: CriticValues) -> Tensor:
+def stand_in_values(lab: GradientLab, values: CriticValues) -> Tensor:
     """Values f64[c l] of the states of a lab's completions."""
     match values:
         case "exact":
@@ -274,7 +274,7 @@ class GradientLabCommand:
                     agent,
                     batches=self.batches,
                     seed=self.seed,
-                    values=critic_values(lab, estimator.values),
+                    values=stand_in_values(lab, estimator.values),
                     target=target(lab, estimator.objective, self.group_size),
                     progress=advance,
                 )

@@ -63,7 +63,7 @@ class _Command(Protocol):
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _CommandEntry:
     home: str
     """The command's class; for a command with subcommands, a mapping from names to summaries with a method `load`."""
     summary: str
@@ -72,32 +72,34 @@ class _Entry:
 
 
 _COMMANDS = {
-    "envs": _Entry("agents.commands.envs:Envs", "list the environments, or describe one"),
-    "check-dataset": _Entry(
+    "envs": _CommandEntry("agents.commands.envs:Envs", "list the environments, or describe one"),
+    "check-dataset": _CommandEntry(
         "agents.commands.check_dataset:CheckDataset", "check that a data set's gold answers pass its verifier"
     ),
-    "verify": _Entry("agents.commands.verify:Verify", "verify one completion against one reference"),
-    "audit-verifier": _Entry(
+    "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),
+    "audit-verifier": _CommandEntry(
         "agents.commands.audit_verifier:AuditVerifier", "test a verifier for errors, on a data set's gold answers"
     ),
-    "train": _Entry(
+    "train": _CommandEntry(
         "agents.commands.train:AGENT_COMMANDS",
         "train an agent, such as rlvr train grpo --env Addition; module:Class names a custom one",
         subcommands="AGENT",
     ),
-    "sft": _Entry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
-    "eval": _Entry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
-    "grade": _Entry("agents.commands.grade:Grade", "verify completions that were made elsewhere"),
-    "rescore": _Entry("agents.commands.rescore:Rescore", "verify an evaluation's completions with another verifier"),
-    "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
-    "plot": _Entry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
-    "contamination": _Entry(
+    "sft": _CommandEntry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
+    "eval": _CommandEntry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
+    "grade": _CommandEntry("agents.commands.grade:Grade", "verify completions that were made elsewhere"),
+    "rescore": _CommandEntry(
+        "agents.commands.rescore:Rescore", "verify an evaluation's completions with another verifier"
+    ),
+    "compare": _CommandEntry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
+    "plot": _CommandEntry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
+    "contamination": _CommandEntry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),
-    "gradient-lab": _Entry(
+    "gradient-lab": _CommandEntry(
         "agents.commands.gradient_lab:GradientLabCommand", "compare gradient estimators with the exact gradient"
     ),
-    "demo": _Entry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
+    "demo": _CommandEntry("agents.commands.demo:Demo", "watch GRPO teach a tiny transformer to add"),
 }
 
 

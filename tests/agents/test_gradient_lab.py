@@ -18,10 +18,10 @@ from agents.commands.gradient_lab import (
     ESTIMATORS,
     binary,
     build,
-    critic_values,
     lab_of,
     small_env,
     small_lab,
+    stand_in_values,
     target,
 )
 from agents.commands.main import main
@@ -117,7 +117,7 @@ def report_of(name: str, batches: int = 400, aggregation: Aggregation | None = S
     estimator = BY_NAME[name]
     lab = RIGHT_OR_WRONG if estimator.scores == "binary" else LAB
     agent = build(lab.policy, estimator, 4, 4, aggregation=aggregation)
-    settings = {"values": critic_values(lab, estimator.values), "target": target(lab, estimator.objective, 4)}
+    settings = {"values": stand_in_values(lab, estimator.values), "target": target(lab, estimator.objective, 4)}
     return examine(lab, name, agent, batches=batches, **{**settings, **changes})
 
 
