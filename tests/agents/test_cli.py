@@ -512,7 +512,7 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
         ),
         (
             ("check-dataset", "Text", "--args", "dataset=own_things:problems", "columns=3"),
-            "this data set has problems already",
+            "this data set already holds problems",
         ),
         (
             ("eval", "--env", "own_things:Echo", "--model", "own_things.py"),

@@ -323,7 +323,7 @@ def test_the_command_takes_an_environment_and_a_built_in_agent(
         "make 65536 sequences": ("--env", "GridWorld", "--env-args", "max_new_tokens=8"),
         "the gradient to compare with is 0": ("--env", "Maze", "--env-args", "max_new_tokens=1"),
         "problems 0 to 0, got 5": ("--env", "Maze", "--env-args", "max_new_tokens=2", "--problem", "5"),
-        "name it with --env": ("--problem", "1"),
+        "problem need an environment": ("--problem", "1"),
     }.items():
         code, _, error = run(*arguments)
         assert code == 2
