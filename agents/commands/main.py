@@ -91,6 +91,7 @@ _COMMANDS = {
     "rescore": _Entry("agents.commands.rescore:Rescore", "verify an evaluation's completions with another verifier"),
     "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "plot": _Entry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
+    "view": _Entry("agents.commands.view:View", "show an evaluation's completions in Inspect's log viewer"),
     "contamination": _Entry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),
