@@ -272,7 +272,7 @@ def _spec(run: RecordedRun, problems: list[str], epochs: int) -> dict[str, Any]:
         "packages": {name: version for name, version in run.manifest["versions"].items() if isinstance(version, str)},
         "metadata": metadata,
         "scorers": [{"name": "outcome"}, {"name": "score"}],
-        "viewer": _viewer(),
+        "viewer": _viewer(run.rows),
     }
 
 
@@ -308,7 +308,9 @@ def _results(result: Evaluation) -> list[dict[str, Any]]:
     ]
 
 
-def _viewer() -> dict[str, Any]:
+def _viewer(rows: Iterable[Row]) -> dict[str, Any]:
+    advantages = [abs(row["advantage"]) for row in rows if _is_number(row.get("advantage"))]
+    most = max(advantages, default=0)  # the colours of an advantage meet at 0
     columns = ("sampleId", "epoch", "input", "target", "answer")
     scores = ("outcome", "score", *_COLUMNS.values())
     return {
@@ -322,7 +324,11 @@ def _viewer() -> dict[str, Any]:
                 {"id": "error", "visible": True},
             ],
             "multiline": False,
-            "score_color_scales": {"outcome": _COLOURS, "score": "good-high", "advantage": "diverging"},
+            "score_color_scales": {
+                "outcome": _COLOURS,
+                "score": "good-high",
+                "advantage": {"palette": "diverging", "min": -most, "max": most},
+            },
             "color_scales_enabled": True,
         },
     }
