@@ -92,6 +92,7 @@ _COMMANDS = {
     "compare": _Entry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "plot": _Entry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
     "view": _Entry("agents.commands.view:View", "show an evaluation's completions in Inspect's log viewer"),
+    "show": _Entry("agents.commands.show:Show", "show one completion of an evaluation in the terminal"),
     "contamination": _Entry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),

@@ -145,7 +145,10 @@ def _sample(row: Row, key: tuple[str, int], run: RecordedRun) -> dict[str, Any]:
 
 
 def _summary(row: Row, key: tuple[str, int]) -> dict[str, Any]:
-    summary: dict[str, Any] = _cut(_common(row, key)) | {"completed": True, "message_count": len(_messages(row.get("prompt"))) + 1}
+    summary: dict[str, Any] = _cut(_common(row, key)) | {
+        "completed": True,
+        "message_count": len(_messages(row.get("prompt"))) + 1,
+    }
     if row["error"] is not None:
         summary["error"] = _cut(row["error"])
     return summary | ({"limit": "token"} if _ran_out(row) else {})

@@ -73,6 +73,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "rescore": {"folder": ("graded",)},
     "compare": {"runs": ("graded", "graded-2")},
     "view": {"folder": ("graded",), "log": ("NEW.eval",)},
+    "show": {"folder": ("graded",), "problem": ("0",)},
     "plot": {"runs": ("trained",), "out": ("NEW",)},
     "contamination": {
         "train": ("Sort",),

@@ -269,7 +269,7 @@ def test_the_log_of_this_run_is_kept_and_another_file_is_not_replaced_unasked(
     run_of(Path("other"), [row(0)], model="n")
     Path("other/inspect.eval").write_bytes(Path("run/inspect.eval").read_bytes())
     assert command("other", "--no-start") == 2
-    assert "other/inspect.eval is there already" in capsys.readouterr().err
+    assert "other/inspect.eval exists already" in capsys.readouterr().err
     assert command("other", "--no-start", "--overwrite") == 0
     assert is_log_of(Path("other/inspect.eval"), RecordedRun.read("other"))
 
