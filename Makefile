@@ -8,10 +8,12 @@ OLDER := .cache/transformers-for-vllm
 VLLM := .cache/vllm
 TRL := .cache/trl
 LIBRARIES := .cache/libraries
+VIEW := .cache/view
+OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-vllm bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-view test-vllm bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -79,6 +81,19 @@ $(LIBRARIES)/.installed: pyproject.toml constraints.txt constraints-libraries.tx
 	$(PYTHON) -m venv $(LIBRARIES)
 	$(LIBRARIES)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
 		torch==2.13.0 stable-baselines3 torchrl -e . pytest
+	touch $@
+
+# Logs in the oldest and the newest Inspect that are supported, each in an environment of its own, and in a browser where there
+# is one (Debian: apt install chromium).
+test-view: $(VIEW)/newest/.installed $(VIEW)/oldest/.installed
+	$(VIEW)/newest/bin/pytest tests/view
+	$(VIEW)/oldest/bin/pytest tests/view
+
+$(VIEW)/newest/.installed $(VIEW)/oldest/.installed: $(VIEW)/%/.installed: pyproject.toml constraints-view.txt
+	rm -rf $(VIEW)/$*
+	$(PYTHON) -m venv $(VIEW)/$*
+	$(VIEW)/$*/bin/pip install --quiet --disable-pip-version-check -c constraints-view.txt inspect-ai playwright -e . pytest
+	if [ $* = oldest ]; then $(VIEW)/oldest/bin/pip install --quiet --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT); fi
 	touch $@
 
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is

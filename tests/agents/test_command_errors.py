@@ -72,6 +72,8 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "grade": {"file": ("completions.jsonl",), "env": ("Sort",), "out": ("NEW",)},
     "rescore": {"folder": ("graded",)},
     "compare": {"runs": ("graded", "graded-2")},
+    "view": {"folder": ("graded",), "log": ("NEW.eval",)},
+    "show": {"folder": ("graded",), "problem": ("0",)},
     "plot": {"runs": ("trained",), "out": ("NEW",)},
     "contamination": {
         "train": ("Sort",),
@@ -82,7 +84,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "gradient-lab": {"batches": ("2",)},
     "demo": {"folder": ("NEW",)},
 }
-"""What each command needs to get as far as its work; NEW is a path that nothing has used."""
+"""What each command needs to get as far as its work; NEW stands for a name that nothing has used."""
 NEEDED = {"train dr-grpo": {"max_tokens": ("4",)}}
 """What an agent does not do without."""
 _numbers = itertools.count()
@@ -146,7 +148,7 @@ def command_line(command: str, cls: Any, option: Option, value: str) -> list[str
     given = LINES[command.partition(" ")[0]] | NEEDED.get(command, {}) | {option.name: (value,)}
     words, positional = command.split(), list[str]()
     for option in options_of(cls):
-        values = [f"new-{next(_numbers)}" if word == "NEW" else word for word in given.get(option.name, ())]
+        values = [word.replace("NEW", f"new-{next(_numbers)}") for word in given.get(option.name, ())]
         if option.positional:
             positional += values
         elif len(values) == 1:

@@ -1,0 +1,144 @@
+"""`rlvr show`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.text import Text
+
+from agents.commands.common import check_at_least
+from agents.console.printable import printable
+from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
+from agents.files.json_files import to_json
+from agents.results.reading import RecordedRun, Row
+from verifiers import DataError, InvalidArgumentError, unknown_name
+
+_COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
+"""The column of a row that has each token's value, by what the value is."""
+_SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
+_LEGENDS = {
+    "advantage": "green: positive advantage, red: negative",
+    "log-probability": "red: the less probable, the stronger",
+}
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show one recorded completion: its prompt, its tokens, its answer, the reference and the verdict."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder that rlvr eval or rlvr grade has written."""
+    problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
+    """Id of the problem, or its index in the data set."""
+    sample: int | None = None
+    """Number of the completion among those of the problem, from 0; by default the first one recorded."""
+    color: Literal["advantage", "log-probability"] | None = None
+    """Value by which tokens are colored; by default the advantage, or else the log-probability, if recorded."""
+
+    def __post_init__(self) -> None:
+        check_at_least(0, sample=self.sample)
+
+    def run(self, console: Console) -> int:
+        """Print the completion."""
+        run = RecordedRun.read(self.folder)
+        rows = _rows_of(run, self.problem)
+        row = _with_sample(rows, self.sample)
+        _section(console, f"{row['problem_id']}, sample {row['sample']} of {len(rows)}", _facts(row))
+        _section(console, "prompt", _prompt(row.get("prompt")))
+        legend, completion = _completion(row, self.color)
+        _section(console, f"completion{legend}", completion)
+        _section(console, "verdict", _verdict(row))
+        return 0
+
+
+def _rows_of(run: RecordedRun, problem: str) -> list[Row]:
+    """The rows of a problem, named by its id or else by its index."""
+    by_id = [row for row in run.rows if row["problem_id"] == problem]
+    rows = by_id or [row for row in run.rows if str(row["problem"]) == problem]
+    if not rows:
+        raise unknown_name("problem", problem, dict.fromkeys(row["problem_id"] for row in run.rows))
+    return rows
+
+
+def _with_sample(rows: Sequence[Row], sample: int | None) -> Row:
+    for row in rows:
+        if sample is None or row["sample"] == sample:
+            return row
+    numbers = ", ".join(str(row["sample"]) for row in rows)
+    raise InvalidArgumentError(f"--sample {sample} is not recorded for {rows[0]['problem_id']!r}: it has {numbers}")
+
+
+def _section(console: Console, title: str, content: Text | str) -> None:
+    console.print(Text(f"── {printable(title)} ──", style="bold"), soft_wrap=True)
+    console.print(content if isinstance(content, Text) else Text(printable(content)), soft_wrap=True)
+
+
+def _facts(row: Row) -> str:
+    facts = [f"{row['tokens']} tokens"] if row["tokens"] else []
+    facts += ["truncated"] if row["truncated"] else []
+    facts += [f"{name} {row[name]}" for name in ("step", "advantage", "reward") if row.get(name) is not None]
+    return ", ".join([f"problem {row['problem']}", *facts, f"seed {row['seed']}"])
+
+
+def _prompt(prompt: Any) -> str:
+    if not isinstance(prompt, list):
+        return _as_text(prompt)
+    lines = []
+    for message in prompt:
+        role, content = (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", message)
+        lines.append(f"{role}: {_as_text(content)}")
+    return "\n".join(lines)
+
+
+def _completion(row: Row, color: str | None) -> tuple[str, Text]:
+    """The completion, colored where the row has its tokens and their values, and a legend for its title."""
+    recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
+    if color is not None and color not in recorded:
+        raise InvalidArgumentError(
+            f"--color {color} is not possible: the row has no token_texts with {_COLUMNS[color]}"
+        )
+    if not recorded:
+        return "", Text(printable(_as_text(row.get("completion"))))
+    color = color or recorded[0]
+    texts, values = _tokens(row, _COLUMNS[color])
+    return f", colored by {color} ({_LEGENDS[color]})", colored_tokens(texts, _SHARES[color](values))
+
+
+def _tokens(row: Row, column: str) -> tuple[list[str], list[float]]:
+    """The texts and values of a row's tokens; values that are not finite are recorded as text.
+
+    Raises:
+        DataError: If they do not fit together.
+    """
+    texts, values = row["token_texts"], row[column]
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{row['problem_id']}: {column} must be a list of numbers: {error}") from error
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) != len(numbers):
+        raise DataError(f"{row['problem_id']}: token_texts must be a text for each of {len(numbers)} {column}")
+    return texts, numbers
+
+
+def _verdict(row: Row) -> str:
+    score = "no score" if row["score"] is None else f"score {row['score']:g}"
+    detail = row.get("detail")
+    detail = dict(detail) if isinstance(detail, dict) else {}
+    fields = {
+        "answer": "none" if row["answer"] is None else row["answer"],
+        "reference": _as_text(row.get("reference")),
+        "reason": detail.pop("reason", None),
+        "error": row["error"],
+        "detail": to_json(detail) if detail else None,
+    }
+    lines = [f"{name + ':':11}{_as_text(value)}" for name, value in fields.items() if value is not None]
+    return "\n".join([f"{row['outcome'] or 'no verifier'}, {score}", *lines])
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else to_json(value)

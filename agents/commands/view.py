@@ -1,0 +1,88 @@
+"""`rlvr view`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.files.outputs import check_new_file
+from agents.results.inspect_log import is_log_of, write_inspect_log
+from agents.results.reading import RecordedRun
+from verifiers import InvalidArgumentError
+
+LOG = "inspect.eval"
+"""Name of the log in a run's folder."""
+OLDEST = "0.3.275"
+"""The first version of inspect-ai whose viewer can be told to show completions as they are."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Write an evaluation as an Inspect log, and show it in Inspect's log viewer where that is installed."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder that rlvr eval or rlvr grade has written."""
+    log: Path | None = None
+    """File of the log to write, NAME.eval; by default inspect.eval in the folder RUN."""
+    start: bool = True
+    """Start the viewer once the log is written."""
+    port: int = 7575
+    """Port of this machine at which the viewer is served, from 1 to 65535."""
+    overwrite: bool = False
+    """Replace a log that is there already and is not that of the run as it is now."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.port <= 65535:
+            raise InvalidArgumentError(f"--port is from 1 to 65535, got {self.port}")
+        if self.log is not None and self.log.suffix != ".eval":
+            raise InvalidArgumentError(f"--log is a file whose name ends in .eval, got {str(self.log)!r}")
+
+    def run(self, console: Console) -> int:
+        """Write the log, and become the viewer, or print how to start it."""
+        log = self.log or self.folder / LOG
+        recorded = RecordedRun.read(self.folder)
+        if is_log_of(log, recorded):
+            console.print(f"{log} is the log of this run", markup=False, soft_wrap=True)
+        else:
+            check_new_file(log, overwrite=self.overwrite)
+            log.parent.mkdir(parents=True, exist_ok=True)
+            write_inspect_log(recorded, log)
+            console.print(f"{len(recorded.rows)} samples written to {log}", markup=False, soft_wrap=True)
+        if self.start:
+            self._start(console, log.parent)
+        return 0
+
+    def _start(self, console: Console, folder: Path) -> None:
+        arguments = ["view", "start", "--log-dir", str(folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        arguments.append("--no-trust-content")  # older versions, which would render completions, refuse it
+        program = _program()
+        if program is None:
+            for line in (
+                "the viewer is not installed; it brings some 80 packages, so give it an environment of its own:",
+                f"  uv tool install 'inspect-ai>={OLDEST}'   or   pipx install 'inspect-ai>={OLDEST}'",
+                "then run this command again, or:",
+                f"  {shlex.join(['inspect', *arguments])}",
+            ):
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+            return
+        console.print(
+            f"starting {program} (inspect-ai {OLDEST} or newer) at http://127.0.0.1:{self.port}; Ctrl-C ends it",
+            markup=False,
+            soft_wrap=True,
+        )
+        sys.stdout.flush()
+        os.execv(program, [program, *arguments])
+
+
+def _program() -> str | None:
+    """Find Inspect's command, in the environment of this process first."""
+    own = Path(sys.executable).with_name("inspect")
+    return str(own) if os.access(own, os.X_OK) else shutil.which("inspect")

@@ -1,0 +1,328 @@
+"""Runs as Inspect logs: what the zip holds, whatever a completion holds; `make test-view` lets Inspect itself read it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.commands import view
+from agents.commands.main import main
+from agents.evaluation_record import MANIFEST, EvaluationRecord
+from agents.results.completions import read_completions
+from agents.results.inspect_log import is_log_of, write_inspect_log
+from agents.results.reading import RecordedRun
+from tests.recorded import ODD, row, run_of
+from verifiers import DataError
+
+
+def logged(run: RecordedRun) -> dict[str, Any]:
+    """The content of a run's log by file."""
+    path = run.folder / "inspect.eval"
+    write_inspect_log(run, path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) == len(set(archive.namelist()))
+        return {name: json.loads(archive.read(name), parse_constant=pytest.fail) for name in archive.namelist()}
+
+
+def sample_of(tmp_path: Path, **columns: Any) -> dict[str, Any]:
+    content: dict[str, Any] = logged(run_of(tmp_path / "run", [row(**columns)]))["samples/p0_epoch_1.json"]
+    return content
+
+
+def values(sample: dict[str, Any]) -> dict[str, Any]:
+    return {name: score["value"] for name, score in sample["scores"].items()}
+
+
+# The zip
+
+
+def test_every_row_is_a_sample_and_a_summary(tmp_path: Path) -> None:
+    log = logged(run_of(tmp_path / "run", [row(problem, sample) for problem in range(3) for sample in range(2)]))
+    names = [f"samples/p{problem}_epoch_{epoch}.json" for problem in range(3) for epoch in (1, 2)]
+    assert list(log) == [*names, "summaries.json", "header.json"]
+    for name, summary in zip(names, log["summaries.json"], strict=True):
+        assert (log[name]["id"], log[name]["epoch"]) == (summary["id"], summary["epoch"])
+        assert (summary["completed"], summary["message_count"]) == (True, 2)
+        assert values(log[name]) == values(summary) == {"outcome": "incorrect", "score": 0.0, "length": 3}
+
+
+def test_the_header_says_what_was_evaluated(tmp_path: Path) -> None:
+    rows = [
+        row(0, 0, outcome="correct", score=1.0),
+        row(0, 1),
+        row(1, 0),
+        row(1, 1, outcome="verifier_error", score=None, error="x"),
+    ]
+    header = logged(run_of(tmp_path / "run", rows))["header.json"]
+    spec = header["eval"]
+    assert (header["status"], header["version"]) == ("success", 2)
+    assert (spec["task"], spec["model"], spec["config"]) == ("rlvr/Sort-v0 test", "m", {"epochs": 2})
+    assert spec["dataset"] | {"name": "Sort(split='test')"} == spec["dataset"]
+    assert (spec["dataset"]["samples"], spec["dataset"]["sample_ids"]) == (2, ["p0", "p1"])
+    assert spec["viewer"]["trust_content"] is False
+    score, outcomes = header["results"]["scores"]
+    metrics = {name: metric["value"] for name, metric in score["metrics"].items()}
+    assert metrics["mean"] == 0.25  # of the problems' means 1/2 and 0
+    assert metrics["95% low"] < 0.25 < metrics["95% high"]
+    assert outcomes["metrics"]["verifier_error"]["value"] == 1
+    assert (header["results"]["total_samples"], header["results"]["completed_samples"]) == (4, 3)
+
+
+def test_a_run_without_any_score_has_no_metric_that_is_no_number(tmp_path: Path) -> None:
+    rows = [row(outcome="verifier_error", score=None, error="it broke")]
+    score, _ = logged(run_of(tmp_path / "run", rows))["header.json"]["results"]["scores"]
+    assert score["metrics"] == {}
+
+
+def test_a_run_that_did_not_finish_is_cancelled(tmp_path: Path) -> None:
+    assert logged(run_of(tmp_path / "run", [row()], finished=False))["header.json"]["status"] == "cancelled"
+
+
+def test_equal_runs_have_equal_logs(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [row(0), row(1)])
+    write_inspect_log(run, tmp_path / "a.eval")
+    os.utime(run.folder / MANIFEST, (0, 0))
+    write_inspect_log(RecordedRun.read(run.folder), tmp_path / "b.eval")
+    assert (tmp_path / "a.eval").read_bytes() == (tmp_path / "b.eval").read_bytes()
+
+
+def test_a_run_without_samples_is_refused(tmp_path: Path) -> None:
+    with EvaluationRecord(tmp_path / "run", settings={}) as record:
+        record.begin({})
+        record.num_samples = 1  # or the folder would go
+    with pytest.raises(DataError, match="holds no samples"):
+        write_inspect_log(RecordedRun.read(tmp_path / "run"), tmp_path / "log.eval")
+
+
+def test_a_log_that_can_not_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(tmp_path / "run", [row()])
+    (tmp_path / "log.eval").write_text("before")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", full)
+    with pytest.raises(OSError, match="No space"):
+        write_inspect_log(run, tmp_path / "log.eval")
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["log.eval", "run"]
+    assert (tmp_path / "log.eval").read_text() == "before"
+
+
+def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
+    """Beside the rows, which are there already: 64 completions of 100 kB take 6 MB, and are written with far less."""
+    run = run_of(tmp_path / "run", [row(problem, completion="x" * 100_000) for problem in range(64)])
+    tracemalloc.start()
+    write_inspect_log(run, tmp_path / "log.eval")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+# Samples
+
+
+@pytest.mark.parametrize("completion", ODD)
+def test_a_completion_is_in_the_log_as_it_is(tmp_path: Path, completion: str) -> None:
+    sample = sample_of(tmp_path, completion=completion)
+    shown = completion.encode("utf-8", "backslashreplace").decode()
+    assert sample["messages"][-1]["content"] == shown
+    assert sample["output"]["choices"][0]["message"]["content"] == shown
+    assert [each.text for each in read_completions(tmp_path / "run" / "inspect.eval")] == [shown]
+
+
+def test_a_verdict_is_a_score_with_its_reason(tmp_path: Path) -> None:
+    first = sample_of(tmp_path)["scores"]["outcome"]
+    assert first == {
+        "value": "incorrect",
+        "answer": "four",
+        "explanation": "no number",
+        "metadata": {"reason": "no number"},
+    }
+
+
+def test_an_errored_sample_is_an_error_without_a_score(tmp_path: Path) -> None:
+    sample = sample_of(tmp_path, outcome="verifier_error", score=None, error="the pool died", detail={}, truncated=True)
+    assert sample["error"]["message"] == "the pool died"
+    assert values(sample) == {"outcome": "verifier_error", "length": 3}
+    assert "limit" not in sample
+
+
+def test_a_sample_whose_budget_ran_out_hit_a_limit(tmp_path: Path) -> None:
+    sample = sample_of(tmp_path, truncated=True)
+    assert sample["limit"] == {"type": "token", "limit": 3}
+    assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
+
+
+def test_numbers_of_a_row_are_columns_where_they_are_numbers(tmp_path: Path) -> None:
+    sample = sample_of(tmp_path, tokens=0, step=20, advantage=-1.5, reward="NaN")
+    assert values(sample) == {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
+
+
+def test_the_colours_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [row(0, advantage=-1.5), row(1, advantage=0.5), row(2, advantage="NaN"), row(3)])
+    scales = logged(run)["header.json"]["eval"]["viewer"]["task_samples_view"]["score_color_scales"]
+    assert scales["advantage"] == {"palette": "diverging", "min": -1.5, "max": 1.5}
+
+
+def test_whole_numbers_that_javascript_would_round_are_text(tmp_path: Path) -> None:
+    sample = sample_of(tmp_path, detail={"list": [2**53, 2**53 + 1, True]})
+    assert sample["metadata"]["seed"] == str(2**64 - 1)
+    assert sample["scores"]["outcome"]["metadata"]["list"] == [2**53, str(2**53 + 1), True]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "input_", "roles"),
+    [
+        ("2+2=", "2+2=", ["user"]),
+        ([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], None, ["system", "user"]),
+        ([{"role": "judge", "content": "u"}], None, ["user"]),
+        (None, [], []),
+    ],
+)
+def test_prompts_are_text_or_messages(tmp_path: Path, prompt: Any, input_: Any, roles: list[str]) -> None:
+    sample = sample_of(tmp_path, prompt=prompt)
+    before = sample["messages"][:-1]
+    assert sample["input"] == (before if input_ is None else input_)
+    assert [message["role"] for message in before] == roles
+    if prompt and "judge" in str(prompt):
+        assert before[0]["metadata"] == {"role": "judge"}
+
+
+@pytest.mark.parametrize(("reference", "target"), [("4", "4"), (None, ""), ({"tests": [1]}, '{"tests": [1]}')])
+def test_a_reference_is_text(tmp_path: Path, reference: Any, target: str) -> None:
+    assert sample_of(tmp_path, reference=reference)["target"] == target
+
+
+def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
+    names = ["a", "a", "a (problem 1)", "", "a\x00b\nc", "y" * 70_000, "y" * 70_000 + "z"]
+    run = run_of(tmp_path / "run", [row(problem, problem_id=name) for problem, name in enumerate(names)])
+    summaries = logged(run)["summaries.json"]
+    ids = [summary["id"] for summary in summaries]
+    assert ids[:5] == ["a", "a (problem 1)", "a (problem 1) (problem 2)", "problem", r"a\x00b | c"]
+    assert len(set(ids)) == len(ids)
+    assert summaries[4]["metadata"]["problem_id"] == "a\x00b\nc"
+
+
+def test_a_missing_sample_leaves_its_epoch_out(tmp_path: Path) -> None:
+    log = logged(run_of(tmp_path / "run", [row(0, 2), row(0, 5)]))
+    assert [summary["epoch"] for summary in log["summaries.json"]] == [3, 6]
+
+
+def test_summaries_cut_long_texts(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [row(prompt="q" * 5000, detail={"log": ["w" * 5000]})])
+    (summary,) = logged(run)["summaries.json"]
+    assert summary["input"] == "q" * 1000 + "…"
+    assert summary["scores"]["outcome"]["metadata"] == {"log": ["w" * 1000 + "…"]}
+
+
+def test_rows_that_hold_only_what_a_summary_needs_are_enough(tmp_path: Path) -> None:
+    short = {name: row()[name] for name in row() if name not in ("prompt", "reference", "completion", "detail")}
+    log = logged(run_of(tmp_path / "run", [short]))
+    assert log["samples/p0_epoch_1.json"]["messages"] == [{"role": "assistant", "content": "", "source": "generate"}]
+
+
+# The command
+
+
+def command(*arguments: object) -> Any:
+    with pytest.raises(SystemExit) as ended:
+        main(["view", *map(str, arguments)])
+    return ended.value.code
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordedRun:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(view.sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", "")
+    return run_of(Path("run"), [row(0), row(1)])
+
+
+def test_without_inspect_the_log_is_written_and_the_next_step_said(
+    run: RecordedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("run") == 0
+    said = capsys.readouterr().out
+    assert "2 samples written to run/inspect.eval" in said
+    assert f"uv tool install 'inspect-ai>={view.OLDEST}'" in said
+    assert "inspect view start --log-dir run --host 127.0.0.1 --port 7575 --no-trust-content" in said
+    assert is_log_of(Path("run/inspect.eval"), run)
+
+
+def test_the_log_of_this_run_is_kept_and_another_file_is_not_replaced_unasked(
+    run: RecordedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("run", "--no-start") == 0
+    before = Path("run/inspect.eval").stat()
+    assert command("run", "--no-start") == 0
+    assert "run/inspect.eval is the log of this run" in capsys.readouterr().out
+    assert Path("run/inspect.eval").stat() == before
+    run_of(Path("other"), [row(0)], model="n")
+    Path("other/inspect.eval").write_bytes(Path("run/inspect.eval").read_bytes())
+    assert command("other", "--no-start") == 2
+    assert "other/inspect.eval exists already" in capsys.readouterr().err
+    assert command("other", "--no-start", "--overwrite") == 0
+    assert is_log_of(Path("other/inspect.eval"), RecordedRun.read("other"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", None, b"{}", b"[]"])
+def test_what_is_no_log_of_the_run_is_not_taken_for_one(
+    run: RecordedRun, tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "x.eval"
+    if content is None or not content.startswith((b"{", b"[")):
+        buffer = io.BytesIO()
+        zipfile.ZipFile(buffer, "w").close()
+        path.write_bytes(buffer.getvalue() if content is None else content)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("header.json", content)
+    assert not is_log_of(path, run)
+    assert not is_log_of(tmp_path / "missing.eval", run)
+
+
+def test_the_log_of_a_run_that_goes_on_is_written_anew(run: RecordedRun) -> None:
+    going_on = run_of(Path("going-on"), [row(0)], finished=False)
+    write_inspect_log(going_on, Path("log.eval"))
+    assert not is_log_of(Path("log.eval"), going_on)
+
+
+@pytest.mark.parametrize("home", ["bin", "path"])
+def test_the_viewer_is_started_from_this_environment_or_the_path(
+    run: RecordedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    program = tmp_path / home / "inspect"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    started: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(view.os, "execv", lambda path, arguments: started.append((path, arguments)))
+    assert command("run", "--log", "logs/a.eval", "--port", "8000") == 0
+    options = ["--log-dir", "logs", "--host", "127.0.0.1", "--port", "8000", "--no-trust-content"]
+    assert started == [(str(program), [str(program), "view", "start", *options])]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--port", "0"), "--port is from 1 to 65535, got 0"),
+        (("run", "--log", "log.json"), "--log is a file whose name ends in .eval, got 'log.json'"),
+        (("missing",), "missing holds no evaluation"),
+    ],
+)
+def test_what_can_not_be_is_refused(
+    run: RecordedRun, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*arguments) in (1, 2)
+    assert message in capsys.readouterr().err
+    assert not Path("run/inspect.eval").exists()

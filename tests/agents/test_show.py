@@ -1,0 +1,146 @@
+"""One completion in the terminal: what is shown of a row, how its tokens are colored, and that nothing steers the terminal."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.color import Color
+
+from agents.commands.main import main
+from agents.commands.show import Show
+from agents.console.terminal import TerminalConsole
+from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
+from tests.recorded import ODD, row, run_of
+from verifiers import DataError, InvalidArgumentError, UnknownNameError
+
+TOKENS = {"token_texts": ["2", " is", " 4\x1b[2J"], "completion": "2 is 4"}
+
+
+def shown(folder: Path, problem: str = "p0", *, terminal: bool = False, **options: Any) -> str:
+    output = io.StringIO()
+    console = TerminalConsole(file=output, force_terminal=terminal, color_system="truecolor" if terminal else None)
+    assert Show(folder, problem, **options).run(console) == 0
+    return output.getvalue()
+
+
+def folder_with(tmp_path: Path, *rows: dict[str, Any]) -> Path:
+    return run_of(tmp_path / "run", rows).folder
+
+
+def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, row(truncated=True, detail={"reason": "no number", "unit": "m"}))
+    assert shown(folder).splitlines() == [
+        "── p0, sample 0 of 1 ──",
+        f"problem 0, 3 tokens, truncated, seed {2**64 - 1}",
+        "── prompt ──",
+        "2+2=",
+        "── completion ──",
+        "four",
+        "── verdict ──",
+        "incorrect, score 0",
+        "answer:    four",
+        "reference: 4",
+        "reason:    no number",
+        'detail:    {"unit": "m"}',
+    ]
+
+
+def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> None:
+    prompt = [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "2+2="}]
+    columns = {"step": 7, "advantage": -1.5, "reward": 0.0, "outcome": "verifier_error", "score": None, "answer": None}
+    said = shown(folder_with(tmp_path, row(prompt=prompt, error="the pool died", tokens=0, detail=None, **columns)))
+    assert "system: Answer briefly.\nuser: 2+2=\n" in said
+    assert "problem 0, step 7, advantage -1.5, reward 0.0, seed" in said
+    assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
+
+
+def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
+    said = shown(folder_with(tmp_path, row(prompt=None, reference=None, detail=None, outcome=None, answer=None)))
+    assert "no verifier, score 0\nanswer:    none\n" in said
+
+
+def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:
+    rows = [row(problem, sample, completion=f"c{problem}{sample}") for problem in (0, 1) for sample in (1, 2)]
+    rows.append(row(2, problem_id="0", completion="the id comes first"))
+    folder = folder_with(tmp_path, *rows)
+    assert "c01" in shown(folder)
+    assert "c12" in shown(folder, "1", sample=2)
+    assert "the id comes first" in shown(folder, "0")
+    with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1': it has 1, 2"):
+        shown(folder, "p1", sample=0)
+    with pytest.raises(UnknownNameError, match=r"unknown problem 'p11'.*'p1'"):
+        shown(folder, "p11")
+
+
+@pytest.mark.parametrize("text", ODD[1:4])
+def test_nothing_in_a_row_steers_the_terminal(tmp_path: Path, text: str) -> None:
+    fields = ("problem_id", "prompt", "completion", "reference", "answer", "error", "outcome")
+    columns = dict.fromkeys(fields, text) | {"detail": {"reason": text, text: text}, "token_texts": [text]}
+    folder = folder_with(tmp_path, row(**columns, log_probabilities=[-1.0]))
+    own = r"\x1b\[(0|1|38;2;0;0;0;48;2;\d+;\d+;\d+)m"  # bold, and the color of a token
+    for output in (shown(folder, "0"), re.sub(own, "", shown(folder, "0", terminal=True))):
+        assert all(character.isprintable() or character == "\n" for character in output)
+
+
+def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path, row(**TOKENS, token_advantages=[2.0, 0.0, -1.0], log_probabilities=[0.0, -0.01, "-Infinity"])
+    )
+    by_advantage = shown(folder, terminal=True)
+    assert "colored by advantage" in by_advantage
+    green, faint_red = "\x1b[38;2;0;0;0;48;2;110;200;110m", "\x1b[38;2;0;0;0;48;2;248;182;182m"
+    assert f"{green}2\x1b[0m is{faint_red} 4\\x1b[2J\x1b[0m" in by_advantage
+    by_probability = shown(folder, terminal=True, color="log-probability")
+    assert "2 is\x1b[38;2;0;0;0;48;2;240;110;110m 4\\x1b[2J\x1b[0m" in by_probability
+
+
+def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:
+    said = shown(folder_with(tmp_path, row(**TOKENS, log_probabilities=[-1.0, -2.0, -3.0])))
+    assert "colored by log-probability" in said
+    assert "2 is 4\\x1b[2J\n" in said
+    assert "\x1b" not in said
+
+
+def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, row(**TOKENS), row(1, **TOKENS, log_probabilities=[-1.0]))
+    with pytest.raises(InvalidArgumentError, match=r"--color advantage is not possible: .* token_advantages"):
+        shown(folder, color="advantage")
+    assert "2 is 4" in shown(folder)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"log_probabilities": [-1.0]}, "token_texts must be a text for each of 1 log_probabilities"),
+        ({"log_probabilities": ["x"]}, "log_probabilities must be a list of numbers: could not convert"),
+        ({"log_probabilities": 3}, "log_probabilities must be a list of numbers"),
+        ({"log_probabilities": [-1.0], "token_texts": [3]}, "token_texts must be a text for each of 1"),
+        ({"log_probabilities": [-1.0], "token_texts": "2"}, "token_texts must be a text for each of 1"),
+    ],
+)
+def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=f"p0: {message}"):
+        shown(folder_with(tmp_path, row(**TOKENS | columns)))
+
+
+def test_shares_of_advantages_and_probabilities() -> None:
+    assert advantage_shares([2.0, -1.0, 0.0]) == [1.0, -0.5, 0.0]
+    assert all(math.isnan(share) for share in advantage_shares([0.0, math.nan, math.inf]))
+    assert log_probability_shares([0.0, math.log(0.25), -math.inf, 1e-9]) == pytest.approx([0.0, -0.75, -1.0, 0.0])
+    assert math.isnan(log_probability_shares([math.nan])[0])
+    text = colored_tokens(["a", "b", "c"], [1.0, 0.0, math.nan])
+    assert [span.style.bgcolor for span in text.spans if not isinstance(span.style, str) and span.style.bgcolor] == [
+        Color.from_rgb(110, 200, 110)
+    ]
+
+
+def test_the_command_shows_a_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["show", str(folder_with(tmp_path, row())), "p0", "--sample", "0"])
+    assert ended.value.code == 0
+    assert "incorrect, score 0" in capsys.readouterr().out
