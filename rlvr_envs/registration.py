@@ -36,7 +36,7 @@ def environment_id(name: str) -> str:
     """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is given back.
 
     Raises:
-        UnknownNameError: If it is no id, no `module:attribute` and no entry point of the group `rlvr_envs.environments`; the
+        UnknownNameError: If it is no id, no `module:attribute` and no entry point of the group `"rlvr_envs.environments"`; the
             message offers the nearest.
     """
     full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
@@ -53,7 +53,7 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
 
     Args:
         name: An id, `GSM8K` for short; `module:attribute`, where the module may also be in the current folder; or an entry
-            point of the group `rlvr_envs.environments`.
+            point of the group `"rlvr_envs.environments"`.
 
     Raises:
         UnknownNameError: If there is no such environment; the message offers the nearest.

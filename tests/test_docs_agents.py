@@ -1,44 +1,28 @@
-"""The examples of docs/agents.md run, and its table of agents is that of the code."""
+"""The table of agents in docs/agents.md is that of the code."""
 
 from __future__ import annotations
 
 import inspect
 import pkgutil
 import re
-import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-DOCS = (Path(__file__).parent.parent / "docs" / "agents.md").read_text(encoding="utf-8")
+from tests.docs import ROOT, blocks
+
+DOCS = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 AGENT_ROW = re.compile(r"^\| `([\w+-]+)` \| (.*) \| (.*) \| `(sequence-mean[\w-]*|token-mean)` \|(.*)\|$", re.MULTILINE)
 ROWS = {name: parts for name, *parts in AGENT_ROW.findall(DOCS)}
 
 
-def test_the_examples_run(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    examples = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-    assert len(examples) == 2
-    agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", examples[0], re.DOTALL)
+def test_ten_lines_make_an_agent() -> None:
+    example = blocks(ROOT / "docs" / "how-to" / "agent.md", "python")[0][1]
+    agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", example, re.DOTALL)
     assert agent is not None
     assert len([line for line in agent.group().splitlines() if line.strip()]) <= 10
-    check = (
-        "assert agent.steps == 1\n"
-        "gradients = [parameter.grad for parameter in policy.parameters()]\n"
-        "assert all(bool(gradient.isfinite().all()) for gradient in gradients)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", "\n".join([*examples, check])],
-        capture_output=True,
-        text=True,
-        timeout=600,  # ends a hang
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_agent_is_in_the_table() -> None:

@@ -84,7 +84,7 @@ def test_broken_verifiers(folder: Path) -> None:
     ours, theirs = both(folder, token_mean, scores=scores)
     torch.testing.assert_close(ours.advantages.float(), theirs.advantages, atol=1e-5, rtol=1e-5)
     batch = completions(scores)
-    kept = sum(int(each.policy_mask.sum()) for each in batch if not each.broken)
+    kept = sum(int(each.policy_mask.sum()) for each in batch if not each.errored)
     generated = sum(int(each.policy_mask.sum()) for each in batch)
     assert gap(ours.scaled(kept / generated), theirs) < ROUNDING
     sequence_mean = Pairing("grpo", {"loss_type": "grpo"}, {"aggregation": "sequence-mean-token-mean"})

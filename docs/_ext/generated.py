@@ -1,0 +1,135 @@
+"""Parts of pages that follow from the code: `<!-- KIND: NAME -->` in a page is replaced before Sphinx reads it.
+
+KIND is a function below, NAME an environment, an agent or a module. Everything follows from the code, so that two builds
+are equal.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import importlib
+import inspect
+import itertools
+import json
+import pprint
+import re
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import rlvr_envs
+from agents import agent_classes
+
+MARKER = re.compile(r"^<!-- (environment|problems|row|method|module|settings|measured): (\S+) -->$", re.MULTILINE)
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
+SHOWN = 3
+"""Number of example problems."""
+
+
+def environment(name: str, before: str) -> str:
+    """The docstring of an environment's class, whose sections are Markdown."""
+    return inspect.cleandoc(str(rlvr_envs.environment_class(name).__doc__))
+
+
+def problems(name: str, before: str) -> str:
+    """The first problems of the default split of generated ones, with their gold completions."""
+    task = rlvr_envs.environment_class(name).task
+    dataset = task.load(split=task.default_split)
+    return "\n\n---\n\n".join(_problem(dataset[index]) for index in range(min(SHOWN, len(dataset))))
+
+
+def row(name: str, before: str) -> str:
+    """What becomes of the row of a benchmark that is the last JSON block before the marker."""
+    text = re.findall(r"```json\n(.*?)```", before, re.DOTALL)[-1]
+    task = rlvr_envs.environment_class(name).task
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / task.load.__self__.name / f"{task.default_split}.jsonl"
+        path.parent.mkdir()
+        path.write_text(json.dumps(json.loads(text)), encoding="utf-8")
+        return _problem(task.load(split=task.default_split, data_dir=folder)[0])
+
+
+def _problem(problem: Any) -> str:
+    parts = {"Prompt": problem.prompt, "Gold completion": problem.metadata["gold_completion"]}
+    if not isinstance(problem.reference, str):
+        parts["Reference"] = pprint.pformat(problem.reference, width=100)
+    elif problem.reference != problem.metadata["gold_completion"]:
+        parts["Reference"] = problem.reference
+    return "\n\n".join(f"{title}:\n\n````text\n{text.rstrip()}\n````" for title, text in parts.items())
+
+
+def method(name: str, before: str) -> str:
+    """The docstring of an agent's module: what it does, its source, where it departs from that."""
+    return module(agent_classes(name)[0].__module__, before)
+
+
+def module(name: str, before: str) -> str:
+    """The docstring of a module."""
+    return inspect.cleandoc(str(importlib.import_module(name).__doc__))
+
+
+def settings(name: str, before: str) -> str:
+    """The settings that an agent adds to `AgentConfig`, or has another default of."""
+    config = agent_classes(name)[1]
+    common, *_ = (cls for cls in config.__mro__ if cls.__name__ == "AgentConfig")
+    defaults = {field.name: _default(field) for field in dataclasses.fields(common)}
+    texts = {key: text for cls in reversed(config.__mro__[:-1]) for key, text in field_docstrings(cls).items()}
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for field in dataclasses.fields(config):
+        if defaults.get(field.name) != _default(field):
+            lines.append(f"| `{field.name}` | `{_default(field)}` | {texts.get(field.name, '')} |")
+    return "\n".join(lines)
+
+
+def field_docstrings(cls: type) -> dict[str, str]:
+    """The text below each field of a class, in one line, fit for a cell of a table."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+    found = {}
+    for statement, after in itertools.pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            found[statement.target.id] = " ".join(str(after.value.value).split()).replace("|", "\\|")  # type: ignore[union-attr]
+    return found
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if dataclasses.is_dataclass(value):
+        changed = (each for each in dataclasses.fields(value) if getattr(value, each.name) != each.default)
+        arguments = ", ".join(f"{each.name}={getattr(value, each.name)!r}" for each in changed if each.init)
+        return f"{type(value).__name__}({arguments})"
+    return repr(value.value if isinstance(value, enum.Enum) else value)
+
+
+def measured(name: str, before: str) -> str:
+    """An agent's rows of the tables in benchmarks/README.md, beside the checkpoint from which it started."""
+    page = BENCHMARKS.read_text(encoding="utf-8")
+    lines = ["| | addition | sort | gridworld |", "|---|---|---|---|"]
+    for what in ("Reward of sampled completions", "Accuracy of greedy completions"):
+        table = page.partition(f"{what}:\n\n")[2].partition("\n\n")[0]
+        for first, label in (("the checkpoint", "at the start"), (f"`{name}`", "after training")):
+            cells = re.search(rf"^\| {re.escape(first)} \|(.*)$", table, re.MULTILINE)
+            assert cells is not None, name
+            lines.append(f"| {what[0].lower()}{what[1:]}, {label} |{cells[1]}")
+    return "\n".join(lines)
+
+
+def fill(text: str) -> str:
+    """A page with its markers replaced."""
+    return MARKER.sub(lambda found: globals()[found[1]](found[2], text[: found.start()]), text)
+
+
+def _on_source_read(app: Any, docname: str, source: list[str]) -> None:
+    source[0] = fill(source[0])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the handler with Sphinx."""
+    app.connect("source-read", _on_source_read)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

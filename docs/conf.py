@@ -1,0 +1,50 @@
+"""Sphinx configuration; `make docs` builds with it. Nothing is fetched, neither by the build nor by a reader's browser."""
+
+import sys
+from pathlib import Path
+
+import verifiers
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "rlvr-envs"
+author = copyright = "the rlvr-envs authors"
+version = release = verifiers.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "generated",
+    "references",
+    "docstrings",
+    "mathml",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_ext", "_build"]
+nitpicky = True
+
+html_theme = "furo"
+html_title = "rlvr-envs"
+html_copy_source = False
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+# A single backtick in a docstring is code, and a link where what it names is documented.
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+# Types whose documentation is elsewhere.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(torch|numpy|jaxtyping|gymnasium)\..*"),
+    (r"py:.*", r"(collections\.abc|contextlib|fractions|pathlib|re)\..*"),  # Python's own
+    (r"py:class", r"Tensor"),  # torch's, in shapes: Float[Tensor, "b t"]
+    (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
+    (r"py:class", r"Baseline|Scale"),  # texts of a Literal, which autodoc names without their module
+    (r"py:class", r"\w+(\.\w+)*\[.*|Literal\['.*"),  # Sphinx cuts Mapping[str, int] and Literal['a', 'b'] at the comma
+]

@@ -1,0 +1,113 @@
+"""Every page is in the tree, links lead somewhere, and every environment, algorithm and option named is one. Without Sphinx."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from agents import AGENTS
+from rlvr_envs import ENVIRONMENTS
+from tests.docs import DOCS, PAGES, ROOT, extension, name_of
+
+LINK = re.compile(r"(?<!`)\]\((?!https?:)([^)\s#]*)(?:#([\w-]+))?\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ )?rlvr (\S+)((?: .*)?)$", re.MULTILINE)
+
+
+def entries(page: Path) -> list[Path]:
+    """The pages that a page's toctrees name."""
+    found = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names = [line for block in found for line in block.splitlines() if line and not line.startswith(":")]
+    return [Path(os.path.normpath(page.parent / f"{name}.md")) for name in names]
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub and MyST call a page's headings."""
+    text = CODE.sub(lambda code: "" if code[0].startswith("```") else code[0], path.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_in_the_tree_once() -> None:
+    listed = [entry for page in PAGES for entry in entries(page)]
+    assert len(listed) == len(set(listed))
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        assert page.is_file(), page
+        reached.add(page)
+        waiting += entries(page)
+    assert reached == set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for path, anchor in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        target = Path(os.path.normpath(page.parent / path)) if path else page
+        assert target.is_file(), path
+        assert target.is_relative_to(ROOT)
+        assert not anchor or anchor in anchors(target), (path, anchor)
+
+
+@functools.cache
+def filled(page: Path) -> str:
+    pytest.importorskip("torch")
+    return str(extension("generated").fill(page.read_text(encoding="utf-8")))
+
+
+def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
+    for env_id in ENVIRONMENTS:
+        name = env_id.removeprefix("rlvr/").removesuffix("-v0")
+        text = filled(DOCS / "environments" / f"{name.lower()}.md")
+        assert f"`{env_id}`" in text
+        for part in ("## Description", "## Reward", "## Arguments", "Prompt:\n\n````", "Gold completion:\n\n````"):
+            assert part in text, (env_id, part)
+
+
+def test_what_is_generated_is_the_same_every_time() -> None:
+    pages = [page for page in PAGES if "<!-- " in page.read_text(encoding="utf-8")]
+    again = extension("generated").fill
+    assert all(again(page.read_text(encoding="utf-8")) == filled(page) for page in pages)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_algorithm_has_a_page(name: str) -> None:
+    text = filled(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
+    assert "$$" in text
+    assert "arXiv" in text or "Williams 1992" in text or "Kakade 2001" in text or "Sutton" in text
+    assert "<!--" not in text
+    assert "reward of sampled completions, after training | 0." in text
+
+
+def test_every_setting_of_an_algorithm_is_explained() -> None:
+    for name in AGENTS:
+        text = filled(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
+        settings = re.findall(r"^\| `(\w+)` \| `.+` \| (.*) \|$", text, re.MULTILINE)
+        assert settings, name
+        assert all(meaning for _, meaning in settings), (name, settings)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_have_the_options_that_a_page_gives_them(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    fences = "".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    for command, rest in COMMAND.findall(fences):
+        options = set(re.findall(r"(?<= )--([a-z-]+)", rest))
+        own = command == "train" and ":" in rest.split()[0]
+        subcommand = ["grpo"] if own else rest.split()[:1] if command == "train" else []
+        known = help_of(capsys, command, *subcommand)
+        assert options <= known, (command, options - known)
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *command: str) -> set[str]:
+    pytest.importorskip("torch")
+    from agents.commands.main import main
+
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+    assert ended.value.code == 0, command
+    return set(re.findall(r"--([a-z-]+)", capsys.readouterr().out)) | {"help"}

@@ -1,0 +1,51 @@
+"""The examples run: those that train do two steps."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from tests.docs import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def test_a_plain_loop() -> None:
+    example = importlib.import_module("examples.gymnasium_loop")
+    assert example.main() == 0.5
+
+
+def test_a_new_verifier() -> None:
+    example = importlib.import_module("examples.new_verifier")
+    report = example.main()
+    assert {finding.check for finding in report.findings} >= {"false positive"}
+
+
+def test_grpo_on_gsm8k_without_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("RLVR_DATA_DIR", raising=False)
+    result = importlib.import_module("examples.grpo_gsm8k").main(["--dry-run", "--folder", str(tmp_path / "run")])
+    assert (result.problems, result.verifier_errors) == (16, 0)
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_comparing_agents(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("matplotlib")
+    arguments = ["--steps", "2", "--problems", "8", "--folder", str(tmp_path / "compared")]
+    importlib.import_module("examples.compare_agents").main(arguments)
+    assert "grpo-scores" in capfd.readouterr().out
+    assert (tmp_path / "compared" / "curves.svg").is_file()
+
+
+def test_every_example_is_tested() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"examples.{path.stem}" in text
