@@ -14,8 +14,8 @@ OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-view test-vllm \
-	docs bench clean
+.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-view test-vllm
+.PHONY: docs bench clean
 
 demo: setup
 	$(BIN)/rlvr demo

@@ -206,7 +206,8 @@ def _train_in(
             )
             raise
         best = run.best_checkpoint()
-    if importlib.util.find_spec("matplotlib") is not None:
+        logged = any(run.rows())
+    if logged and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(folder)]), folder / "reward")
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
     console.print(f"{steps} done; the run is in {folder}", markup=False)
