@@ -403,7 +403,11 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("train", "grpo", "--env", "Sort", "--env-args", r"prompt='\ud800 {problem}'"), 2, "half of a surrogate pair"),
         (("eval", "--env", "Sort", "--model", "tiny"), 2, "evaluate a model that one of them saved"),
         (("verify", "1", "1", "--verifier", "broken_module:Thing"), 2, "RuntimeError: this module fails"),
-        (("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"), 2, "a pair must be (name, arguments)"),
+        (
+            ("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"),
+            2,
+            "a pair must be (name, arguments)",
+        ),
         (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir must be the path of a folder, got 3"),
         (("check-dataset", "Text", "--args", "columns=3"), 2, "columns must map fields to names of columns"),
         (("gradient-lab", "--batches", "0"), 2, "error: --batches must be at least 2, got 0"),
