@@ -110,18 +110,20 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 def _keys(rows: Iterable[Row]) -> list[tuple[str, int]]:
     """The id and the epoch of each row, of which no two are equal: problems of one id are told apart by their index."""
-    names: dict[int, str] = {}
+    names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []
     for row in rows:
-        name = names.get(row["problem"])
+        problem = row["problem"], row["problem_id"]
+        name = names.get(problem)
         if name is None:
             name = in_one_line(row["problem_id"])[:_LONGEST_ID] or "problem"
             name = name if name not in last else f"{name} (problem {row['problem']})"
             while name in last:
                 name += "'"
-            names[row["problem"]] = name
-        last[name] = max(row["sample"], last.get(name, 0)) + 1
+            names[problem] = name
+        sample = 0 if "step" in row else row["sample"]  # in training it counts the episodes of a step
+        last[name] = max(sample, last.get(name, 0)) + 1
         keys.append((name, last[name]))
     return keys
 
@@ -246,7 +248,7 @@ def _header(run: RecordedRun, keys: list[tuple[str, int]]) -> dict[str, Any]:
         "results": {
             "total_samples": len(run.rows),
             "completed_samples": len(run.rows) - result.verifier_errors,
-            "scores": _results(result),
+            "scores": _results(result, training="step" in run.rows[0]),
         },
         "stats": {"started_at": run.manifest["started"], "completed_at": finished or ""},
     }
@@ -292,9 +294,10 @@ def _model(run: RecordedRun) -> str:
     return _as_text(run.settings.get("model") or file) or "unknown"
 
 
-def _results(result: Evaluation) -> list[dict[str, Any]]:
+def _results(result: Evaluation, *, training: bool) -> list[dict[str, Any]]:
     low, high = result.interval
-    score = {"mean": result.score, "95% low": low, "95% high": high}
+    interval = {} if training else {"95% low": low, "95% high": high}  # the policies of many steps have no common score
+    score = {"mean": result.score, **interval}
     outcomes = {name: float(count) for name, count in result.outcomes.items()}
     return [
         {
