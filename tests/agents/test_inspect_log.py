@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -360,3 +361,14 @@ def test_what_can_not_be_is_refused(
     assert command(*arguments) in (1, 2)
     assert message in capsys.readouterr().err
     assert not Path("run/inspect.eval").exists()
+
+
+def test_the_versions_of_inspect_are_those_that_are_tested() -> None:
+    root = Path(__file__).parents[2]
+    page, makefile, constraints = (
+        (root / name).read_text(encoding="utf-8") for name in ("docs/results.md", "Makefile", "constraints-view.txt")
+    )
+    newest = re.findall(r"^inspect-ai==(.*)$", constraints, re.MULTILINE)
+    assert re.findall(r"^OLDEST_INSPECT := (.*)$", makefile, re.MULTILINE) == [view.OLDEST]
+    assert re.findall(r"`make test-view` tests (\S+) and (\S+)\.\n", page) == [(view.OLDEST, *newest)]
+    assert set(re.findall(r"inspect-ai>=([\d.]+\d)", page)) == {view.OLDEST}
