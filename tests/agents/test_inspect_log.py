@@ -168,7 +168,7 @@ def test_numbers_of_a_row_are_columns_where_they_are_numbers(tmp_path: Path) -> 
     assert values(sample) == {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
 
 
-def test_the_colours_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
+def test_the_colors_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [row(0, advantage=-1.5), row(1, advantage=0.5), row(2, advantage="NaN"), row(3)])
     scales = logged(run)["header.json"]["eval"]["viewer"]["task_samples_view"]["score_color_scales"]
     assert scales["advantage"] == {"palette": "diverging", "min": -1.5, "max": 1.5}
