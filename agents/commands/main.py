@@ -93,8 +93,8 @@ _COMMANDS = {
     ),
     "compare": _CommandEntry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "plot": _CommandEntry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
-    "view": _CommandEntry("agents.commands.view:View", "show an evaluation's completions in Inspect's log viewer"),
-    "show": _CommandEntry("agents.commands.show:Show", "show one completion of an evaluation in the terminal"),
+    "view": _CommandEntry("agents.commands.view:View", "show recorded completions in Inspect's log viewer"),
+    "show": _CommandEntry("agents.commands.show:Show", "show one recorded completion in the terminal"),
     "contamination": _CommandEntry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),

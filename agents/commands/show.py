@@ -15,12 +15,14 @@ from agents.commands.common import check_at_least
 from agents.console.printable import printable
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
 from agents.files.json_files import to_json
-from agents.results.reading import RecordedRun, Row
+from agents.results.reading import RecordedRun, Row, read_run
 from verifiers import DataError, InvalidArgumentError, unknown_name
 
 _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
 """The column of a row that has each token's value, by what the value is."""
 _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
+_MOST_PLACES = 10
+"""Number of recorded completions that an error names."""
 _LEGENDS = {
     "advantage": "green: positive advantage, red: negative",
     "log-probability": "red: the less probable, the stronger",
@@ -32,23 +34,27 @@ class Show:
     """Show one recorded completion: its prompt, its tokens, its answer, the reference and the verdict."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval or rlvr grade has written."""
+    """Folder that rlvr eval, rlvr grade or rlvr train has written."""
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the problem, or its index in the data set."""
     sample: int | None = None
-    """Number of the completion among those of the problem, from 0; by default the first one recorded."""
+    """Number of the completion among those of the problem, from 0; in training, of the episode within its step. By default
+    the first one recorded."""
+    step: int | None = None
+    """Training step of the completion; by default the first one recorded."""
     color: Literal["advantage", "log-probability"] | None = None
-    """Value by which tokens are colored; by default the advantage, or else the log-probability, if recorded."""
+    """Value by which tokens are colored; by default the advantage if it differs between tokens, or else the
+    log-probability, if these are recorded."""
 
     def __post_init__(self) -> None:
-        check_at_least(0, sample=self.sample)
+        check_at_least(0, sample=self.sample, step=self.step)
 
     def run(self, console: Console) -> int:
         """Print the completion."""
-        run = RecordedRun.read(self.folder)
+        run = read_run(self.folder)
         rows = _rows_of(run, self.problem)
-        row = _with_sample(rows, self.sample)
-        _section(console, f"{row['problem_id']}, sample {row['sample']} of {len(rows)}", _facts(row))
+        row = _chosen(rows, self.sample, self.step)
+        _section(console, f"{row['problem_id']}, {_place(row)}", _facts(row))
         _section(console, "prompt", _prompt(row.get("prompt")))
         legend, completion = _completion(row, self.color)
         _section(console, f"completion{legend}", completion)
@@ -65,12 +71,18 @@ def _rows_of(run: RecordedRun, problem: str) -> list[Row]:
     return rows
 
 
-def _with_sample(rows: Sequence[Row], sample: int | None) -> Row:
+def _chosen(rows: Sequence[Row], sample: int | None, step: int | None) -> Row:
     for row in rows:
-        if sample is None or row["sample"] == sample:
+        if sample in (None, row["sample"]) and step in (None, row.get("step")):
             return row
-    numbers = ", ".join(str(row["sample"]) for row in rows)
-    raise InvalidArgumentError(f"--sample {sample} is not recorded for {rows[0]['problem_id']!r}: it has {numbers}")
+    options = {"--sample": sample, "--step": step}
+    wanted = " ".join(f"{option} {value}" for option, value in options.items() if value is not None)
+    recorded = "; ".join(map(_place, rows[:_MOST_PLACES])) + (" and others" if len(rows) > _MOST_PLACES else "")
+    raise InvalidArgumentError(f"{wanted} is not recorded for {rows[0]['problem_id']!r}, which has {recorded}")
+
+
+def _place(row: Row) -> str:
+    return f"sample {row['sample']}" + (f" of step {row['step']}" if "step" in row else "")
 
 
 def _section(console: Console, title: str, content: Text | str) -> None:
@@ -81,8 +93,9 @@ def _section(console: Console, title: str, content: Text | str) -> None:
 def _facts(row: Row) -> str:
     facts = [f"{row['tokens']} tokens"] if row["tokens"] else []
     facts += ["truncated"] if row["truncated"] else []
-    facts += [f"{name} {row[name]}" for name in ("step", "advantage", "reward") if row.get(name) is not None]
-    return ", ".join([f"problem {row['problem']}", *facts, f"seed {row['seed']}"])
+    facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
+    facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 where it is unknown
+    return ", ".join([f"problem {row['problem']}", *facts])
 
 
 def _prompt(prompt: Any) -> str:
@@ -104,7 +117,9 @@ def _completion(row: Row, color: str | None) -> tuple[str, Text]:
         )
     if not recorded:
         return "", Text(printable(_as_text(row.get("completion"))))
-    color = color or recorded[0]
+    if color is None:
+        varied = "advantage" in recorded and len(set(row[_COLUMNS["advantage"]])) > 1
+        color = "advantage" if varied else recorded[-1]
     texts, values = _tokens(row, _COLUMNS[color])
     return f", colored by {color} ({_LEGENDS[color]})", colored_tokens(texts, _SHARES[color](values))
 

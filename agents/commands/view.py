@@ -15,7 +15,7 @@ from rich.console import Console
 
 from agents.files.outputs import check_new_file
 from agents.results.inspect_log import is_log_of, write_inspect_log
-from agents.results.reading import RecordedRun
+from agents.results.reading import read_run
 from verifiers import InvalidArgumentError
 
 LOG = "inspect.eval"
@@ -26,29 +26,29 @@ OLDEST = "0.3.275"
 
 @dataclass(frozen=True)
 class View:
-    """Write an evaluation as an Inspect log, and show it in Inspect's log viewer where that is installed."""
+    """Write recorded completions as an Inspect log, and show it in Inspect's log viewer if that is installed."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval or rlvr grade has written."""
+    """Folder that rlvr eval, rlvr grade or rlvr train has written."""
     log: Path | None = None
-    """File of the log to write, NAME.eval; by default inspect.eval in the folder RUN."""
+    """File of the log, whose name ends in .eval; by default inspect.eval in the folder RUN."""
     start: bool = True
-    """Start the viewer once the log is written."""
+    """Start the viewer after the log is written."""
     port: int = 7575
-    """Port of this machine at which the viewer is served, from 1 to 65535."""
+    """Port of this machine on which to serve the viewer, from 1 to 65535."""
     overwrite: bool = False
-    """Replace a log that is there already and is not that of the run as it is now."""
+    """Replace an existing log that is not that of the run as it is now."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:
-            raise InvalidArgumentError(f"--port is from 1 to 65535, got {self.port}")
+            raise InvalidArgumentError(f"--port must be from 1 to 65535, got {self.port}")
         if self.log is not None and self.log.suffix != ".eval":
-            raise InvalidArgumentError(f"--log is a file whose name ends in .eval, got {str(self.log)!r}")
+            raise InvalidArgumentError(f"--log must be a file whose name ends in .eval, got {str(self.log)!r}")
 
     def run(self, console: Console) -> int:
         """Write the log, and become the viewer, or print how to start it."""
         log = self.log or self.folder / LOG
-        recorded = RecordedRun.read(self.folder)
+        recorded = read_run(self.folder)
         if is_log_of(log, recorded):
             console.print(f"{log} is the log of this run", markup=False, soft_wrap=True)
         else:

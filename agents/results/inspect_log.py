@@ -38,20 +38,20 @@ _HEADER = "header.json"
 _FORMAT = 2
 """Inspect's own version of its format."""
 _WRITER = 1
-"""Counts the changes of what is written here."""
+"""Version of what is written here."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 """Date of every file in the zip, so that equal runs have equal logs."""
 _COLUMNS = {"step": "step", "tokens": "length", "advantage": "advantage", "reward": "reward"}
 """Numbers of a row that are scores of their own, and what these are called; `tokens` is a name of the viewer's."""
 _METADATA = ("problem", "problem_id", "sample", "seed", "tokens", "truncated", "outcome", "unsupported", "error")
-_COLOURS = {
+_COLORS = {
     Outcome.CORRECT: "good",
     Outcome.INCORRECT: "bad",
     Outcome.NO_ANSWER: "warn",
     Outcome.TIMEOUT: "info",
     Outcome.VERIFIER_ERROR: "muted",
 }
-"""The viewer's colours; `SCORED` has none, since the colour of its score says more."""
+"""The viewer's colors; `SCORED` has none, since the color of its score says more."""
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST_ID = 200
 _LONGEST_SUMMARY = 1000
@@ -109,19 +109,21 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def _keys(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """The id and the epoch of each row, of which no two are equal: problems of one id are told apart by their index."""
-    names: dict[int, str] = {}
+    """The id and the epoch of each row, of which no two are equal: problems with equal ids differ by their index."""
+    names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []
     for row in rows:
-        name = names.get(row["problem"])
+        problem = row["problem"], row["problem_id"]
+        name = names.get(problem)
         if name is None:
             name = in_one_line(row["problem_id"])[:_LONGEST_ID] or "problem"
             name = name if name not in last else f"{name} (problem {row['problem']})"
             while name in last:
                 name += "'"
-            names[row["problem"]] = name
-        last[name] = max(row["sample"], last.get(name, 0)) + 1
+            names[problem] = name
+        sample = 0 if "step" in row else row["sample"]  # in training it counts the episodes of a step
+        last[name] = max(sample, last.get(name, 0)) + 1
         keys.append((name, last[name]))
     return keys
 
@@ -246,7 +248,7 @@ def _header(run: RecordedRun, keys: list[tuple[str, int]]) -> dict[str, Any]:
         "results": {
             "total_samples": len(run.rows),
             "completed_samples": len(run.rows) - result.verifier_errors,
-            "scores": _results(result),
+            "scores": _results(result, training="step" in run.rows[0]),
         },
         "stats": {"started_at": run.manifest["started"], "completed_at": finished or ""},
     }
@@ -292,9 +294,10 @@ def _model(run: RecordedRun) -> str:
     return _as_text(run.settings.get("model") or file) or "unknown"
 
 
-def _results(result: Evaluation) -> list[dict[str, Any]]:
+def _results(result: Evaluation, *, training: bool) -> list[dict[str, Any]]:
     low, high = result.interval
-    score = {"mean": result.score, "95% low": low, "95% high": high}
+    interval = {} if training else {"95% low": low, "95% high": high}  # the policies of many steps have no common score
+    score = {"mean": result.score, **interval}
     outcomes = {name: float(count) for name, count in result.outcomes.items()}
     return [
         {
@@ -313,7 +316,7 @@ def _results(result: Evaluation) -> list[dict[str, Any]]:
 
 def _viewer(rows: Iterable[Row]) -> dict[str, Any]:
     advantages = [abs(row["advantage"]) for row in rows if _is_number(row.get("advantage"))]
-    most = max(advantages, default=0)  # the colours of an advantage meet at 0
+    most = max(advantages, default=0)  # the colors of an advantage meet at 0
     columns = ("sampleId", "epoch", "input", "target", "answer")
     scores = ("outcome", "score", *_COLUMNS.values())
     return {
@@ -328,7 +331,7 @@ def _viewer(rows: Iterable[Row]) -> dict[str, Any]:
             ],
             "multiline": False,
             "score_color_scales": {
-                "outcome": _COLOURS,
+                "outcome": _COLORS,
                 "score": "good-high",
                 "advantage": {"palette": "diverging", "min": -most, "max": most},
             },

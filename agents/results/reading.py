@@ -1,7 +1,8 @@
-"""A recorded evaluation, read back: its manifest, and one row for each sample."""
+"""Recorded completions, read back: the settings they were made with, and one row for each."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
-from agents.files.json_files import read_lines
+from agents.files.json_files import read_json, read_lines
+from agents.training.rollout_log import ROLLOUTS
 from verifiers import DataError
 
 Row = dict[str, Any]
@@ -20,12 +22,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """An evaluation as it was written down, finished or not."""
+    """An evaluation, finished or not, or the completions that a training run has logged."""
 
     folder: Path
     manifest: dict[str, Any]
     rows: tuple[Row, ...]
-    """One for each problem and sample, in this order; of a sample that was made again the last."""
+    """One for each problem and sample, in this order, the last of a repeated sample; those of training in order of steps."""
 
     @classmethod
     def read(cls, folder: str | Path) -> RecordedRun:
@@ -84,6 +86,37 @@ def _checked(line: object) -> Row:
     sample = Sample.read(line)  # which raises where a column is missing or of another type
     assert isinstance(line, dict)
     return line | {"problem": sample.problem, "sample": sample.sample}
+
+
+def read_run(folder: str | Path) -> RecordedRun:
+    """Read an evaluation, or the logged completions of a training run as if they were one.
+
+    Raises:
+        DataError: If the folder contains neither, or they are damaged.
+    """
+    folder = Path(folder)
+    if (folder / ROLLOUTS).is_file() and not (folder / MANIFEST).is_file():
+        return _read_rollouts(folder)
+    return RecordedRun.read(folder)
+
+
+def _read_rollouts(folder: Path) -> RecordedRun:
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict) or not isinstance(config.get("versions"), dict):
+        raise DataError(f"{folder / 'config.json'} is not that of a training run, or is damaged")
+    rows = read_lines(folder / ROLLOUTS, _checked)
+    settings = {name: value for name, value in config.items() if name != "versions"}
+    manifest = {
+        "settings": settings | {"model": folder.resolve().name, "initial_model": settings.get("model")},
+        "versions": config["versions"],
+        "started": _modified(folder / "config.json"),
+        "finished": _modified(folder / ROLLOUTS),
+    }
+    return RecordedRun(folder, manifest, tuple(rows))
+
+
+def _modified(path: Path) -> str:
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).isoformat()
 
 
 def paired_scores(runs: Sequence[RecordedRun]) -> tuple[list[str], NDArray[np.float64]]:

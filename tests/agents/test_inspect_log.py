@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from agents.commands.main import main
 from agents.evaluation_record import MANIFEST, EvaluationRecord
 from agents.results.completions import read_completions
 from agents.results.inspect_log import is_log_of, write_inspect_log
-from agents.results.reading import RecordedRun
+from agents.results.reading import RecordedRun, read_run
 from tests.recorded import ODD, row, run_of
 from verifiers import DataError
 
@@ -167,7 +168,7 @@ def test_numbers_of_a_row_are_columns_where_they_are_numbers(tmp_path: Path) -> 
     assert values(sample) == {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
 
 
-def test_the_colours_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
+def test_the_colors_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [row(0, advantage=-1.5), row(1, advantage=0.5), row(2, advantage="NaN"), row(3)])
     scales = logged(run)["header.json"]["eval"]["viewer"]["task_samples_view"]["score_color_scales"]
     assert scales["advantage"] == {"palette": "diverging", "min": -1.5, "max": 1.5}
@@ -228,6 +229,40 @@ def test_rows_that_hold_only_what_a_summary_needs_are_enough(tmp_path: Path) -> 
     short = {name: row()[name] for name in row() if name not in ("prompt", "reference", "completion", "detail")}
     log = logged(run_of(tmp_path / "run", [short]))
     assert log["samples/p0_epoch_1.json"]["messages"] == [{"role": "assistant", "content": "", "source": "generate"}]
+
+
+# Training
+
+
+def test_completions_of_training_are_samples_with_their_steps(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"env": "Sort", "model": "tiny", "versions": {"a": "1", "b": None}})
+    )
+    rows = [row(-1, 5, step=step, problem_id=name, advantage=0.5) for step in (1, 2) for name in ("p", "q")]
+    (tmp_path / "rollouts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in rows))
+    run = read_run(tmp_path)
+    log = logged(run)
+    assert [(sample["id"], sample["epoch"], values(sample)["step"]) for sample in log["summaries.json"]] == [
+        ("p", 1, 1),
+        ("q", 1, 1),
+        ("p", 2, 2),
+        ("q", 2, 2),
+    ]
+    header = log["header.json"]
+    assert (header["status"], header["eval"]["task"], header["eval"]["model"]) == ("success", "Sort", tmp_path.name)
+    assert header["eval"]["packages"] == {"a": "1"}
+    assert list(header["results"]["scores"][0]["metrics"]) == ["mean"]
+    assert is_log_of(tmp_path / "inspect.eval", run)
+    os.utime(tmp_path / "rollouts.jsonl", (0, 0))  # as a step more would
+    assert not is_log_of(tmp_path / "inspect.eval", read_run(tmp_path))
+
+
+@pytest.mark.parametrize("config", ["[]", "{}", "{"])
+def test_completions_of_training_without_its_settings_are_damage(tmp_path: Path, config: str) -> None:
+    (tmp_path / "rollouts.jsonl").touch()
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(DataError, match=r"config\.json"):
+        read_run(tmp_path)
 
 
 # The command
@@ -315,8 +350,8 @@ def test_the_viewer_is_started_from_this_environment_or_the_path(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--port", "0"), "--port is from 1 to 65535, got 0"),
-        (("run", "--log", "log.json"), "--log is a file whose name ends in .eval, got 'log.json'"),
+        (("run", "--port", "0"), "--port must be from 1 to 65535, got 0"),
+        (("run", "--log", "log.json"), "--log must be a file whose name ends in .eval, got 'log.json'"),
         (("missing",), "missing holds no evaluation"),
     ],
 )
@@ -326,3 +361,14 @@ def test_what_can_not_be_is_refused(
     assert command(*arguments) in (1, 2)
     assert message in capsys.readouterr().err
     assert not Path("run/inspect.eval").exists()
+
+
+def test_the_versions_of_inspect_are_those_that_are_tested() -> None:
+    root = Path(__file__).parents[2]
+    page, makefile, constraints = (
+        (root / name).read_text(encoding="utf-8") for name in ("docs/results.md", "Makefile", "constraints-view.txt")
+    )
+    newest = re.findall(r"^inspect-ai==(.*)$", constraints, re.MULTILINE)
+    assert re.findall(r"^OLDEST_INSPECT := (.*)$", makefile, re.MULTILINE) == [view.OLDEST]
+    assert re.findall(r"`make test-view` tests (\S+) and (\S+)\.\n", page) == [(view.OLDEST, *newest)]
+    assert set(re.findall(r"inspect-ai>=([\d.]+\d)", page)) == {view.OLDEST}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from pathlib import Path
@@ -35,7 +36,7 @@ def folder_with(tmp_path: Path, *rows: dict[str, Any]) -> Path:
 def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, row(truncated=True, detail={"reason": "no number", "unit": "m"}))
     assert shown(folder).splitlines() == [
-        "── p0, sample 0 of 1 ──",
+        "── p0, sample 0 ──",
         f"problem 0, 3 tokens, truncated, seed {2**64 - 1}",
         "── prompt ──",
         "2+2=",
@@ -53,9 +54,11 @@ def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
 def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> None:
     prompt = [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "2+2="}]
     columns = {"step": 7, "advantage": -1.5, "reward": 0.0, "outcome": "verifier_error", "score": None, "answer": None}
-    said = shown(folder_with(tmp_path, row(prompt=prompt, error="the pool died", tokens=0, detail=None, **columns)))
+    said = shown(
+        folder_with(tmp_path, row(prompt=prompt, error="the pool died", tokens=0, detail=None, seed=0, **columns))
+    )
     assert "system: Answer briefly.\nuser: 2+2=\n" in said
-    assert "problem 0, step 7, advantage -1.5, reward 0.0, seed" in said
+    assert "── p0, sample 0 of step 7 ──\nproblem 0, advantage -1.5, reward 0.0\n" in said
     assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
 
 
@@ -71,7 +74,7 @@ def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: 
     assert "c01" in shown(folder)
     assert "c12" in shown(folder, "1", sample=2)
     assert "the id comes first" in shown(folder, "0")
-    with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1': it has 1, 2"):
+    with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1', which has sample 1; sample 2"):
         shown(folder, "p1", sample=0)
     with pytest.raises(UnknownNameError, match=r"unknown problem 'p11'.*'p1'"):
         shown(folder, "p11")
@@ -97,6 +100,24 @@ def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
     assert f"{green}2\x1b[0m is{faint_red} 4\\x1b[2J\x1b[0m" in by_advantage
     by_probability = shown(folder, terminal=True, color="log-probability")
     assert "2 is\x1b[38;2;0;0;0;48;2;240;110;110m 4\\x1b[2J\x1b[0m" in by_probability
+
+
+def test_advantages_that_are_all_equal_are_not_the_default(tmp_path: Path) -> None:
+    values = {"token_advantages": [1.0, 1.0, 1.0], "log_probabilities": [-1.0, -2.0, -3.0]}
+    folder = folder_with(tmp_path, row(**TOKENS, **values), row(1, **TOKENS, token_advantages=[1.0, 1.0, 1.0]))
+    assert "colored by log-probability" in shown(folder)
+    assert "colored by advantage" in shown(folder, "p1")
+
+
+def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"env": "Sort", "versions": {}}))
+    rows = [row(0, sample, step=step, completion=f"at {step}, {sample}") for step in (1, 2) for sample in (5, 9)]
+    (tmp_path / "rollouts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in rows))
+    assert "at 1, 5" in shown(tmp_path)
+    assert "at 2, 5" in shown(tmp_path, step=2)
+    assert "── p0, sample 9 of step 2 ──" in shown(tmp_path, sample=9, step=2)
+    with pytest.raises(InvalidArgumentError, match=r"--sample 1 --step 2 is not .* sample 5 of step 1; .* 9 of step 2"):
+        shown(tmp_path, sample=1, step=2)
 
 
 def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:

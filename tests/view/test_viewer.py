@@ -119,16 +119,16 @@ def test_ten_thousand_rows_are_a_table(page: Page, address: str) -> None:
     picture(page, "table")
 
 
-def test_outcomes_have_colours(page: Page, address: str) -> None:
+def test_outcomes_have_colors(page: Page, address: str) -> None:
     open_table(page, address)
-    colours = [
+    colors = [
         page.get_by_text(outcome, exact=True).first.evaluate(
             "cell => { while (getComputedStyle(cell).backgroundColor === 'rgba(0, 0, 0, 0)') cell = cell.parentElement;"
             " return getComputedStyle(cell).backgroundColor }"
         )
         for outcome in ("correct", "incorrect", "no_answer", "timeout", "scored", "verifier_error")
     ]
-    assert len(set(colours)) == len(colours), colours
+    assert len(set(colors)) == len(colors), colors
 
 
 def test_columns_filter_the_table(page: Page, address: str) -> None:
