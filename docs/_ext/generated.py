@@ -68,7 +68,8 @@ def method(name: str, before: str) -> str:
 
 def module(name: str, before: str) -> str:
     """The docstring of a module."""
-    return inspect.cleandoc(str(importlib.import_module(name).__doc__))
+    text = inspect.cleandoc(str(importlib.import_module(name).__doc__))
+    return re.sub(r"(?<=\S) \|\| (?=\S)", r" \|\| ", text)  # in a cell of a table it would be two ends
 
 
 def settings(name: str, before: str) -> str:

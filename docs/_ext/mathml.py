@@ -28,7 +28,7 @@ def visit_inline(writer: Any, node: nodes.Node) -> None:
 
 def visit_block(writer: Any, node: nodes.Node) -> None:
     """Write a formula on lines of its own."""
-    writer.body.append(f'<div class="math">{_mathml(node, block=True)}</div>')
+    writer.body.append(f'<div style="overflow-x: auto; padding: 0.5em 0">{_mathml(node, block=True)}</div>')
     raise nodes.SkipNode
 
 
