@@ -155,7 +155,7 @@ def test_a_completion_is_shown_as_text(page: Page, address: str, number: int) ->
 
 def test_a_long_completion_is_shown(page: Page, address: str) -> None:
     open_sample(page, address, "p0", len(ODD))
-    page.wait_for_function("document.body.innerText.includes('x'.repeat(200000))", timeout=LONG_MS)
+    expect(page.locator("body")).to_contain_text("x" * 200_000, timeout=LONG_MS)
     picture(page, "long")
 
 
