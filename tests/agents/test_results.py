@@ -274,6 +274,12 @@ def test_better_is_said_only_where_the_interval_lies_above_zero(tmp_path: Path) 
     assert compare_runs([best, first])[1][1].sentence(best).startswith("a is worse than c (-0.500")
 
 
+def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
+    first, second = (run_of(tmp_path / name, [[0.0]] * 12) for name in "ab")
+    sentence = compare_runs([first, second])[1][1].sentence(first)
+    assert sentence == "b and a have the same score on every one of the 12 problems"
+
+
 def test_several_comparisons_are_adjusted_for_their_number(tmp_path: Path) -> None:
     runs = [
         run_of(tmp_path / name, [[float(index % step == 0)] for index in range(30)])
