@@ -36,12 +36,20 @@ def test_grpo_on_gsm8k_without_the_hub(tmp_path: Path, monkeypatch: pytest.Monke
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
 
 
-def test_comparing_agents(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_comparing_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("matplotlib")
-    arguments = ["--steps", "2", "--problems", "8", "--folder", str(tmp_path / "compared")]
-    importlib.import_module("examples.compare_agents").main(arguments)
-    assert "grpo-scores" in capfd.readouterr().out
+    from agents.commands.main import main
+
+    def in_this_process(*arguments: object) -> None:
+        with pytest.raises(SystemExit) as ended:  # a process for each of six commands would take a minute
+            main(list(map(str, arguments)))
+        assert ended.value.code == 0, arguments
+
+    example = importlib.import_module("examples.compare_agents")
+    monkeypatch.setattr(example, "rlvr", in_this_process)
+    example.main(["--steps", "2", "--problems", "8", "--folder", str(tmp_path / "compared")])
+    assert "grpo-scores" in capsys.readouterr().out
     assert (tmp_path / "compared" / "curves.svg").is_file()
 
 
