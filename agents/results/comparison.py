@@ -42,7 +42,9 @@ class RunComparison:
         result = self.comparison
         low, high = result.interval.low, result.interval.high
         if low == high == 0:
-            return f"{self.run.name} and {first.name} have the same score on every one of the {result.problems} problems"
+            return (
+                f"{self.run.name} and {first.name} have the same score on every one of the {result.problems} problems"
+            )
         measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {self.p_value:.3g}"
         if result.verdict == "no difference shown":
             return (

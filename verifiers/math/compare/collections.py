@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from verifiers.math.compare.names import assignments, label, named_members, names_agree, shared_label, without_labels
+from verifiers.math.compare.plain import point_name
 from verifiers.math.compare.shapes import bracket_kind, items, items_in_brackets
-from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation, Sentence, SetOf, Symbol, Words
+from verifiers.math.tree import (
+    Bracketed,
+    ListOf,
+    Matrix,
+    Multiply,
+    Node,
+    Relation,
+    Sentence,
+    SetOf,
+    Symbol,
+    Words,
+    symbols,
+    walk,
+)
 from verifiers.math.values.exact import rational_or_none
 
 if TYPE_CHECKING:
@@ -43,10 +57,12 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
         first, *others = gold.items
         return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)
     left, right = items(gold), items(answer)
-    if _are_claims(gold) and _are_claims(answer) and gold.joiner != answer.joiner:
+    if joined_otherwise(gold, answer):
         return False
     if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
         return False
+    if (by_name := _named_points(comparer, left, right)) is not None:
+        return by_name
     names = shared_label(left), shared_label(right)
     if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
         return False
@@ -106,11 +122,34 @@ def _names(nodes: Sequence[Node]) -> set[str | None]:
     return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
-def _are_claims(node: Node) -> TypeGuard[ListOf]:
-    r"""Whether `and` or `or` joins letters, as in `p \\land q`, or relations that are not all values of one name."""
-    if not isinstance(node, ListOf) or node.joiner not in ("and", "or"):
+def _named_points(comparer: Comparer, gold: Sequence[Node], answer: Sequence[Node]) -> bool | None:
+    """Compare points such as `A(1,2), B(3,4)` by their letters, or in order where one side has none; None for other items."""
+    ours, theirs = ([point_name(item) for item in items_] for items_ in (gold, answer))
+    if None not in ours and None not in theirs and len(set(ours)) == len(ours) > 1:
+        named = dict(zip(theirs, answer, strict=True))
+        return set(ours) == named.keys() and all(
+            comparer.same(item, named[name]) for name, item in zip(ours, gold, strict=True)
+        )
+    named_alone = [names for names in (ours, theirs) if None not in names and len(set(names)) == len(names) > 1]
+    return comparer.in_order(gold, answer) if named_alone else None
+
+
+def joined_otherwise(gold: Node, answer: Node) -> bool:
+    r"""Whether `or` joins the items of one list alone, where that changes what they say together.
+
+    Letters are statements, as in `p \\land q`. Values of one name are alternatives however they are joined; so are conditions
+    on one variable behind a comma.
+    """
+    if not (isinstance(gold, ListOf) and isinstance(answer, ListOf)) or (gold.joiner == "or") == (
+        answer.joiner == "or"
+    ):
         return False
-    if all(isinstance(item, Symbol) for item in node.items):
-        return True
-    values = all(isinstance(item, Relation) and item.operators == ("=",) for item in node.items)
-    return all(isinstance(item, Relation) for item in node.items) and not (values and len(_names(node.items)) == 1)
+    said = {gold.joiner, answer.joiner} == {"and", "or"}
+    both = [*gold.items, *answer.items]
+    relations = [item for item in both if isinstance(item, Relation)]
+    if len(relations) < len(both):
+        return said and all(isinstance(part, Symbol | Multiply) for item in both for part in walk(item))
+    if all(relation.operators == ("=",) for relation in relations):
+        names = _names(relations)
+        return len(names) > 1 or None in names
+    return said or len(frozenset().union(*map(symbols, relations))) > 1

@@ -59,6 +59,14 @@ def _is_tuple_in_set(node: Relation) -> bool:
     return all(isinstance(name, Symbol) for name in names.items)
 
 
+def point_name(node: Node) -> str | None:
+    """The letter in front of a point's coordinates; None for anything else."""
+    if not isinstance(node, Multiply) or _named_point(node) is None:
+        return None
+    name = node.factors[0]
+    return name.name if isinstance(name, Symbol) else None
+
+
 def _named_point(node: Multiply) -> Bracketed | None:
     """The coordinates of a point with its letter in front: `P(1,2)`."""
     name, *rest = node.factors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verifiers.math.compare.collections import joined_otherwise
 from verifiers.math.compare.matrices import same_tuples
 from verifiers.math.compare.names import without_labels
 from verifiers.math.compare.real_sets import NoSetError, real_set
@@ -74,7 +75,7 @@ def _same_other_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
             and comparer.same(gold.left, answer.right)
             and comparer.same(gold.right, answer.left)
         )
-    if isinstance(gold, ListOf | SetOf) and isinstance(answer, ListOf | SetOf):
+    if isinstance(gold, ListOf | SetOf) and isinstance(answer, ListOf | SetOf) and not joined_otherwise(gold, answer):
         return comparer.unordered(gold.items, answer.items)
     return False
 
