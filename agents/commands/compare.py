@@ -44,21 +44,21 @@ def _table(comparisons: list[RunComparison]) -> Table:
     table = Table()
     for column in ("run", "score", "interval", "difference", "interval ", "p"):
         table.add_column(column, justify="left" if column == "run" else "right")
-    for each in comparisons:
-        approximate = "≈" if each.interval.approximate else ""
+    for row in comparisons:
+        approximate = "≈" if row.interval.approximate else ""
         cells = [
-            each.run.name,
-            f"{each.score:.3f}",
-            f"{approximate}[{each.interval.low:.3f}, {each.interval.high:.3f}]",
+            row.run.name,
+            f"{row.score:.3f}",
+            f"{approximate}[{row.interval.low:.3f}, {row.interval.high:.3f}]",
         ]
-        if each.comparison is None or each.p_value is None:
+        if row.comparison is None or row.p_value is None:
             cells += ["–", "–", "–"]
         else:
-            ends = each.comparison.interval
+            ends = row.comparison.interval
             cells += [
-                f"{each.comparison.difference:+.3f}",
+                f"{row.comparison.difference:+.3f}",
                 f"[{ends.low:+.3f}, {ends.high:+.3f}]",
-                f"{each.p_value:.3g}",
+                f"{row.p_value:.3g}",
             ]
         table.add_row(*cells)
     return table

@@ -48,14 +48,16 @@ class Contamination:
         evaluated = load_problems(self.evaluation, self.evaluation_split, env_arguments(self.evaluation_args))
         texts = (text_of(train[index]) for index in range(len(train)))
         results = overlaps(texts, [evaluated[index] for index in range(len(evaluated))], words=self.words)
-        flagged = sorted((each for each in results if each.share >= self.threshold), key=lambda each: -each.share)
+        flagged = sorted(
+            (overlap for overlap in results if overlap.share >= self.threshold), key=lambda overlap: -overlap.share
+        )
         for overlap in flagged[:_SHOWN]:
             console.print(
                 f"{overlap.problem_id}: {overlap.share:.0%}, such as “{overlap.example}”", markup=False, soft_wrap=True
             )
         if len(flagged) > _SHOWN:
             console.print(f"... and {len(flagged) - _SHOWN} more", markup=False)
-        touched = sum(each.share > 0 for each in results)
+        touched = sum(overlap.share > 0 for overlap in results)
         console.print(
             f"{len(flagged)} of {len(results)} problems share {self.threshold:.0%} or more of their {self.words}-grams with "
             f"{self.train}, {touched} at least one",

@@ -18,7 +18,7 @@ from agents.files.integrity import fingerprint
 from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
 from agents.results.completions import read_completions
-from agents.results.judging import judge, place
+from agents.results.judging import judge, match_problems
 from rlvr_envs import environment_class, environment_id
 
 
@@ -55,7 +55,7 @@ class Grade:
         task = environment_class(name).task
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
-        placed = place(read_completions(self.file), dataset)
+        placed = match_problems(read_completions(self.file), dataset)
         out = self.out or free_folder(
             Path("runs/eval"), f"{self.file.stem}-{name.removeprefix('rlvr/').replace(':', '.')}"
         )

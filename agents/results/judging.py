@@ -16,7 +16,7 @@ CHUNK = 64
 """Completions that a verifier is given at once."""
 
 
-def place(completions: Sequence[Completion], dataset: Dataset) -> list[tuple[int, int, Completion]]:
+def match_problems(completions: Sequence[Completion], dataset: Dataset) -> list[tuple[int, int, Completion]]:
     """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
 
     Args:

@@ -17,7 +17,7 @@ from agents.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, Evaluati
 from agents.results.comparison import compare_runs, task_differences
 from agents.results.completions import Completion, read_completions
 from agents.results.contamination import overlaps
-from agents.results.judging import place
+from agents.results.judging import match_problems
 from agents.results.pass_at import estimate_pass_at
 from agents.results.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Sort
@@ -154,16 +154,19 @@ def inspect_archive(path: Path) -> Path:
 def test_every_format_gives_each_problem_its_completions_in_order(
     tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
-    placed = place(read_completions(write(tmp_path / "file.jsonl")), PROBLEMS)
+    placed = match_problems(read_completions(write(tmp_path / "file.jsonl")), PROBLEMS)
     result = {(index, sample): completion.text for index, sample, completion in placed}
     assert result == {(index, sample): text for index, texts in enumerate(TEXTS) for sample, text in enumerate(texts)}
 
 
 def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp_path: Path) -> None:
     bare = read_completions(written(tmp_path / "bare.jsonl", [{"completion": "a"}, {"completion": "b"}]))
-    assert [(index, sample) for index, sample, _ in place(bare, PROBLEMS)] == [(0, 0), (1, 0)]
+    assert [(index, sample) for index, sample, _ in match_problems(bare, PROBLEMS)] == [(0, 0), (1, 0)]
     named = written(tmp_path / "named.jsonl", [{"problem_id": PROBLEMS[7].id, "completion": "a"}] * 2)
-    assert [(index, sample) for index, sample, _ in place(read_completions(named), PROBLEMS)] == [(7, 0), (7, 1)]
+    assert [(index, sample) for index, sample, _ in match_problems(read_completions(named), PROBLEMS)] == [
+        (7, 0),
+        (7, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,7 @@ def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("problem", [40, -1, "sort/test/no-such", "40"])
 def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | str) -> None:
     with pytest.raises(DataError, match="no problem of this split is"):
-        place([Completion(problem, "x", "file, line 1")], PROBLEMS)
+        match_problems([Completion(problem, "x", "file, line 1")], PROBLEMS)
 
 
 def test_graded_completions_are_a_record_like_any_other(
