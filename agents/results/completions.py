@@ -24,7 +24,7 @@ from verifiers import DataError
 
 
 @dataclass(frozen=True)
-class Completion:
+class ExternalCompletion:
     """One completion, and which problem it answers."""
 
     problem: int | str
@@ -34,7 +34,7 @@ class Completion:
     """Where it stands, for messages."""
 
 
-def read_completions(path: Path) -> list[Completion]:
+def read_completions(path: Path) -> list[ExternalCompletion]:
     """Read a file of completions; its format is found out by what its first line holds.
 
     Raises:
@@ -64,8 +64,8 @@ def _mapping(line: object) -> dict[str, Any]:
     return line
 
 
-def _from_lines(path: Path, lines: Sequence[dict[str, Any]]) -> list[Completion]:
-    completions: list[Completion] = []
+def _from_lines(path: Path, lines: Sequence[dict[str, Any]]) -> list[ExternalCompletion]:
+    completions: list[ExternalCompletion] = []
     for number, line in enumerate(lines, start=1):
         source = f"{path}, line {number}"
         reader = next((reader for column, reader in _READERS.items() if column in line), None)
@@ -76,7 +76,7 @@ def _from_lines(path: Path, lines: Sequence[dict[str, Any]]) -> list[Completion]
         problem, texts = reader(line, number - 1, source)
         if not texts:
             raise DataError(f"{source} holds no completion")
-        completions += [Completion(problem, text, source) for text in texts]
+        completions += [ExternalCompletion(problem, text, source) for text in texts]
     return completions
 
 
@@ -125,7 +125,7 @@ def _inspect_archive(path: Path) -> Iterator[dict[str, Any]]:
                 raise DataError(f"{path}, {name} is damaged: {error}") from error
 
 
-def _inspect_samples(path: Path, samples: Iterator[Any] | Sequence[Any]) -> Iterator[Completion]:
+def _inspect_samples(path: Path, samples: Iterator[Any] | Sequence[Any]) -> Iterator[ExternalCompletion]:
     epochs: list[tuple[int, int | str, list[str], str]] = []
     for number, sample in enumerate(samples, start=1):
         source = f"{path}, sample {number}"
@@ -135,7 +135,7 @@ def _inspect_samples(path: Path, samples: Iterator[Any] | Sequence[Any]) -> Iter
         epochs.append((int(sample.get("epoch", 1)), _key(sample["id"], source), texts, source))
     for _, key, texts, source in sorted(epochs, key=lambda item: item[0]):
         for text in texts:
-            yield Completion(key, text, source)
+            yield ExternalCompletion(key, text, source)
 
 
 def _message(choice: object, source: str) -> str:

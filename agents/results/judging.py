@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import verifiers
 from agents.evaluation_record import Sample, sample_line
-from agents.results.completions import Completion
+from agents.results.completions import ExternalCompletion
 from agents.results.reading import RecordedRun, Row
 from rlvr_envs import Dataset
 from verifiers import DataError, Outcome, Problem, Verdict, Verifier
@@ -16,7 +16,9 @@ CHUNK = 64
 """Completions that a verifier is given at once."""
 
 
-def match_problems(completions: Sequence[Completion], dataset: Dataset) -> list[tuple[int, int, Completion]]:
+def match_problems(
+    completions: Sequence[ExternalCompletion], dataset: Dataset
+) -> list[tuple[int, int, ExternalCompletion]]:
     """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
 
     Args:
@@ -28,7 +30,7 @@ def match_problems(completions: Sequence[Completion], dataset: Dataset) -> list[
     """
     by_id: dict[str, int] | None = None
     counts: dict[int, int] = {}
-    placed: list[tuple[int, int, Completion]] = []
+    placed: list[tuple[int, int, ExternalCompletion]] = []
     for completion in completions:
         key = completion.problem
         if isinstance(key, str):
@@ -53,7 +55,7 @@ def _indices(dataset: Dataset) -> dict[str, int]:
 
 
 def judge(
-    placed: Sequence[tuple[int, int, Completion]],
+    placed: Sequence[tuple[int, int, ExternalCompletion]],
     dataset: Dataset,
     verifier: Verifier,
 ) -> Iterator[tuple[Sample, Row]]:

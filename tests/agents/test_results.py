@@ -15,7 +15,7 @@ import pytest
 from agents.commands.main import main
 from agents.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, EvaluationRecord, Sample, sample_line
 from agents.results.comparison import compare_runs, task_differences
-from agents.results.completions import Completion, read_completions
+from agents.results.completions import ExternalCompletion, read_completions
 from agents.results.contamination import overlaps
 from agents.results.judging import match_problems
 from agents.results.pass_at import estimate_pass_at
@@ -198,7 +198,7 @@ def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("problem", [40, -1, "sort/test/no-such", "40"])
 def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | str) -> None:
     with pytest.raises(DataError, match="no problem of this split is"):
-        match_problems([Completion(problem, "x", "file, line 1")], PROBLEMS)
+        match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
 
 
 def test_graded_completions_are_a_record_like_any_other(

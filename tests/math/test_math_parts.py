@@ -41,7 +41,7 @@ from verifiers.math.values.exact import (
     square_root,
 )
 from verifiers.math.values.numeric import FILTER_DIGITS, context, estimate, numerically_equal
-from verifiers.math.values.sample_points import Sampling, sampling_for
+from verifiers.math.values.sample_points import SamplePoints, sampling_for
 
 X, TWO, THREE = Symbol("x"), Number(Fraction(2)), Number(Fraction(3))
 
@@ -301,7 +301,7 @@ def coordinates(gold, answer, name):
 
 
 def test_smooth_expressions_are_compared_at_a_few_points():
-    assert sampling_for(parse(r"\sin x"), parse(r"\cos x")) == Sampling(names=("x",))
+    assert sampling_for(parse(r"\sin x"), parse(r"\cos x")) == SamplePoints(names=("x",))
 
 
 @pytest.mark.parametrize("gold", ["|x-20|", r"\max(x,20)", r"\sqrt{(x-20)^2}"])

@@ -30,7 +30,7 @@ def read_expression(text: str) -> Expression | None:
     if len(text) > MAX_LENGTH or _is_ambiguous(clean := without_spacing(text)):
         return None
     try:
-        return _Parser(_tokens(clean)).whole()
+        return _ExpressionParser(_tokens(clean)).whole()
     except (NotExpressibleError, ZeroDivisionError):
         return None
 
@@ -52,7 +52,7 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-class _Parser:
+class _ExpressionParser:
     """Recursive descent over tokens; sums of products of powers."""
 
     def __init__(self, tokens: list[str]) -> None:

@@ -60,7 +60,7 @@ LEFT, RIGHT = End(Negate(_INFINITY), float("-inf")), End(_INFINITY, float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class EndMark:
     """An end at which a set begins or stops: whether it holds the end itself, and what follows up to the next mark."""
 
     end: End
@@ -72,17 +72,17 @@ class Mark:
 class RealSet:
     """The marks of a set from left to right, each of which changes something, and the variable they were said of."""
 
-    marks: tuple[Mark, ...]
+    marks: tuple[EndMark, ...]
     variable: str | None = None
 
     def combined(self, operation: str, other: RealSet) -> RealSet:
         """The union, intersection or difference with another set."""
         decide = _OPERATIONS[operation]
-        marks: list[Mark] = []
+        marks: list[EndMark] = []
         inside, others_inside, last = False, False, False
         for end in _ends(self, other):
             (at, inside), (others_at, others_inside) = self._state(end, inside), other._state(end, others_inside)
-            mark = Mark(end, decide(at, others_at), decide(inside, others_inside))
+            mark = EndMark(end, decide(at, others_at), decide(inside, others_inside))
             if not mark.at == mark.after == last:
                 marks.append(mark)
             last = mark.after
@@ -115,7 +115,7 @@ _OPERATIONS: dict[str, Callable[[bool, bool], bool]] = {
     "intersection": operator.and_,
     "difference": operator.gt,
 }
-_EMPTY, _REALS = RealSet(()), RealSet((Mark(LEFT, False, True), Mark(RIGHT, False, False)))
+_EMPTY, _REALS = RealSet(()), RealSet((EndMark(LEFT, False, True), EndMark(RIGHT, False, False)))
 _NAMED = {"R": _REALS, "empty": _EMPTY}
 
 
@@ -181,11 +181,11 @@ def _interval(low: End, closed_low: bool, high: End, closed_high: bool) -> RealS
         raise NoSetError("an interval with its ends in the wrong order, or one that reaches infinity")
     if low.meets(high):
         return _point(low) if closed_low and closed_high else _EMPTY
-    return RealSet((Mark(low, closed_low, True), Mark(high, closed_high, False)))
+    return RealSet((EndMark(low, closed_low, True), EndMark(high, closed_high, False)))
 
 
 def _point(end: End) -> RealSet:
-    return RealSet((Mark(end, True, False),))
+    return RealSet((EndMark(end, True, False),))
 
 
 def _solutions(node: Relation) -> RealSet:

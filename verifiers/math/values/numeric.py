@@ -48,7 +48,7 @@ from verifiers.math.values.exact import (
     spend,
     substitute,
 )
-from verifiers.math.values.sample_points import Sampling, is_smooth, number, sampling_for
+from verifiers.math.values.sample_points import SamplePoints, is_smooth, number, sampling_for
 
 Value = Any
 """A real or complex number of mpmath, which carries no types."""
@@ -375,10 +375,10 @@ class Estimate:
     uneven: bool = False
 
 
-_ANYWHERE = Sampling()
+_ANYWHERE = SamplePoints()
 
 
-def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sampling = _ANYWHERE) -> Estimate:
+def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: SamplePoints = _ANYWHERE) -> Estimate:
     """Evaluate at two precisions.
 
     Raises:
@@ -419,7 +419,7 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
     if theirs - ours and not is_smooth(answer):
         return False  # a symbol that the gold does not have must cancel, which a step or a huge exponent only feigns
     constant = not ours and not theirs
-    sampling = Sampling(count=1) if constant else sampling_for(gold, answer)
+    sampling = SamplePoints(count=1) if constant else sampling_for(gold, answer)
     if constant:
         return _agree(gold, answer, FILTER_DIGITS, 0, sampling, branched=True) and _agree(
             gold, answer, CONFIRM_DIGITS, 0, sampling, branched=True
@@ -435,7 +435,7 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
     return None
 
 
-def _differ_beside_jumps(gold: Node, answer: Node, sampling: Sampling) -> bool:
+def _differ_beside_jumps(gold: Node, answer: Node, sampling: SamplePoints) -> bool:
     """Whether two expressions with steps in one symbol differ next to a jump of either of them."""
     positions = [Fraction(position) for position in sampling.beside_steps]
     resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
@@ -461,7 +461,7 @@ def _jump(
     return low, high
 
 
-def _value_at(node: Node, sampling: Sampling, position: Fraction) -> Estimate | None:
+def _value_at(node: Node, sampling: SamplePoints, position: Fraction) -> Estimate | None:
     try:
         return estimate(node, FILTER_DIGITS, 0, sampling.at(position))
     except (NotExactError, UndefinedError):
@@ -474,7 +474,7 @@ def _changes(value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, 
     return low is not None and high is not None and bool(abs(low.value - high.value) > low.error + high.error)
 
 
-def _points_of_agreement(gold: Node, answer: Node, sampling: Sampling, *, branched: bool) -> list[int] | None:
+def _points_of_agreement(gold: Node, answer: Node, sampling: SamplePoints, *, branched: bool) -> list[int] | None:
     """The points at which two expressions are equal to a few digits; None if there is one at which they differ.
 
     Raises:
@@ -498,7 +498,7 @@ def _points_of_agreement(gold: Node, answer: Node, sampling: Sampling, *, branch
 
 
 def _agree(
-    gold: Node, answer: Node, digits: tuple[int, int], sample: int, sampling: Sampling, *, branched: bool
+    gold: Node, answer: Node, digits: tuple[int, int], sample: int, sampling: SamplePoints, *, branched: bool
 ) -> bool | None:
     """Whether two values at one point are equal; None where the gold has no value or the errors are too large.
 

@@ -54,7 +54,7 @@ _PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin"
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplePoints:
     """Deterministic random points, by their number and the name of a coordinate."""
 
     names: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Sampling:
         value = context.mpf(noise % 3_000_017) / 1_000_003 + context.mpf(1) / 4
         return -value if self.is_signed(sample) and noise >> 20 & 1 else value
 
-    def at(self, value: Fraction) -> Sampling:
+    def at(self, value: Fraction) -> SamplePoints:
         """Points whose coordinates all are one number."""
         return replace(self, fixed=value)
 
@@ -131,7 +131,7 @@ def _beyond(context: Any, end: Fraction, fraction: Any) -> Any:
     return number(context, end) * (1 + fraction) + 3 * fraction
 
 
-def sampling_for(gold: Node, answer: Node) -> Sampling:
+def sampling_for(gold: Node, answer: Node) -> SamplePoints:
     """How two expressions with symbols are compared."""
     nodes = [*walk(gold), *walk(answer)]
     names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Symbol)))
@@ -144,16 +144,16 @@ def sampling_for(gold: Node, answer: Node) -> Sampling:
         constants = [int(node.value) for node in nodes if isinstance(node, Number) and node.value <= _MAX_INTEGER]
         reach = max(_INTEGERS, 2 * max(constants, default=0) + _SMALL_INTEGERS)
         count = step_samples if beside_steps else INTEGER_SAMPLES
-        return Sampling(names, count, integers=reach, beside_steps=beside_steps)
+        return SamplePoints(names, count, integers=reach, beside_steps=beside_steps)
     is_complex = frozenset(name for name in names if name[0] in COMPLEX_NAMES and _has_modulus(nodes, name))
     lenient = _has_domain(gold)
     if lenient and _is_for_positive_numbers(gold, nodes):
-        return Sampling(names, SAMPLES - SIGNED_SAMPLES)
+        return SamplePoints(names, SAMPLES - SIGNED_SAMPLES)
     if not any(_has_pieces(node) for node in nodes):
-        return Sampling(names, complex_names=is_complex)
+        return SamplePoints(names, complex_names=is_complex)
     landmarks = _landmarks(nodes)
     pieces = min(MAX_PIECE_SAMPLES if len(names) > 1 else len(landmarks) + 1, MAX_PIECE_SAMPLES)
-    return Sampling(
+    return SamplePoints(
         names,
         SAMPLES + pieces + (step_samples if steps else 0),
         beside_steps=beside_steps,
