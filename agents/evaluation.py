@@ -22,7 +22,7 @@ from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
-from verifiers.statistics import Interval, mean_interval, share_interval
+from verifiers.statistics import Interval, score_interval
 
 MAX_SAMPLES = 10_000_000
 """Largest number of samples in an evaluation; their scores are held in memory together."""
@@ -127,34 +127,31 @@ def evaluate(
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
     rows = {} if record is None else record.begin(settings)
     keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
-    missing = [key for key in keys if key not in rows or rows[key].errored]
-    on_sample = on_sample or _ignore
     for key in keys:
-        if key in rows and not rows[key].errored:
+        if on_sample is not None and key in rows and not rows[key].errored:
             on_sample(rows[key])
+    missing = [key for key in keys if key not in rows or rows[key].errored]
     seeds = sample_seeds(seed, _EVALUATION, count, samples)
     starts = env_seeds(env, seed, _EVALUATION, count)
     episodes = [
         Episode(-1 if available is None else problem, problem, int(seeds[problem, sample]), starts[problem])
         for problem, sample in missing
     ]
-    trajectories: dict[int, Trajectory] = {}
+    played: dict[tuple[int, int], Trajectory] = {}
     for index, trajectory in play(env, policy, episodes) if episodes else ():
         problem, number = missing[index]
         sample = Sample.of(trajectory, problem=problem, sample=number, seed=episodes[index].seed)
         if record is not None:
             record.add(sample_line(sample, trajectory.completion, trajectory.verdict, _problem(env, problem)))
-        rows[sample.key], trajectories[index] = sample, trajectory
-        on_sample(sample)
-    played = [trajectories[index] for index in range(len(episodes))]
-    result = summarize_evaluation([rows[key] for key in keys], count, samples, played, pass_at)
+        rows[sample.key], played[sample.key] = sample, trajectory
+        if on_sample is not None:
+            on_sample(sample)
+    result = summarize_evaluation(
+        [rows[key] for key in keys], count, samples, [played[key] for key in missing], pass_at
+    )
     if record is not None:
         record.finish(result.summary())
     return result
-
-
-def _ignore(sample: Sample) -> None:
-    pass
 
 
 def _warn_of_equal_samples(policy: Policy, samples: int) -> None:
@@ -254,5 +251,4 @@ def _mean(means: NDArray[np.float64]) -> float:
 def _interval(means: NDArray[np.float64]) -> Interval:
     if not len(means):
         return Interval(math.nan, math.nan, approximate=True)
-    shares = bool((means >= 0).all() and (means <= 1).all())
-    return share_interval(means) if shares else mean_interval(means)
+    return score_interval(means)

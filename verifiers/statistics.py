@@ -88,6 +88,21 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
     return Interval(low, high, approximate=units * min(mean, 1 - mean) < FEW)
 
 
+def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
+    """Confidence interval of a mean score: `share_interval` where all scores are in [0, 1], else `mean_interval`.
+
+    Args:
+        scores: f64[n], one for each problem.
+        clusters: As for `share_interval`.
+
+    Raises:
+        InvalidArgumentError: If there are no scores, or one is not finite.
+    """
+    values = _values(scores)
+    shares = bool(((values >= 0) & (values <= 1)).all())
+    return share_interval(values, clusters) if shares else mean_interval(values, clusters)
+
+
 def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean by Student's distribution, for scores that are not shares, and for training seeds.
 

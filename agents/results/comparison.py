@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from agents.files.json_files import differences
 from agents.results.reading import RecordedRun, paired_scores
 from verifiers import InvalidArgumentError, statistics
@@ -36,17 +34,18 @@ class RunComparison:
     """Of the sign-flip test, adjusted for the number of runs by Holm's method."""
 
     def sentence(self, first: RecordedRun) -> str:
-        """The comparison in words, which claim no difference that the interval does not show."""
+        """The comparison in words, which claim a difference only where the interval and the adjusted test both show it."""
         if self.comparison is None:
             raise InvalidArgumentError("the first run is compared with nothing")
-        result = self.comparison
+        result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
         low, high = result.interval.low, result.interval.high
         if low == high == 0:
             return (
                 f"{self.run.name} and {first.name} have the same score on every one of the {result.problems} problems"
             )
-        measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {self.p_value:.3g}"
-        if result.verdict == "no difference shown":
+        measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {p_value:.3g}"
+        # Of several runs some intervals miss 0 by chance, and so does that of few problems that happen to agree.
+        if result.verdict == "no difference shown" or p_value > 1 - statistics.LEVEL:
             return (
                 f"no difference between {self.run.name} and {first.name} is shown ({measured}; one of {result.detectable:.3f} "
                 f"would be found in 4 of 5 such comparisons)"
@@ -74,13 +73,8 @@ def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, list[RunComparison]]
     adjusted = statistics.holm([result.p_value for result in results])
     rows: list[RunComparison] = []
     for run, values, result, p_value in zip(runs, scores, [None, *results], [None, *adjusted], strict=True):
-        rows.append(RunComparison(run, float(values.mean()), _interval(values), result, p_value))
+        rows.append(RunComparison(run, float(values.mean()), statistics.score_interval(values), result, p_value))
     return len(problems), rows
-
-
-def _interval(values: np.ndarray) -> statistics.Interval:
-    shares = bool((values >= 0).all() and (values <= 1).all())
-    return statistics.share_interval(values) if shares else statistics.mean_interval(values)
 
 
 def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
@@ -88,6 +82,7 @@ def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):
-            if any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
+            known = one is not None and two is not None  # graded completions do not say how they were sampled
+            if known and any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
                 sentences.append(f"{name} is {one!r} in {first.name} and {two!r} in {run.name}")
     return sentences

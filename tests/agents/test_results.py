@@ -283,6 +283,14 @@ def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
     assert sentence == "b and a have the same score on every one of the 12 problems"
 
 
+def test_few_problems_that_agree_are_no_proof(tmp_path: Path) -> None:
+    """Their differences do not vary, so that the interval has no width, and 1 of 4 choices of signs is as extreme."""
+    first, second = run_of(tmp_path / "a", [[0.0]] * 3), run_of(tmp_path / "b", [[1.0]] * 3)
+    row = compare_runs([first, second])[1][1]
+    assert row.p_value == 0.25
+    assert row.sentence(first).startswith("no difference between b and a is shown")
+
+
 def test_several_comparisons_are_adjusted_for_their_number(tmp_path: Path) -> None:
     runs = [
         run_of(tmp_path / name, [[float(index % step == 0)] for index in range(30)])
