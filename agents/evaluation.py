@@ -120,8 +120,7 @@ def evaluate(
             is of another evaluation.
         OSError: If the record can't be written; it then holds all earlier samples.
     """
-    available = num_problems(env)
-    count = _number_of_problems(available, problems, samples)
+    count = _number_of_problems(num_problems(env), problems, samples)
     check_draws(pass_at, samples)
     _warn_of_equal_samples(policy, samples)
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
@@ -131,12 +130,7 @@ def evaluate(
         if on_sample is not None and key in rows and not rows[key].errored:
             on_sample(rows[key])
     missing = [key for key in keys if key not in rows or rows[key].errored]
-    seeds = sample_seeds(seed, _EVALUATION, count, samples)
-    starts = env_seeds(env, seed, _EVALUATION, count)
-    episodes = [
-        Episode(-1 if available is None else problem, problem, int(seeds[problem, sample]), starts[problem])
-        for problem, sample in missing
-    ]
+    episodes = _episodes(env, missing, seed, count, samples)
     played: dict[tuple[int, int], Trajectory] = {}
     for index, trajectory in play(env, policy, episodes) if episodes else ():
         problem, number = missing[index]
@@ -152,6 +146,19 @@ def evaluate(
     if record is not None:
         record.finish(result.summary())
     return result
+
+
+def _episodes(
+    env: VectorEnv[Any, Any, Any], keys: Sequence[tuple[int, int]], seed: int, problems: int, samples: int
+) -> list[Episode]:
+    """The episodes of some samples, each given by its problem and number."""
+    drawn = num_problems(env) is None
+    seeds = sample_seeds(seed, _EVALUATION, problems, samples)
+    starts = env_seeds(env, seed, _EVALUATION, problems)
+    return [
+        Episode(-1 if drawn else problem, problem, int(seeds[problem, sample]), starts[problem])
+        for problem, sample in keys
+    ]
 
 
 def _warn_of_equal_samples(policy: Policy, samples: int) -> None:
