@@ -55,14 +55,14 @@ def check_agent(agent: str | type[Agent], config: AgentConfig | None = None, *, 
         config_cls = config_class(cls)
     chosen = config_cls() if config is None else config
     group = 1 if chosen.group_size == 1 else _GROUP
-    checker = _Checker(cls, dataclasses.replace(chosen, problems_per_step=_PROBLEMS, group_size=group, seed=seed))
+    checker = _AgentChecker(cls, dataclasses.replace(chosen, problems_per_step=_PROBLEMS, group_size=group, seed=seed))
     try:
         checker.check()
     finally:
         checker.env.close()
 
 
-class _Checker:
+class _AgentChecker:
     def __init__(self, cls: type[Agent], config: AgentConfig) -> None:
         self.cls = cls
         self.config = config

@@ -166,9 +166,9 @@ def agent_settings(name: str, task: Task) -> dict[str, Any]:
 
 def make_agent(name: str, policy: CausalLMPolicy, task: Task, seed: int) -> Agent:
     """An agent with its defaults; how many completions a pass takes at once changes no result."""
-    kind, config = agent_classes(name)
+    cls, config = agent_classes(name)
     learner = LearnerConfig(micro_batch_size=256)
-    return kind(policy, config(seed=seed, learner=learner, **agent_settings(name, task)))
+    return cls(policy, config(seed=seed, learner=learner, **agent_settings(name, task)))
 
 
 def train(
@@ -193,8 +193,8 @@ def train(
     for mark in np.linspace(0, tokens, points):
         while agent.tokens < mark:
             agent.learn(env, steps=agent.steps + 1)
-        found = before if before is not None and mark == 0 else score(agent, held_out, task)
-        curve.append({"tokens": agent.tokens, **found})
+        scores = before if before is not None and mark == 0 else score(agent, held_out, task)
+        curve.append({"tokens": agent.tokens, **scores})
     settings = run_settings(name, task, seed, tokens, points)
     return {**settings, "curve": curve, "steps": agent.steps, "cpu_s": time.process_time() - began}
 
@@ -204,9 +204,12 @@ def score(agent: Agent, held_out: Any, task: Task) -> dict[str, Any]:
     problems = task.problems
     sampled = agent.evaluate(held_out, problems=problems, samples=task.samples)
     greedy = agent.evaluate(held_out, problems=problems, greedy=True)
-    by_problem = np.array([each.score for each in sampled.trajectories]).reshape(problems, task.samples).mean(axis=1)
+    by_problem = (
+        np.array([trajectory.score for trajectory in sampled.trajectories]).reshape(problems, task.samples).mean(axis=1)
+    )
     right = [
-        float(each.verdict is not None and each.verdict.outcome == Outcome.CORRECT) for each in greedy.trajectories
+        float(trajectory.verdict is not None and trajectory.verdict.outcome == Outcome.CORRECT)
+        for trajectory in greedy.trajectories
     ]
     return {
         "reward": sampled.score,
@@ -250,9 +253,9 @@ class Job:
         """Whether the result is there, and of these settings."""
         if not self.path.exists():
             return False
-        found = json.loads(self.path.read_text())
+        result = json.loads(self.path.read_text())
         wanted = run_settings(self.agent, TASKS[self.environment], self.seed, self.tokens, self.points)
-        return {key: found.get(key) for key in wanted} == wanted
+        return {key: result.get(key) for key in wanted} == wanted
 
     def run(self) -> str:
         """Train, keep the result, and say what came out."""
@@ -352,9 +355,9 @@ def may_have_lost(summary: Mapping[str, Any], measure: str) -> bool:
 def lost(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
     """A line that says which agents may have ended below their start by more than the margin."""
     short = [
-        f"{each['agent']} in {each['environment']} ({each[measure]['paired_gain']['mean']:+.3f})"
-        for each in summaries
-        if may_have_lost(each, measure)
+        f"{summary['agent']} in {summary['environment']} ({summary[measure]['paired_gain']['mean']:+.3f})"
+        for summary in summaries
+        if may_have_lost(summary, measure)
     ]
     pairs = f"of {len(summaries)} pairs of agent and environment"
     return f"{measure}: {pairs}, maybe more than {MARGIN} below the start at the end: {', '.join(short) or 'none'}"
@@ -362,7 +365,9 @@ def lost(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
 
 def verdict(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
     """A line that says which agents improved in a measure for sure, and where the others did not."""
-    missing = [f"{each['agent']} in {each['environment']}" for each in summaries if not improved(each, measure)]
+    missing = [
+        f"{summary['agent']} in {summary['environment']}" for summary in summaries if not improved(summary, measure)
+    ]
     start = f"{measure}: every seed's gain above 0, with an interval above 0, for"
     if not missing:
         return f"{start} all {len(summaries)} pairs of agent and environment"
@@ -371,9 +376,9 @@ def verdict(summaries: Sequence[Mapping[str, Any]], measure: str) -> str:
 
 def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
     """A table for each measure, environments side by side."""
-    environments = list(dict.fromkeys(each["environment"] for each in summaries))
-    agents = list(dict.fromkeys(each["agent"] for each in summaries))
-    by_key = {(each["agent"], each["environment"]): each for each in summaries}
+    environments = list(dict.fromkeys(summary["environment"] for summary in summaries))
+    agents = list(dict.fromkeys(summary["agent"] for summary in summaries))
+    by_key = {(summary["agent"], summary["environment"]): summary for summary in summaries}
     lines = []
     for measure, words in MEASURES.items():
         lines += [f"{words.capitalize()}:", "", f"| agent | {' | '.join(environments)} |"]
@@ -383,16 +388,16 @@ def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
         ]
         lines += [f"| the checkpoint | {' | '.join(f'{start:.2f}' for start in starts)} |"]
         for agent in agents:
-            found = [by_key.get((agent, environment)) for environment in environments]
-            cells = ["" if each is None else _cell(each[measure]["end"]) for each in found]
+            in_row = [by_key.get((agent, environment)) for environment in environments]
+            cells = ["" if summary is None else _cell(summary[measure]["end"]) for summary in in_row]
             lines.append(f"| `{agent}` | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _cell(found: Mapping[str, Any]) -> str:
-    low, high = found["interval"]
-    return f"{found['iqm']:.2f} [{low:.2f}, {high:.2f}]"
+def _cell(estimate: Mapping[str, Any]) -> str:
+    low, high = estimate["interval"]
+    return f"{estimate['iqm']:.2f} [{low:.2f}, {high:.2f}]"
 
 
 # The figure: a row for each agent, a column for each environment
@@ -403,40 +408,42 @@ COLOURS = {"reward": "#1f6fb4", "accuracy": "#d1721b"}
 
 def figure(summaries: Sequence[Mapping[str, Any]]) -> str:
     """All curves as an SVG; bands are the 95 % intervals."""
-    environments = list(dict.fromkeys(each["environment"] for each in summaries))
-    agents = list(dict.fromkeys(each["agent"] for each in summaries))
+    environments = list(dict.fromkeys(summary["environment"] for summary in summaries))
+    agents = list(dict.fromkeys(summary["agent"] for summary in summaries))
     width, height = LEFT + len(environments) * (WIDTH + GAP), TOP + len(agents) * (HEIGHT + GAP) + 12
-    parts = [
+    elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
     for number, (measure, words) in enumerate(MEASURES.items()):
         at = LEFT + number * 230
-        parts.append(f'<path d="M{at} 14h22" stroke="{COLOURS[measure]}" stroke-width="2"/>')
-        parts.append(f'<text x="{at + 28}" y="18">{words}</text>')
+        elements.append(f'<path d="M{at} 14h22" stroke="{COLOURS[measure]}" stroke-width="2"/>')
+        elements.append(f'<text x="{at + 28}" y="18">{words}</text>')
     for column, environment in enumerate(environments):
-        tokens = max(each["tokens"][-1] for each in summaries if each["environment"] == environment)
+        tokens = max(summary["tokens"][-1] for summary in summaries if summary["environment"] == environment)
         title = f"{environment}: held-out problems, 0 to {tokens / 1000:.0f} 000 tokens"
-        parts.append(f'<text x="{LEFT + column * (WIDTH + GAP)}" y="{TOP - 12}" font-weight="bold">{title}</text>')
+        elements.append(f'<text x="{LEFT + column * (WIDTH + GAP)}" y="{TOP - 12}" font-weight="bold">{title}</text>')
         for row, agent in enumerate(agents):
-            found = [each for each in summaries if (each["agent"], each["environment"]) == (agent, environment)]
-            place = (LEFT + column * (WIDTH + GAP), TOP + row * (HEIGHT + GAP))
-            parts += [part for each in found for part in _panel(each, tokens, place)]
+            own = [
+                summary for summary in summaries if (summary["agent"], summary["environment"]) == (agent, environment)
+            ]
+            corner = (LEFT + column * (WIDTH + GAP), TOP + row * (HEIGHT + GAP))
+            elements += [element for summary in own for element in _panel(summary, tokens, corner)]
     for row, agent in enumerate(agents):
-        parts.append(f'<text x="4" y="{TOP + row * (HEIGHT + GAP) + HEIGHT / 2 + 4:.0f}">{agent}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+        elements.append(f'<text x="4" y="{TOP + row * (HEIGHT + GAP) + HEIGHT / 2 + 4:.0f}">{agent}</text>')
+    return "\n".join([*elements, "</svg>", ""])
 
 
-def _panel(summary: Mapping[str, Any], tokens: float, place: tuple[float, float]) -> list[str]:
+def _panel(summary: Mapping[str, Any], tokens: float, corner: tuple[float, float]) -> list[str]:
     """One agent in one environment, on axes from 0 to 1; a return below 0 is drawn at 0."""
-    left, top = place
-    parts = [f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#bbb"/>']
-    parts.append(f'<path d="M{left} {top + HEIGHT / 2}h{WIDTH}" stroke="#e4e4e4"/>')
-    parts += [
+    left, top = corner
+    elements = [f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#bbb"/>']
+    elements.append(f'<path d="M{left} {top + HEIGHT / 2}h{WIDTH}" stroke="#e4e4e4"/>')
+    elements += [
         f'<text x="{left - 3}" y="{y}" text-anchor="end" font-size="8" fill="#777">{text}</text>'
         for text, y in (("1", top + 6), ("0", top + HEIGHT))
     ]
-    across = [left + WIDTH * each / tokens for each in summary["tokens"]]
+    across = [left + WIDTH * count / tokens for count in summary["tokens"]]
     for measure in MEASURES:
         curve = summary[measure]["curve"]
 
@@ -446,9 +453,9 @@ def _panel(summary: Mapping[str, Any], tokens: float, place: tuple[float, float]
 
         band = at(point["interval"][0] for point in curve) + at(point["interval"][1] for point in curve)[::-1]
         line = at(point["iqm"] for point in curve)
-        parts.append(f'<path d="M{"L".join(band)}z" fill="{COLOURS[measure]}" fill-opacity="0.2"/>')
-        parts.append(f'<path d="M{"L".join(line)}" fill="none" stroke="{COLOURS[measure]}" stroke-width="1.5"/>')
-    return parts
+        elements.append(f'<path d="M{"L".join(band)}z" fill="{COLOURS[measure]}" fill-opacity="0.2"/>')
+        elements.append(f'<path d="M{"L".join(line)}" fill="none" stroke="{COLOURS[measure]}" stroke-width="1.5"/>')
+    return elements
 
 
 def report(jobs: Sequence[Job], out: Path) -> list[dict[str, Any]]:
@@ -492,7 +499,7 @@ def main() -> None:
         print(verdict(summaries, measure))
         print(lost(summaries, measure))
     # The exit code is for a check before a release: whoever may have ended below the start.
-    sys.exit(any(may_have_lost(each, "reward") for each in summaries))
+    sys.exit(any(may_have_lost(summary, "reward") for summary in summaries))
 
 
 if __name__ == "__main__":

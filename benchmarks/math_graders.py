@@ -176,7 +176,7 @@ def _pairs_off(gold: str, answer: str, same: Judge) -> bool:
     if len(left) != len(_items(gold)):
         return False
     for item in _items(gold):
-        match = next((place for place, other in enumerate(left) if same(item, other)), None)
+        match = next((index for index, other in enumerate(left) if same(item, other)), None)
         if match is None:
             return False
         left.pop(match)
@@ -229,7 +229,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     labelled = module_of("math_corpus", CORPUS).PAIRS
     groups = {
-        "labelled corpus": [(each.gold, each.answer, "correct" if each.correct else "wrong") for each in labelled]
+        "labelled corpus": [(pair.gold, pair.answer, "correct" if pair.correct else "wrong") for pair in labelled]
     }
     if options.data:
         groups[f"rewritings of {options.golds} golds of MATH-500"] = list(rewritings(Path(options.data), options.golds))

@@ -72,12 +72,12 @@ def accuracy(name: str, judge: Judge, pairs: Sequence[object]) -> None:
     for pair in pairs:
         started = time.perf_counter()
         try:
-            found = judge(pair.gold, f"\\boxed{{{pair.answer}}}")
+            judged = judge(pair.gold, f"\\boxed{{{pair.answer}}}")
         except Exception:  # noqa: BLE001 - counted below
-            found, raised = False, raised + 1
+            judged, raised = False, raised + 1
         seconds.append(time.perf_counter() - started)
-        false_positives += found and not pair.correct
-        false_negatives += pair.correct and not found
+        false_positives += judged and not pair.correct
+        false_negatives += pair.correct and not judged
     positives = sum(pair.correct for pair in pairs)
     negatives = len(pairs) - positives
     print(
@@ -98,9 +98,9 @@ def throughput_pairs(folder: Path, name: str, count: int) -> Iterator[tuple[str,
     rows = [json.loads(line) for line in (folder / name / "test.jsonl").read_text().splitlines()]
     golds = [row["answer"] if name == "math500" else PRESETS["default"](row["answer"]).answer for row in rows]
     generator = random.Random(0)
-    for place in range(count):
-        gold = golds[place % len(golds)]
-        yield gold, f"So it is \\boxed{{{reformatted(gold if place % 2 else generator.choice(golds))}}}."
+    for index in range(count):
+        gold = golds[index % len(golds)]
+        yield gold, f"So it is \\boxed{{{reformatted(gold if index % 2 else generator.choice(golds))}}}."
 
 
 def run(task: tuple[str, list[tuple[str, str]]]) -> tuple[float, float]:

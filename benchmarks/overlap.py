@@ -78,7 +78,7 @@ def measure(args: argparse.Namespace, verifier: Any, verification: Any) -> float
     started = time.perf_counter()
     played = rollout(env, policy, episodes)
     seconds = time.perf_counter() - started
-    assert [int(each.policy_mask.sum()) for each in played] == [
+    assert [int(trajectory.policy_mask.sum()) for trajectory in played] == [
         8 + (index * 7919) % 25 for index in range(args.episodes)
     ]
     env.close()
@@ -102,11 +102,11 @@ def main() -> None:
         "sync": (SleepyVerifier(args.sleep_ms / 1000, args.workers), "sync"),
         "deferred": (SleepyVerifier(args.sleep_ms / 1000, args.workers), "deferred"),
     }
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(args.rounds):
         for name, (verifier, verification) in ways.items():
-            found[name].append(measure(args, verifier, verification))
-    median = {name: float(np.median(seconds)) for name, seconds in found.items()}
+            times[name].append(measure(args, verifier, verification))
+    median = {name: float(np.median(seconds)) for name, seconds in times.items()}
     hidden = (median["sync"] - median["deferred"]) / (median["sync"] - median["none"])
     print(f"python {platform.python_version()}, torch {torch.__version__}, {args.threads} thread(s)")
     print(

@@ -52,7 +52,7 @@ class Bytes(ByteTokenizer):
         return super().token_bytes(token) if token < BYTES else b""
 
 
-def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (
         ("problems", 8),
@@ -72,7 +72,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vllm-python", help="interpreter of an environment with vLLM; without, vLLM is left out")
     parser.add_argument("--json", type=Path, help="file for the figures")
-    options = parser.parse_args(given)
+    options = parser.parse_args(argv)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: torch finds no GPU here")
     if options.vocab < BYTES:
@@ -89,7 +89,7 @@ def new_env(options: argparse.Namespace) -> TokenVectorEnv:
     """One row for each completion."""
     problems = [
         Problem(
-            f"p{number}", "".join(chr(97 + (number * 7919 + place * 31) % 26) for place in range(options.prompt)), ""
+            f"p{number}", "".join(chr(97 + (number * 7919 + index * 31) % 26) for index in range(options.prompt)), ""
         )
         for number in range(options.problems)
     ]
@@ -108,16 +108,16 @@ def play(env: TokenVectorEnv, policy: Any, options: argparse.Namespace, number: 
         Episode(index // options.group, index // options.group, number * count + index) for index in range(count)
     ]
     trajectories = rollout(env, policy, episodes)
-    assert all(len(each.tokens) == options.prompt + options.completion for each in trajectories)
+    assert all(len(trajectory.tokens) == options.prompt + options.completion for trajectory in trajectories)
 
 
 @torch.no_grad()
 def generate(model: Any, prompts: torch.Tensor, policy: CausalLMPolicy, options: argparse.Namespace) -> None:
     with policy.autocast():
-        found = model.generate(
+        tokens = model.generate(
             prompts, attention_mask=torch.ones_like(prompts), do_sample=True, top_k=0, max_new_tokens=options.completion
         )
-    assert found.shape[1] == options.prompt + options.completion
+    assert tokens.shape[1] == options.prompt + options.completion
 
 
 def cpu_seconds(session: int | None) -> float:
@@ -154,16 +154,16 @@ def measure(
             seen[name].append((cpu_seconds(engine) - cpu, time.perf_counter() - wall, peak))
     return {
         name: {
-            "cpu_s": statistics.median(cpu for cpu, _, _ in found[1:]),
-            "wall_s": statistics.median(wall for _, wall, _ in found[1:]),
-            **({"gpu_peak_mib": max(peak for _, _, peak in found[1:])} if device == "cuda" else {}),
+            "cpu_s": statistics.median(cpu for cpu, _, _ in turns[1:]),
+            "wall_s": statistics.median(wall for _, wall, _ in turns[1:]),
+            **({"gpu_peak_mib": max(peak for _, _, peak in turns[1:])} if device == "cuda" else {}),
         }
-        for name, found in seen.items()
+        for name, turns in seen.items()
     }
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(given)
+def main(argv: Sequence[str] | None = None) -> None:
+    options = arguments(argv)
     torch.set_num_threads(options.threads)
     env = new_env(options)
     length = options.prompt + options.completion
@@ -199,13 +199,13 @@ def main(given: Sequence[str] | None = None) -> None:
         assert isinstance(sampler.engine, ProcessEngine)
         session = sampler.engine.pid
         sides[VLLM] = lambda number: play(env, sampler, options, number)
-    found = measure(sides, options.rounds, session, options.device)
+    costs = measure(sides, options.rounds, session, options.device)
     if sampler is not None:
         sampler.close()
-    report(found, options)
+    report(costs, options)
 
 
-def report(found: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
+def report(costs: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
     tokens = options.problems * options.group * options.completion
     print(
         f"{options.problems} x {options.group} completions of {options.completion} tokens, prompts of {options.prompt}, "
@@ -215,11 +215,11 @@ def report(found: dict[str, dict[str, float]], options: argparse.Namespace) -> N
     )
     memory = f"{'GPU MiB':>12}" if options.device == "cuda" else ""
     print(f"{'':10}{'CPU s':>10}{'wall s':>10}{'tokens/s':>12}{memory}")
-    for name, cost in found.items():
+    for name, cost in costs.items():
         peak = f"{cost['gpu_peak_mib']:12.0f}" if "gpu_peak_mib" in cost else ""
         print(f"{name:10}{cost['cpu_s']:10.3f}{cost['wall_s']:10.3f}{tokens / cost['wall_s']:12.0f}{peak}")
     if options.json:
-        record = {"work": {name: value for name, value in vars(options).items() if name != "json"}, "sides": found}
+        record = {"work": {name: value for name, value in vars(options).items() if name != "json"}, "sides": costs}
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 

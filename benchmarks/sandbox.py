@@ -169,7 +169,7 @@ def main() -> None:
             runs = {name: stack.enter_context(runner(workers)) for name, runner in RUNNERS.items()}
             rounds = [{name: measure(run, tasks) for name, run in runs.items()} for _ in range(arguments.repeats)]
         for name in runs:
-            rates, costs, passed = zip(*(found[name] for found in rounds), strict=True)
+            rates, costs, passed = zip(*(figures[name] for figures in rounds), strict=True)
             rate, cost = statistics.median(rates), statistics.median(costs)
             print(f"{name:20} {workers:7} {rate:10.0f} {cost:7.2f} {min(passed):6}")
     print(f"an idle worker of the sandbox: {idle_memory_mib(tasks):.1f} MiB of private memory")

@@ -40,8 +40,8 @@ PATCHES = {
     "enumerations": "from sandbox.candidate import candidate; candidate._is_enumerated_plainly = lambda value: False",
     "rebuilt_attributes": "from sandbox.tester.rpc import proxy; proxy._REBUILT.clear()",
     "builtins_in_with": "from sandbox.tester.rpc import proxy; proxy._names_builtins_alone = lambda code, place: False",
-    "harmless": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
-    "hotpages": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
+    "side_effects": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
+    "page_pinning": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
     "placement": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
     "idleness": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
     "own_fixtures": "from sandbox.tester.test_files import collect; collect.OWN_FIXTURES = {}",
@@ -190,17 +190,17 @@ def paired_cpu_ms(mechanism: str, tasks: list[Task], rounds: int) -> tuple[float
 def report(
     mechanism: str, tasks: list[Task], everything: list[Result], cost: tuple[float, float, float] | None
 ) -> None:
-    found = results_without(mechanism, tasks)
+    results = results_without(mechanism, tasks)
     cells = []
     for suite in dict.fromkeys(task.suite for task in tasks):
-        pairs = [(a, b) for task, a, b in zip(tasks, everything, found, strict=True) if task.suite == suite]
+        pairs = [(a, b) for task, a, b in zip(tasks, everything, results, strict=True) if task.suite == suite]
         buys = sum(a.right and not b.right for a, b in pairs)
         costs = sum(b.right and not a.right for a, b in pairs)
         cases = sum(a.passed - b.passed for a, b in pairs)
         cells.append(f"{suite} buys {buys} costs {costs} ({cases:+d} cases)")
     time = f"{cost[0]:.2f} -> {cost[1]:.2f} ms ({cost[2] - 1:+.0%})" if cost else "-"
     print(f"{mechanism:18} {time:28} {'; '.join(cells)}", flush=True)
-    for task, a, b in zip(tasks, everything, found, strict=True):
+    for task, a, b in zip(tasks, everything, results, strict=True):
         if a != b:
             print(f"    {task.name}: {a.passed} cases with it, {b.passed} without", flush=True)
 
@@ -219,9 +219,9 @@ def main() -> None:
     tasks = [*timed, *mbpp(), *(task for folder in arguments.tests for task in projects(folder))]
     everything = results_without(None, tasks)
     for suite in dict.fromkeys(task.suite for task in tasks):
-        found = [result for task, result in zip(tasks, everything, strict=True) if task.suite == suite]
-        right, passed = sum(result.right for result in found), sum(result.passed for result in found)
-        print(f"{suite}: {right} of {len(found)} programs right, {passed} cases passed", flush=True)
+        results = [result for task, result in zip(tasks, everything, strict=True) if task.suite == suite]
+        right, passed = sum(result.right for result in results), sum(result.passed for result in results)
+        print(f"{suite}: {right} of {len(results)} programs right, {passed} cases passed", flush=True)
     if arguments.list:
         print("\n".join(task.name for task, result in zip(tasks, everything, strict=True) if not result.right))
     for mechanism in arguments.only:

@@ -132,7 +132,7 @@ def new_model(work: Work) -> Any:
 
 def prompt_of(number: int, work: Work) -> list[int]:
     """Tokens of a problem, different for each."""
-    return [(number * 7919 + place * 104_729) % work.vocab for place in range(work.prompt)]
+    return [(number * 7919 + index * 104_729) % work.vocab for index in range(work.prompt)]
 
 
 def score_of(tokens: Sequence[int], flat: bool) -> float:
@@ -223,7 +223,7 @@ def run_trl(work: Work, tuned: bool, device: str, report: Report) -> None:
 
     def reward(completion_ids: list[list[int]], flat: list[bool], **_: Any) -> list[float]:
         assert all(len(tokens) == work.completion for tokens in completion_ids)
-        return [score_of(tokens, each) for tokens, each in zip(completion_ids, flat, strict=True)]
+        return [score_of(tokens, flat_prompt) for tokens, flat_prompt in zip(completion_ids, flat, strict=True)]
 
     class TurnTaking(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -271,9 +271,9 @@ def run_trl(work: Work, tuned: bool, device: str, report: Report) -> None:
 
 
 def memory_mib(field: str) -> float:
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found.group(1)) / 1024
+    match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert match is not None
+    return int(match.group(1)) / 1024
 
 
 class Meter:
@@ -359,11 +359,11 @@ def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, thread
         process.join()
     return {
         side: Cost(
-            statistics.median(cost.cpu_s for cost in found),
-            statistics.median(cost.wall_s for cost in found),
-            max(cost.peak_mib for cost in found),
+            statistics.median(cost.cpu_s for cost in turns),
+            statistics.median(cost.wall_s for cost in turns),
+            max(cost.peak_mib for cost in turns),
         )
-        for side, found in costs.items()
+        for side, turns in costs.items()
     }
 
 
@@ -387,10 +387,10 @@ def seconds_per_operation(device: str) -> float:
     """Of one large product, the best of several: CPU seconds in float32, on a GPU wall seconds in bfloat16."""
     import torch
 
-    size, kind, clock = (1024, torch.float32, time.process_time)
+    size, dtype, clock = (1024, torch.float32, time.process_time)
     if device != "cpu":
-        size, kind, clock = (8192, torch.bfloat16, time.perf_counter)
-    left, right = (torch.randn(size, size, dtype=kind, device=device) for _ in range(2))
+        size, dtype, clock = (8192, torch.bfloat16, time.perf_counter)
+    left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
     best = float("inf")
     for _ in range(20):
         synchronize(device)
@@ -491,7 +491,8 @@ def by_phase(events: Sequence[Any]) -> dict[str, Phase]:
 
     phases = {name: Phase() for name in PHASES}
     ours = sorted(
-        (each for each in events if each.device_type == DeviceType.CPU), key=lambda each: each.time_range.start
+        (item for item in events if item.device_type == DeviceType.CPU),
+        key=lambda recorded: recorded.time_range.start,
     )
     current, end = "", -1.0
     for event in ours:
@@ -510,7 +511,7 @@ def profile_table(phases: Mapping[str, Phase], wall_s: float, steps: int) -> lis
     """A line for each phase, and below it one for each of its dearest operations; times of one step."""
     lines = [row("phase", "operation", "calls", "CPU ms", "GPU ms", "share"), row(*["---"] * 6)]
     for name, phase in phases.items():
-        operations = sorted(phase.operations.items(), key=lambda each: -max(each[1][1:]))
+        operations = sorted(phase.operations.items(), key=lambda entry: -max(entry[1][1:]))
         between = phase.wall_s - phase.in_operations_s()
         lines.append(
             profile_row(f"**{name}**", "", "", phase.wall_s, phase.on_device_s(), phase.wall_s / wall_s, steps)
@@ -518,7 +519,7 @@ def profile_table(phases: Mapping[str, Phase], wall_s: float, steps: int) -> lis
         for operation, (calls, cpu, gpu) in operations[:OPERATIONS_SHOWN]:
             lines.append(profile_row("", f"`{operation}`", f"{calls / steps:.0f}", cpu, gpu, cpu / wall_s, steps))
         rest = operations[OPERATIONS_SHOWN:]
-        cpu, gpu = (sum(each[1][which] for each in rest) for which in (1, 2))
+        cpu, gpu = (sum(entry[1][which] for entry in rest) for which in (1, 2))
         lines.append(profile_row("", "other operations", "", cpu, gpu, cpu / wall_s, steps))
         lines.append(profile_row("", "between operations", "", between, 0.0, between / wall_s, steps))
     left = wall_s - sum(phase.wall_s for phase in phases.values())
@@ -571,9 +572,11 @@ def rows(name: str, result: dict[str, Any], device: str) -> list[str]:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", nargs="+", default=list(WORKS), choices=[*WORKS, *LARGE], help="named sizes")
-    for each in dataclasses.fields(Work):
+    for setting in dataclasses.fields(Work):
         parser.add_argument(
-            f"--{each.name.replace('_', '-')}", type=type(each.default), help="in place of that of the named sizes"
+            f"--{setting.name.replace('_', '-')}",
+            type=type(setting.default),
+            help="in place of that of the named sizes",
         )
     parser.add_argument("--sides", nargs="+", default=list(SIDES[:3]), choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side")
@@ -582,18 +585,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--profile", action="store_true", help="say where the time of our side goes, and no more")
     parser.add_argument("--json", type=Path, help="a file for all figures")
-    found = parser.parse_args(arguments)
-    if found.device == "cuda":
+    args = parser.parse_args(arguments)
+    if args.device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
             parser.error("--device cuda: torch finds no GPU here")
-    if not found.profile and importlib.util.find_spec("trl") is None:
-        found.sides = [side for side in found.sides if not side.startswith("TRL")]
-        if not found.sides:
+    if not args.profile and importlib.util.find_spec("trl") is None:
+        args.sides = [side for side in args.sides if not side.startswith("TRL")]
+        if not args.sides:
             parser.error("TRL is not installed: make test-trl, and take the Python in .cache/trl/bin")
         print("TRL is not installed (make test-trl): measuring ours alone")
-    return found
+    return args
 
 
 def described(args: argparse.Namespace) -> dict[str, Any]:
@@ -623,8 +626,8 @@ def profile_works(works: Mapping[str, Work], args: argparse.Namespace) -> Result
         phases, wall_s = profile(work, args.steps, args.device)
         print(f"\n{name}: {1e3 * wall_s / args.steps:.1f} ms of wall time per step, under the profiler\n")
         print("\n".join(profile_table(phases, wall_s, args.steps)), flush=True)
-        each = {phase: dataclasses.asdict(found) for phase, found in phases.items()}
-        yield name, {"work": dataclasses.asdict(work), "steps": args.steps, "wall_s": wall_s, "phases": each}
+        figures = {phase: dataclasses.asdict(measured) for phase, measured in phases.items()}
+        yield name, {"work": dataclasses.asdict(work), "steps": args.steps, "wall_s": wall_s, "phases": figures}
 
 
 def measure_works(works: Mapping[str, Work], args: argparse.Namespace) -> Results:
@@ -647,7 +650,7 @@ def measure_works(works: Mapping[str, Work], args: argparse.Namespace) -> Result
 
 def main(arguments: Sequence[str] | None = None) -> None:
     args = parse(arguments)
-    changed = {each.name: getattr(args, each.name) for each in dataclasses.fields(Work)}
+    changed = {field.name: getattr(args, field.name) for field in dataclasses.fields(Work)}
     changed = {name: value for name, value in changed.items() if value is not None}
     works = {name: dataclasses.replace({**WORKS, **LARGE}[name], **changed) for name in args.work}
     about = described(args)

@@ -23,8 +23,12 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
     """Language and code of the blocks that are to run."""
-    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
-    return [(each["language"], each["code"]) for each in found if each["language"] in languages and not each["reason"]]
+    matches = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [
+        (block["language"], block["code"])
+        for block in matches
+        if block["language"] in languages and not block["reason"]
+    ]
 
 
 FILES = {match[1]: code for page in PAGES for _, code in blocks(page, "python") if (match := FILE.match(code))}

@@ -45,8 +45,8 @@ def run_of(folder: Path, rows: Iterable[dict[str, Any]], *, finished: bool = Tru
         folder, settings={"env": "rlvr/Sort-v0", "split": "test", "model": "m", **settings}
     ) as record:
         record.begin({"environment": {"dataset": "Sort(split='test')"}})
-        for each in rows:
-            record.add(each)
+        for row in rows:
+            record.add(row)
         if finished:
             record.finish({})
     return RecordedRun.read(folder)

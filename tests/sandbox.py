@@ -83,12 +83,12 @@ class Case:
     def check(self, verifier: UnitTestVerifier, program: str | None = None) -> Verdict:
         """Assert that the verdict on the program, or on another in its place, is the expected one, and return it."""
         verdict = judge(verifier, self.program if program is None else program, self.tests)
-        found = {"outcome": verdict.outcome, "score": verdict.score, **verdict.detail}
+        fields = {"outcome": verdict.outcome, "score": verdict.score, **verdict.detail}
         for key, value in self.expected.items():
             if key == "reason":
-                assert value in str(found["reason"]), found
+                assert value in str(fields["reason"]), fields
             else:
-                assert found[key] in (value if isinstance(value, list) else [value]), found
+                assert fields[key] in (value if isinstance(value, list) else [value]), fields
         return verdict
 
     def mistaken(self) -> str:
@@ -109,10 +109,10 @@ def cases(table: Mapping[str, Any]) -> list[Any]:
     """The cases of a class, to parametrize a test; `ValueError` says which one is malformed and how."""
     shared = {key: value for key, value in table.items() if key not in ("case", "bodies")}
     rows = [*table.get("case", ()), *({"name": body.rstrip("\n"), "body": body} for body in table.get("bodies", ()))]
-    found = [_case(shared | row) for row in rows]
-    if not found or len({case.name for case in found}) < len(found):
-        raise ValueError(f"a class needs cases, each with a name of its own, got {[case.name for case in found]}")
-    return [pytest.param(case, id=case.name) for case in found]
+    parsed = [_case(shared | row) for row in rows]
+    if not parsed or len({case.name for case in parsed}) < len(parsed):
+        raise ValueError(f"a class needs cases, each with a name of its own, got {[case.name for case in parsed]}")
+    return [pytest.param(case, id=case.name) for case in parsed]
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -37,12 +37,12 @@ def test_a_row_says_what_the_code_does(name: str) -> None:
     from agents import advantages, agent_classes, losses
 
     advantage, loss, aggregation, knobs = ROWS[name]
-    kind, config = agent_classes(name)
+    cls, config = agent_classes(name)
     fields = inspect.signature(config).parameters
     assert fields["aggregation"].default == aggregation
     settings = re.findall(r"`(\w+)`", knobs.replace("`weighted_sum`", "").replace("`npg`", ""))
     assert set(settings) <= set(fields)
-    modules = [sys.modules[base.__module__] for base in kind.__mro__ if base.__module__.startswith("agents.")]
+    modules = [sys.modules[base.__module__] for base in cls.__mro__ if base.__module__.startswith("agents.")]
     for text, home in ((advantage, advantages), (loss, losses)):
         for function in re.findall(r"`(\w+)`", text):
             assert any(_uses(module, getattr(home, function)) for module in modules)
@@ -50,11 +50,11 @@ def test_a_row_says_what_the_code_does(name: str) -> None:
 
 def _uses(module: ModuleType, function: Callable[..., object]) -> bool:
     """Whether a module imports a function, or imports from a module of ours that does."""
-    found = list(vars(module).values())
-    parts = {sys.modules.get(getattr(each, "__module__", "")) for each in found if callable(each)}
-    ours = [part for part in parts if part is not None and part.__name__.startswith("agents.")]
-    return function in found or any(
-        function in vars(part).values() for part in ours if part.__name__ != function.__module__
+    objects = list(vars(module).values())
+    sources = {sys.modules.get(getattr(value, "__module__", "")) for value in objects if callable(value)}
+    ours = [source for source in sources if source is not None and source.__name__.startswith("agents.")]
+    return function in objects or any(
+        function in vars(source).values() for source in ours if source.__name__ != function.__module__
     )
 
 

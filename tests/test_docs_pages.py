@@ -20,8 +20,8 @@ COMMAND = re.compile(r"^(?:\$ )?rlvr (\S+)((?: .*)?)$", re.MULTILINE)
 
 def entries(page: Path) -> list[Path]:
     """The pages that a page's toctrees name."""
-    found = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    names = [line for block in found for line in block.splitlines() if line and not line.startswith(":")]
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names = [line for block in trees for line in block.splitlines() if line and not line.startswith(":")]
     return [Path(os.path.normpath(page.parent / f"{name}.md")) for name in names]
 
 

@@ -21,11 +21,11 @@ def test_every_switch_is_one() -> None:
     rows = [line for line in DOCS.splitlines() if line.startswith("| ") and line.count(" | ") == 2]
     switches = set(re.findall(r"`(\w+)` \|$", "\n".join(rows), re.MULTILINE)) | {"fast"}
     assert {"shared_prefix", "checkpointing", "skip_zero_advantages", "max_cached_tokens"} <= switches
-    policy = {each.name for each in fields(PolicyConfig)}
-    learner = {each.name for each in fields(LearnerConfig)}
-    rules = {each.name for each in fields(Rules)}
+    policy = {field.name for field in fields(PolicyConfig)}
+    learner = {field.name for field in fields(LearnerConfig)}
+    rules = {field.name for field in fields(Rules)}
     assert switches <= policy | learner | rules
-    assert switches & policy <= {each.name for each in fields(TrainOptions)}
+    assert switches & policy <= {field.name for field in fields(TrainOptions)}
 
 
 def test_the_sizes_are_those_of_the_code() -> None:

@@ -24,13 +24,13 @@ HEAVY = ("torch", "sympy", "transformers", "datasets", "vllm", "pyarrow", "panda
 
 def imports_of(path: Path) -> list[tuple[str, int]]:
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    found: list[tuple[str, int]] = []
+    imports: list[tuple[str, int]] = []
     for node in nodes:
         if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
+            imports += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append((node.module, node.lineno))
-    return found
+            imports.append((node.module, node.lineno))
+    return imports
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

@@ -66,7 +66,7 @@ def load_pretrained(
     return model, sorted(info["missing_keys"])
 
 
-def place(model: PreTrainedModel, device: str | torch.device | None) -> None:
+def move_to_device(model: PreTrainedModel, device: str | torch.device | None) -> None:
     """Move a model, in evaluation mode and on the CPU in 32-bit floats."""
     module: torch.nn.Module = model
     module.to(device or model.device)

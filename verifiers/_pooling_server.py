@@ -24,7 +24,7 @@ _TEMPORARY = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of a server that may answer the same question a little later."""
 
 
-class _Failure(Exception):
+class _FailedScore(Exception):
     """Why the server gave no score; `temporary` if it may give one a little later."""
 
     def __init__(self, reason: str, *, temporary: bool) -> None:
@@ -94,7 +94,7 @@ class PoolingServer:
         for attempt in range(1, tries + 1):
             try:
                 return Verdict(self._logit(tokens), Outcome.SCORED)
-            except _Failure as failure:
+            except _FailedScore as failure:
                 if not failure.temporary or attempt == tries:
                     said = f"{failure} ({attempt} tries)" if failure.temporary else str(failure)
                     return failed(said)
@@ -109,7 +109,7 @@ class PoolingServer:
         try:
             answer: Any = json.loads(body)
         except ValueError as error:
-            raise _Failure(
+            raise _FailedScore(
                 f"JSON was expected of the reward model's server at {self._shown}, and {self._clean(body)!r} came",
                 temporary=True,
             ) from error
@@ -117,12 +117,12 @@ class PoolingServer:
             (entry,) = answer["data"]
             logits = entry["data"]
         except (TypeError, KeyError, ValueError) as error:
-            raise _Failure(
+            raise _FailedScore(
                 f"the server at {self._shown} does not answer like /pooling of vLLM: {self._clean(body)!r}",
                 temporary=False,
             ) from error
         if not isinstance(logits, list) or len(logits) != 1 or not is_number(logits[0]) or math.isinf(logits[0]):
-            raise _Failure(
+            raise _FailedScore(
                 f"one finite logit was expected of the reward model's server at {self._shown}, and {logits!r:.100} came; "
                 "does it serve a sequence classifier with num_labels=1?",
                 temporary=False,
@@ -140,9 +140,11 @@ class PoolingServer:
                 body: bytes = response.read()
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            raise _Failure(f"no reward model's server answers at {self._shown}: {reason!r}", temporary=True) from error
+            raise _FailedScore(
+                f"no reward model's server answers at {self._shown}: {reason!r}", temporary=True
+            ) from error
         if status != http.HTTPStatus.OK:
-            raise _Failure(
+            raise _FailedScore(
                 f"the reward model's server at {self._shown} answered {status}: {self._clean(body)}",
                 temporary=status in _TEMPORARY,
             )

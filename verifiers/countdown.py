@@ -22,7 +22,7 @@ _SYMBOLS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 
 
 @dataclass(frozen=True, slots=True)
-class Countdown:
+class CountdownReference:
     """The numbers given, repeats included, and the target to reach.
 
     Raises:
@@ -64,12 +64,12 @@ class CountdownVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is not a `Countdown`.
+            UnreadableReferenceError: If the reference is not a `CountdownReference`.
         """
         reference = problem.reference
-        if not isinstance(reference, Countdown):
+        if not isinstance(reference, CountdownReference):
             raise UnreadableReferenceError(
-                f"the countdown verifier needs a reference Countdown(numbers, target), got {reference!r} "
+                f"the countdown verifier needs a CountdownReference(numbers, target) as its reference, got {reference!r} "
                 f"of problem {problem.id!r}"
             )
         tagged = last_tagged(completion)
@@ -83,7 +83,7 @@ class CountdownVerifier:
         outcome = Outcome.CORRECT if value == reference.target else Outcome.INCORRECT
         return Verdict.of(outcome, answer, detail={"value": str(value)})
 
-    def _value(self, answer: str, reference: Countdown) -> Fraction:
+    def _value(self, answer: str, reference: CountdownReference) -> Fraction:
         if len(answer) > MAX_LENGTH:
             raise _Unacceptable(f"the expression is longer than {MAX_LENGTH} characters")
         expression, equals, claimed = answer.translate(_SYMBOLS).partition("=")
@@ -93,7 +93,7 @@ class CountdownVerifier:
         self._check_numbers(tokens, reference)
         return _Parser(tokens).value()
 
-    def _check_numbers(self, tokens: list[str], reference: Countdown) -> None:
+    def _check_numbers(self, tokens: list[str], reference: CountdownReference) -> None:
         # Checked on the text and before evaluation, so that values stay as small as the given numbers allow.
         used = Counter(token for token in tokens if token.isdigit())
         given = Counter(map(str, reference.numbers))

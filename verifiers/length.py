@@ -9,7 +9,7 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.types import Outcome, Problem, Verdict
 
-Unit = Literal["characters", "words"]
+LengthUnit = Literal["characters", "words"]
 
 
 class LengthPenalty:
@@ -34,13 +34,13 @@ class LengthPenalty:
         UnknownNameError: If there is no such unit.
     """
 
-    def __init__(self, free: int, limit: int, *, penalty: float = 1.0, unit: Unit = "characters") -> None:
+    def __init__(self, free: int, limit: int, *, penalty: float = 1.0, unit: LengthUnit = "characters") -> None:
         if not (is_whole_number(free) and is_whole_number(limit) and 0 <= free < limit):
             raise InvalidArgumentError(f"expected whole numbers 0 <= free < limit, got free={free!r}, limit={limit!r}")
         if not (is_number(penalty) and 0 < penalty < math.inf):
             raise InvalidArgumentError(f"the penalty must be a positive finite number, got {penalty!r}")
-        if unit not in get_args(Unit):
-            raise unknown_name("unit", unit, get_args(Unit))
+        if unit not in get_args(LengthUnit):
+            raise unknown_name("unit", unit, get_args(LengthUnit))
         self._free, self._limit = free, limit
         self._penalty = penalty
         self._unit = unit

@@ -115,7 +115,7 @@ class NumericVerifier:
             return first == second
         return self._close(one, two) or self._close(two, one)
 
-    def _find(self, completion: str) -> _Found | None:
+    def _find(self, completion: str) -> _Candidate | None:
         if self.whole:
             return _only(completion)
         completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
@@ -151,15 +151,15 @@ def _reference(problem: Problem) -> Fraction:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Candidate:
     """A place that should hold the answer, and why it cannot count, if so."""
 
     text: str
     objection: str = ""
 
 
-def _only(text: str) -> _Found | None:
-    return _Found(text.strip()) if re.search("[0-9]", text) else None
+def _only(text: str) -> _Candidate | None:
+    return _Candidate(text.strip()) if re.search("[0-9]", text) else None
 
 
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
@@ -188,13 +188,13 @@ _GLUED_UNIT = re.compile(r"(?<=[0-9])(?:[kcm]m|[km]?g|lbs?|oz|ml|ft|mph|km/h|hrs
 _CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "possibly", "&", "|", "/", "-", "–"])
 
 
-def _first_number(text: str) -> _Found | None:
+def _first_number(text: str) -> _Candidate | None:
     words = _words(text.rpartition("=")[2] if re.search("=[^=]*[0-9]", text) else text)
     numbers = _positions(words)
     return _read(words, numbers, 0) if numbers else None
 
 
-def _last_number(text: str) -> _Found | None:
+def _last_number(text: str) -> _Candidate | None:
     words = ["\n", *_words(text)]  # the completion's first line is a line as well
     numbers = _positions(words)
     return _read(words, numbers, len(numbers) - 1) if numbers else None
@@ -208,10 +208,10 @@ def _positions(words: list[str]) -> list[int]:
     return [index for index, word in enumerate(words) if re.search("[0-9]", word)]
 
 
-def _read(words: list[str], numbers: list[int], which: int) -> _Found:
+def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
     at = numbers[which]
     literal = _GLUED_UNIT.sub("", words[at].lstrip(_WRAPPING).rstrip(_CLOSING)).replace("-$", "-")
-    return _Found(literal, _objection(words, at) or _offered(words, numbers, which))
+    return _Candidate(literal, _objection(words, at) or _offered(words, numbers, which))
 
 
 def _objection(words: list[str], at: int) -> str:

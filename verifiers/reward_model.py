@@ -19,8 +19,8 @@ from verifiers._models import (
     load_config,
     load_pretrained,
     load_tokenizer,
+    move_to_device,
     padded,
-    place,
     prompt_text,
     require_packages,
     special_texts,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-Format = Literal["auto", "chat", "text"]
+InputFormat = Literal["auto", "chat", "text"]
 _PLACEHOLDER = re.compile(r"\{(prompt|completion)\}")
 
 
@@ -95,7 +95,7 @@ class RewardModelVerifier:
         batch_size: int = 16,
         max_tokens: int | None = None,
         device: str | torch.device | None = None,
-        format: Format = "auto",
+        format: InputFormat = "auto",
         template: str | None = None,
         server: str | None = None,
         api_key: str | None = None,
@@ -199,8 +199,8 @@ def _scored(logit: float) -> Verdict:
 
 
 def _check_format(format: str, template: str | None) -> None:
-    if format not in get_args(Format):
-        raise unknown_name("format", format, get_args(Format))
+    if format not in get_args(InputFormat):
+        raise unknown_name("format", format, get_args(InputFormat))
     if template is None:
         return
     if not isinstance(template, str):
@@ -250,7 +250,7 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
             f"{_name(model)} scores each token; expected a sequence classifier, which scores a text"
         )
     _check_labels(loaded.config, _name(model))
-    place(loaded, device)
+    move_to_device(loaded, device)
     return loaded
 
 

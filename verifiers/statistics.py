@@ -43,7 +43,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedDifference:
     """The difference b - a of paired scores, with its uncertainty."""
 
     difference: float
@@ -265,7 +265,9 @@ def _check_draw(samples: int, k: int) -> None:
 # Comparisons
 
 
-def compare(a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, *, seed: int = 0) -> Comparison:
+def compare(
+    a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, *, seed: int = 0
+) -> PairedDifference:
     """Compare two scores of each problem.
 
     Args:
@@ -286,7 +288,7 @@ def compare(a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = No
     if units > 1:
         detectable = (t_quantile((1 + LEVEL) / 2, units - 1) + t_quantile(0.8, units - 1)) * error
     p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
-    return Comparison(mean, mean_interval(differences, clusters), p_value, detectable, len(differences))
+    return PairedDifference(mean, mean_interval(differences, clusters), p_value, detectable, len(differences))
 
 
 def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:

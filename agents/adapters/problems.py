@@ -23,7 +23,7 @@ from verifiers import (
 
 
 @dataclass(frozen=True)
-class Task:
+class LoadedTask:
     """What an environment asks, and who judges it."""
 
     problems: Dataset
@@ -42,7 +42,7 @@ class Task:
         return [{"role": message.role, "content": message.content} for message in messages]
 
 
-def load_task(env: str, split: str | None = None, **arguments: Any) -> Task:
+def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTask:
     """Load an environment's problems, its verifier and its prompt.
 
     Args:
@@ -53,7 +53,7 @@ def load_task(env: str, split: str | None = None, **arguments: Any) -> Task:
     task = environment_class(env).task
     problems = task.load(split=task.default_split if split is None else split, **arguments)
     name, verifier_arguments = task.verifier_of(problems)
-    return Task(problems, verifiers.make(name, **verifier_arguments), get_prompt(task.prompt))
+    return LoadedTask(problems, verifiers.make(name, **verifier_arguments), get_prompt(task.prompt))
 
 
 def text_of(completion: object) -> str:

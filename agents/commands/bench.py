@@ -10,12 +10,12 @@ from typing import Any
 from rich.console import Console
 
 from agents.commands.common import check_at_least
-from agents.commands.evaluate import Engine, Evaluate, short_name
+from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import parse_command
 from agents.commands.problems import load_problems
 from agents.files.json_files import write_json
 from agents.files.outputs import check_folder, check_new_folder, free_folder
-from agents.results.leaderboard import Cell, Leaderboard
+from agents.results.leaderboard import Leaderboard, LeaderboardCell
 from agents.results.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
 from rlvr_envs import environment_class
@@ -41,7 +41,7 @@ class Bench:
     """Continue the bench in the folder --out, or start it if there is none yet; finished evaluations are kept."""
     num_envs: int = 64
     """Number of episodes played at once in evaluations, or of requests that wait for a server's answer."""
-    engine: Engine = "torch"
+    engine: EngineName = "torch"
     """Engine used for sampling in evaluations: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
     base_url: str | None = None
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
@@ -75,7 +75,7 @@ class Bench:
         for cell, folder, evaluation in evaluations:
             evaluation.run(console, resumed_as=out)
             runs.setdefault(cell, []).append(RecordedRun.read(folder))
-        board = Leaderboard(suite.title, [Cell(*cell, tuple(of_cell)) for cell, of_cell in runs.items()])
+        board = Leaderboard(suite.title, [LeaderboardCell(*cell, tuple(of_cell)) for cell, of_cell in runs.items()])
         models = {entrant.name: [model for _, model in entrant.models] for entrant in entrants}
         text = board.markdown()
         (out / f"{LEADERBOARD}.md").write_text(text, encoding="utf-8")

@@ -46,7 +46,7 @@ def check_is_saved(model: str) -> None:
         )
 
 
-VerifierSpec = tuple[str, dict[str, Any]]
+VerifierChoice = tuple[str, dict[str, Any]]
 """A verifier's name or module:attribute, and its arguments, for `verifiers.make`."""
 
 
@@ -102,7 +102,7 @@ def _literal(text: str) -> Any:
         return text
 
 
-def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierSpec | None:
+def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierChoice | None:
     """The verifier selected by a command's options; None if there is none.
 
     Args:

@@ -35,7 +35,7 @@ from agents.types import Policy
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
-Engine = Literal["torch", "vllm", "openai"]
+EngineName = Literal["torch", "vllm", "openai"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Evaluate:
     """Seed of sampling."""
     num_envs: int = 64
     """Number of episodes played at once, or of requests that wait for a server's answer."""
-    engine: Engine = "torch"
+    engine: EngineName = "torch"
     """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
     base_url: str | None = None
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""

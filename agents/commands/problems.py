@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import verifiers
-from agents.commands.common import VerifierSpec
+from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
 from verifiers import Verifier, unknown_name
 
@@ -39,7 +39,7 @@ def check_data_arguments(task: TaskSpec, arguments: Mapping[str, Any]) -> None:
             raise unknown_name("data argument", argument, task.data_options)
 
 
-def make_verifier(task: TaskSpec, spec: VerifierSpec | None, dataset: Dataset) -> Verifier:
+def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset) -> Verifier:
     """Build the verifier that a command is given, or the default of the data set."""
     name, arguments = task.verifier_of(dataset) if spec is None else spec
     return verifiers.make(name, **arguments)

@@ -56,7 +56,7 @@ class ServeVerifier:
         token = _token(self.token)
         try:
             from agents.serving.app import create_app
-            from agents.serving.guard import Limits
+            from agents.serving.guard import RequestLimits
             from agents.serving.server import is_loopback, listen, serve
         except ModuleNotFoundError as error:
             raise missing_dependency(error.name or "fastapi", "server", "rlvr serve-verifier") from error
@@ -66,7 +66,7 @@ class ServeVerifier:
                 "with --token env:NAME"
             )
         verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
-        limits = Limits(self.max_items, self.max_bytes, self.max_waiting, self.batch_size)
+        limits = RequestLimits(self.max_items, self.max_bytes, self.max_waiting, self.batch_size)
         app = create_app(verifier, self.verifier, token=token, limits=limits, end_of_text=self.end_of_text)
 
         def ready(address: str) -> None:

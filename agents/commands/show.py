@@ -15,13 +15,13 @@ from agents.commands.common import check_at_least
 from agents.console.printable import printable
 from agents.console.sections import as_text, print_section, verdict_text
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
-from agents.results.reading import RecordedRun, Row, read_run
+from agents.results.reading import RecordedRun, RecordLine, read_run
 from verifiers import DataError, InvalidArgumentError, unknown_name
 
 _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
 """The column of a row that has each token's value, by what the value is."""
 _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
-_MOST_PLACES = 10
+_MOST_SAMPLES = 10
 """Number of recorded completions that an error names."""
 _LEGENDS = {
     "advantage": "green: positive advantage, red: negative",
@@ -54,7 +54,7 @@ class Show:
         run = read_run(self.folder)
         rows = _rows_of(run, self.problem)
         row = _chosen(rows, self.sample, self.step)
-        print_section(console, f"{row['problem_id']}, {_place(row)}", _facts(row))
+        print_section(console, f"{row['problem_id']}, {_sample_name(row)}", _facts(row))
         print_section(console, "prompt", _prompt(row.get("prompt")))
         legend, completion = _completion(row, self.color)
         print_section(console, f"completion{legend}", completion)
@@ -62,7 +62,7 @@ class Show:
         return 0
 
 
-def _rows_of(run: RecordedRun, problem: str) -> list[Row]:
+def _rows_of(run: RecordedRun, problem: str) -> list[RecordLine]:
     """The rows of a problem, named by its id or else by its index."""
     by_id = [row for row in run.rows if row["problem_id"] == problem]
     rows = by_id or [row for row in run.rows if str(row["problem"]) == problem]
@@ -71,21 +71,21 @@ def _rows_of(run: RecordedRun, problem: str) -> list[Row]:
     return rows
 
 
-def _chosen(rows: Sequence[Row], sample: int | None, step: int | None) -> Row:
+def _chosen(rows: Sequence[RecordLine], sample: int | None, step: int | None) -> RecordLine:
     for row in rows:
         if sample in (None, row["sample"]) and step in (None, row.get("step")):
             return row
     options = {"--sample": sample, "--step": step}
     wanted = " ".join(f"{option} {value}" for option, value in options.items() if value is not None)
-    recorded = "; ".join(map(_place, rows[:_MOST_PLACES])) + (" and others" if len(rows) > _MOST_PLACES else "")
+    recorded = "; ".join(map(_sample_name, rows[:_MOST_SAMPLES])) + (" and others" if len(rows) > _MOST_SAMPLES else "")
     raise InvalidArgumentError(f"{wanted} is not recorded for {rows[0]['problem_id']!r}, which has {recorded}")
 
 
-def _place(row: Row) -> str:
+def _sample_name(row: RecordLine) -> str:
     return f"sample {row['sample']}" + (f" of step {row['step']}" if "step" in row else "")
 
 
-def _facts(row: Row) -> str:
+def _facts(row: RecordLine) -> str:
     facts = [f"{row['tokens']} tokens"] if row["tokens"] else []
     facts += ["truncated"] if row["truncated"] else []
     facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
@@ -103,7 +103,7 @@ def _prompt(prompt: Any) -> str:
     return "\n".join(lines)
 
 
-def _completion(row: Row, color: str | None) -> tuple[str, Text]:
+def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
     """The completion, colored where the row has its tokens and their values, and a legend for its title."""
     recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
     if color is not None and color not in recorded:
@@ -119,7 +119,7 @@ def _completion(row: Row, color: str | None) -> tuple[str, Text]:
     return f", colored by {color} ({_LEGENDS[color]})", colored_tokens(texts, _SHARES[color](values))
 
 
-def _tokens(row: Row, column: str) -> tuple[list[str], list[float]]:
+def _tokens(row: RecordLine, column: str) -> tuple[list[str], list[float]]:
     """The texts and values of a row's tokens; values that are not finite are recorded as text.
 
     Raises:

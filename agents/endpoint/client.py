@@ -129,7 +129,7 @@ class RequestFailure:
     cause: str
 
 
-Answer = TextCompletion | RequestFailure
+EndpointResult = TextCompletion | RequestFailure
 
 
 class Endpoint:
@@ -152,7 +152,7 @@ class Endpoint:
         self.temperature = temperature
         self._reached = False
 
-    def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, Answer]]]:
+    def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
         """Ask for completions, and yield answers as they come, all that are there, with the indices of their requests.
 
         At most twice `concurrency` answers wait for the caller. Closing the iterator ends the open requests.
@@ -160,7 +160,7 @@ class Endpoint:
         Raises:
             EngineError: If the server can't be reached, or refuses what all requests have in common.
         """
-        answers: queue.SimpleQueue[tuple[int, Answer] | BaseException] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[tuple[int, EndpointResult] | BaseException] = queue.SimpleQueue()
         loop = asyncio.new_event_loop()
         room = asyncio.Semaphore(2 * self.config.concurrency)
         work = loop.create_task(self._complete_all(requests, room, answers.put))
@@ -181,7 +181,10 @@ class Endpoint:
             thread.join()
 
     async def _complete_all(
-        self, requests: Sequence[TextRequest], room: asyncio.Semaphore, deliver: Callable[[tuple[int, Answer]], None]
+        self,
+        requests: Sequence[TextRequest],
+        room: asyncio.Semaphore,
+        deliver: Callable[[tuple[int, EndpointResult]], None],
     ) -> None:
         config, remaining = self.config, iter(enumerate(requests))
         async with self._openai.AsyncOpenAI(
@@ -197,7 +200,7 @@ class Endpoint:
                 for _ in range(min(config.concurrency, len(requests))):
                     group.create_task(work())
 
-    async def _complete(self, client: Any, request: TextRequest) -> Answer:
+    async def _complete(self, client: Any, request: TextRequest) -> EndpointResult:
         """Ask for one completion, as often as it takes."""
         body, cause = self._body(request), ""
         pause: float | None = None
@@ -284,7 +287,7 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
         loop.close()
 
 
-def _raised(answer: tuple[int, Answer] | BaseException) -> tuple[int, Answer]:
+def _raised(answer: tuple[int, EndpointResult] | BaseException) -> tuple[int, EndpointResult]:
     if isinstance(answer, BaseException):
         raise answer
     return answer

@@ -9,7 +9,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 import verifiers
-from agents.endpoint.client import Answer, Endpoint, RequestFailure, TextCompletion, TextRequest
+from agents.endpoint.client import Endpoint, EndpointResult, RequestFailure, TextCompletion, TextRequest
 from agents.results.evaluation_record import Sample, SampledRow
 from rlvr_envs import PromptRenderer, Rules, TokenVectorEnv
 from verifiers import InvalidArgumentError, Message, Problem, Verdict
@@ -76,7 +76,7 @@ def sample_endpoint(
                 yield _sampled(answer, verdict, named)
 
 
-def _sampled(answer: Answer, verdict: Verdict | None, named: dict[str, Any]) -> SampledRow:
+def _sampled(answer: EndpointResult, verdict: Verdict | None, named: dict[str, Any]) -> SampledRow:
     if isinstance(answer, RequestFailure):
         return SampledRow(Sample.failed(answer.cause, **named), "", None)
     assert verdict is not None
@@ -84,7 +84,7 @@ def _sampled(answer: Answer, verdict: Verdict | None, named: dict[str, Any]) -> 
     return SampledRow(sample, answer.text, verdict)
 
 
-def _judge(rules: Rules, answers: Sequence[tuple[Answer, Problem]]) -> list[Verdict | None]:
+def _judge(rules: Rules, answers: Sequence[tuple[EndpointResult, Problem]]) -> list[Verdict | None]:
     """The verdicts of those answers that are completions; None for the others."""
     assert rules.verifier is not None
     asked = [(answer.text, problem) for answer, problem in answers if isinstance(answer, TextCompletion)]

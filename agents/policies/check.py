@@ -38,7 +38,7 @@ def check_policy(policy: TrainablePolicy, *, seed: int = 0) -> None:
         InvalidArgumentError: If a check fails; the message states what was expected, the actual result, and the usual cause.
     """
     _check_members(policy)
-    checker = _Checker(policy, seed)
+    checker = _PolicyChecker(policy, seed)
     checker.acting()
     checker.greedy()
     checker.reading()
@@ -84,7 +84,7 @@ def _check_members(policy: Any) -> None:
     )
 
 
-class _Checker:
+class _PolicyChecker:
     def __init__(self, policy: TrainablePolicy, seed: int) -> None:
         self.policy = policy
         self.generator = np.random.default_rng(seed)

@@ -28,7 +28,7 @@ class RunComparison:
     score: float
     """Mean over the problems that all runs have."""
     interval: statistics.Interval
-    comparison: statistics.Comparison | None
+    comparison: statistics.PairedDifference | None
     """The run's score minus the first run's; None for the first itself."""
     p_value: float | None
     """Of the sign-flip test, adjusted for the number of runs by Holm's method."""

@@ -31,7 +31,7 @@ from agents.console.printable import in_one_line
 from agents.evaluation import Evaluation, summarize_evaluation
 from agents.files.json_files import plain, to_json
 from agents.results.evaluation_record import Sample
-from agents.results.reading import RecordedRun, Row
+from agents.results.reading import RecordedRun, RecordLine
 from verifiers import DataError, Outcome
 
 _HEADER = "header.json"
@@ -108,7 +108,7 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
     yield "]"
 
 
-def _keys(rows: Iterable[Row]) -> list[tuple[str, int]]:
+def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
     """The id and the epoch of each row, of which no two are equal: problems with equal ids differ by their index."""
     names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
@@ -131,7 +131,7 @@ def _keys(rows: Iterable[Row]) -> list[tuple[str, int]]:
 # Samples
 
 
-def _sample(row: Row, key: tuple[str, int], run: RecordedRun) -> dict[str, Any]:
+def _sample(row: RecordLine, key: tuple[str, int], run: RecordedRun) -> dict[str, Any]:
     answer = {"role": "assistant", "content": _as_text(row.get("completion")), "source": "generate"}
     stop = "max_tokens" if _ran_out(row) else "stop"
     sample: dict[str, Any] = {
@@ -146,7 +146,7 @@ def _sample(row: Row, key: tuple[str, int], run: RecordedRun) -> dict[str, Any]:
     return sample
 
 
-def _summary(row: Row, key: tuple[str, int]) -> dict[str, Any]:
+def _summary(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
     summary: dict[str, Any] = _cut(_common(row, key)) | {
         "completed": True,
         "message_count": len(_messages(row.get("prompt"))) + 1,
@@ -156,12 +156,12 @@ def _summary(row: Row, key: tuple[str, int]) -> dict[str, Any]:
     return summary | ({"limit": "token"} if _ran_out(row) else {})
 
 
-def _ran_out(row: Row) -> bool:
+def _ran_out(row: RecordLine) -> bool:
     """Whether the policy's budget ended the completion."""
     return bool(row["truncated"]) and row["error"] is None
 
 
-def _common(row: Row, key: tuple[str, int]) -> dict[str, Any]:
+def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
     """What a sample and its summary both hold."""
     prompt = row.get("prompt")
     return {
@@ -189,7 +189,7 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
     return messages
 
 
-def _scores(row: Row) -> dict[str, Any]:
+def _scores(row: RecordLine) -> dict[str, Any]:
     """The scores by name; the first, which the viewer takes the answer from, says what else the verdict holds."""
     scores = {} if row["outcome"] is None else {"outcome": row["outcome"]}
     scores |= {"score": row["score"]} if _is_number(row["score"]) else {}
@@ -314,7 +314,7 @@ def _results(result: Evaluation, *, training: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _viewer(rows: Iterable[Row]) -> dict[str, Any]:
+def _viewer(rows: Iterable[RecordLine]) -> dict[str, Any]:
     advantages = [abs(row["advantage"]) for row in rows if _is_number(row.get("advantage"))]
     most = max(advantages, default=0)  # the colors of an advantage meet at 0
     columns = ("sampleId", "epoch", "input", "target", "answer")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import verifiers
 from agents.results.completions import ExternalCompletion
 from agents.results.evaluation_record import Sample, sample_line
-from agents.results.reading import RecordedRun, Row
+from agents.results.reading import RecordedRun, RecordLine
 from rlvr_envs import Dataset
 from verifiers import DataError, Outcome, Problem, Verdict, Verifier
 
@@ -58,7 +58,7 @@ def judge(
     placed: Sequence[tuple[int, int, ExternalCompletion]],
     dataset: Dataset,
     verifier: Verifier,
-) -> Iterator[tuple[Sample, Row]]:
+) -> Iterator[tuple[Sample, RecordLine]]:
     """Judge completions, and give each as a sample and as the line of a record."""
     for start in range(0, len(placed), CHUNK):
         chunk = placed[start : start + CHUNK]
@@ -73,7 +73,7 @@ def judge(
 class Flip:
     """A sample on which two verifiers disagree."""
 
-    row: Row
+    row: RecordLine
     """As it was recorded."""
     verdict: Verdict
     """The other verifier's."""
@@ -112,7 +112,7 @@ def rejudge(
     return flips, verdicts
 
 
-def _problem_of(row: Row, dataset: Dataset, run: RecordedRun) -> Problem:
+def _problem_of(row: RecordLine, dataset: Dataset, run: RecordedRun) -> Problem:
     problem = dataset[row["problem"]] if row["problem"] < len(dataset) else None
     if problem is None or str(problem.id) != row["problem_id"]:
         now = "missing" if problem is None else repr(problem.id)

@@ -18,7 +18,7 @@ from verifiers import DataError, statistics
 
 
 @dataclass(frozen=True)
-class Cell:
+class LeaderboardCell:
     """What one row of the leaderboard scored on one environment."""
 
     name: str
@@ -90,16 +90,16 @@ class Leaderboard:
     """All cells, every name on every environment."""
 
     title: str
-    cells: Sequence[Cell]
+    cells: Sequence[LeaderboardCell]
 
     @property
     def environments(self) -> list[str]:
         """In the suite's order."""
         return list(dict.fromkeys(cell.environment for cell in self.cells))
 
-    def ranking(self) -> list[tuple[str, float, list[Cell]]]:
+    def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
         """Names, their mean over environments, and their cells; the highest mean first."""
-        rows: dict[str, list[Cell]] = {}
+        rows: dict[str, list[LeaderboardCell]] = {}
         for cell in self.cells:
             rows.setdefault(cell.name, []).append(cell)
         ranked = [(name, float(np.mean([cell.score for cell in cells])), cells) for name, cells in rows.items()]

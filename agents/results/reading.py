@@ -16,7 +16,7 @@ from agents.results.evaluation_record import MANIFEST, SAMPLES, Sample, read_man
 from agents.training.rollout_log import ROLLOUTS
 from verifiers import DataError
 
-Row = dict[str, Any]
+RecordLine = dict[str, Any]
 """A line of a record; `agents.results.evaluation_record` lists its columns."""
 
 
@@ -26,7 +26,7 @@ class RecordedRun:
 
     folder: Path
     manifest: dict[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[RecordLine, ...]
     """One for each problem and sample, in this order, the last of a repeated sample; those of training in order of steps."""
 
     @classmethod
@@ -43,7 +43,7 @@ class RecordedRun:
                 f"and {SAMPLES}, as rlvr eval writes"
             )
         manifest = read_manifest(folder / MANIFEST)
-        rows: dict[tuple[int, int], Row] = {}
+        rows: dict[tuple[int, int], RecordLine] = {}
         for row in read_lines(folder / SAMPLES, _checked):
             rows[row["problem"], row["sample"]] = row
         return cls(folder, manifest, tuple(rows[key] for key in sorted(rows)))
@@ -83,7 +83,7 @@ class RecordedRun:
         return {problem: float(np.mean(values)) for problem, values in scores.items()}
 
 
-def _checked(line: object) -> Row:
+def _checked(line: object) -> RecordLine:
     sample = Sample.read(line)  # which raises where a column is missing or of another type
     assert isinstance(line, dict)
     return line | {"problem": sample.problem, "sample": sample.sample}

@@ -40,7 +40,7 @@ from starlette.responses import Response
 
 from agents.adapters import openrlhf
 from agents.serving.batching import Batcher, OverloadedError
-from agents.serving.guard import Guard, Limits, answer, refusal
+from agents.serving.guard import Guard, RequestLimits, answer, refusal
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, Verifier, __version__
 
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
@@ -88,7 +88,7 @@ class RewardRequest(BaseModel):
 class Service:
     """A verifier behind limits."""
 
-    def __init__(self, verifier: Verifier, limits: Limits, end_of_text: Sequence[str]) -> None:
+    def __init__(self, verifier: Verifier, limits: RequestLimits, end_of_text: Sequence[str]) -> None:
         self.batcher = Batcher(verifier, batch_size=limits.batch_size, max_waiting=limits.max_waiting)
         self._max_items = limits.max_items
         self._end_of_text = end_of_text
@@ -118,12 +118,12 @@ class Service:
             verdicts = await self.batcher.verify(completions, problems)
         except OverloadedError as error:
             return refusal(429, "overloaded", str(error))
-        broken = [number for number, verdict in enumerate(verdicts) if verdict.outcome is Outcome.VERIFIER_ERROR]
-        if not broken:
+        errored = [number for number, verdict in enumerate(verdicts) if verdict.outcome is Outcome.VERIFIER_ERROR]
+        if not errored:
             return verdicts
-        cause = verdicts[broken[0]].detail.get("error", "no cause given")
+        cause = verdicts[errored[0]].detail.get("error", "no cause given")
         message = (
-            f"the verifier could not judge {len(broken)} of {len(verdicts)} completions; item {broken[0]}: {cause}"
+            f"the verifier could not judge {len(errored)} of {len(verdicts)} completions; item {errored[0]}: {cause}"
         )
         return refusal(503, "verifier_error", message, verdicts=list(map(_as_json, verdicts)))
 
@@ -142,7 +142,7 @@ def create_app(
     name: str,
     *,
     token: str | None = None,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     end_of_text: Sequence[str] = (),
 ) -> FastAPI:
     """Build the service as an ASGI application.
@@ -154,7 +154,7 @@ def create_app(
         limits: How much a request may ask.
         end_of_text: End tokens as text, with which the queries of OpenRLHF end.
     """
-    limits = limits or Limits()
+    limits = limits or RequestLimits()
     service = Service(verifier, limits, end_of_text)
 
     @contextlib.asynccontextmanager
@@ -183,8 +183,8 @@ def create_app(
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]  # without its input, which may be long
-    place = ".".join(map(str, first["loc"]))
-    return refusal(422, "invalid_request", f"{place}: {first['msg']}")
+    location = ".".join(map(str, first["loc"]))
+    return refusal(422, "invalid_request", f"{location}: {first['msg']}")
 
 
 async def _refused(request: Request, error: Exception) -> Response:

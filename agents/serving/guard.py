@@ -15,7 +15,7 @@ OPEN_PATHS = frozenset({"/health"})
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """How much one request may ask, and how much may wait."""
 
     max_items: int = 1024

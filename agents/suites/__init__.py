@@ -19,7 +19,7 @@ SMALL_SET = 50
 """A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
 SMALL_SET_SAMPLES = 32
 _FOLDER = Path(__file__).parent
-Table = TypeVar("Table")
+TableT = TypeVar("TableT")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _suite(name: str, content: dict[str, Any]) -> Suite:
     )
 
 
-def _read(cls: type[Table], table: object, where: str, **own: Any) -> Table:
+def _read(cls: type[TableT], table: object, where: str, **own: Any) -> TableT:
     """A table as a dataclass, whose further fields are `own`."""
     if not isinstance(table, dict):
         raise InvalidArgumentError(f"{where} must be a table, got {table!r}")

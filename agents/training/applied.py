@@ -20,4 +20,4 @@ def _applied(detail: Any) -> str | None:
         return applied
     parts = detail.get("parts")
     reports = [part for part in parts.values() if isinstance(part, Mapping)] if isinstance(parts, Mapping) else []
-    return next((found for part in reports if (found := _applied(part.get("detail"))) is not None), None)
+    return next((decided for part in reports if (decided := _applied(part.get("detail"))) is not None), None)

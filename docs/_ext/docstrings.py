@@ -46,7 +46,7 @@ def _table_row(row: str) -> list[str]:
 
 
 def _without_substitutions(line: str) -> str:
-    return _CODE_OR_BAR.sub(lambda found: found[1] or "\\|", line)
+    return _CODE_OR_BAR.sub(lambda match: match[1] or "\\|", line)
 
 
 def _on_docstring(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:

@@ -88,22 +88,22 @@ def settings(name: str, before: str) -> str:
 def field_docstrings(cls: type) -> dict[str, str]:
     """The text below each field of a class, in one line, fit for a cell of a table."""
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
-    found = {}
+    docstrings = {}
     for statement, after in itertools.pairwise(body):
         if (
             isinstance(statement, ast.AnnAssign)
             and isinstance(after, ast.Expr)
             and isinstance(after.value, ast.Constant)
         ):
-            found[statement.target.id] = " ".join(str(after.value.value).split()).replace("|", "\\|")  # type: ignore[union-attr]
-    return found
+            docstrings[statement.target.id] = " ".join(str(after.value.value).split()).replace("|", "\\|")  # type: ignore[union-attr]
+    return docstrings
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
     value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     if dataclasses.is_dataclass(value):
-        changed = (each for each in dataclasses.fields(value) if getattr(value, each.name) != each.default)
-        arguments = ", ".join(f"{each.name}={getattr(value, each.name)!r}" for each in changed if each.init)
+        changed = (setting for setting in dataclasses.fields(value) if getattr(value, setting.name) != setting.default)
+        arguments = ", ".join(f"{setting.name}={getattr(value, setting.name)!r}" for setting in changed if setting.init)
         return f"{type(value).__name__}({arguments})"
     return repr(value.value if isinstance(value, enum.Enum) else value)
 
@@ -123,7 +123,7 @@ def measured(name: str, before: str) -> str:
 
 def fill(text: str) -> str:
     """A page with its markers replaced."""
-    return MARKER.sub(lambda found: globals()[found[1]](found[2], text[: found.start()]), text)
+    return MARKER.sub(lambda match: globals()[match[1]](match[2], text[: match.start()]), text)
 
 
 def _on_source_read(app: Any, docname: str, source: list[str]) -> None:

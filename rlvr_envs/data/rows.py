@@ -17,7 +17,7 @@ class Row:
     """The row itself: column names to plain values."""
     index: int
     """Position among the rows of its split, from 0; blank lines do not count."""
-    place: str
+    location: str
     """Where it stands, for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
 
     def value(self, *columns: str) -> object:
@@ -27,7 +27,7 @@ class Row:
         `prompt.0.content` one of the first item of `prompt`.
 
         Raises:
-            DataError: If the row has none of them; the message names the place, the columns or keys found and the nearest.
+            DataError: If the row has none of them; the message names the location, the columns or keys found and the nearest.
         """
         for column in columns:
             if column in self.values:
@@ -36,8 +36,8 @@ class Row:
             if column.partition(".")[0] in self.values:
                 return self._nested(column)
         wanted = " or ".join(map(repr, columns))
-        columns_found = ", ".join(map(repr, self.values)) or "none"
-        raise self.error(f"no column {wanted}. Columns found: {columns_found}.{self._nearest(columns)}")
+        present = ", ".join(map(repr, self.values)) or "none"
+        raise self.error(f"no column {wanted}. Columns found: {present}.{self._nearest(columns)}")
 
     def _nested(self, path: str) -> object:
         first, *rest = path.split(".")
@@ -91,7 +91,7 @@ class Row:
 
     def error(self, message: str) -> DataError:
         """Build the error for this row."""
-        return DataError(f"{self.place}: {message}")
+        return DataError(f"{self.location}: {message}")
 
     def wrong_type(self, expected: str, value: object, *columns: str) -> DataError:
         """Build the error for a column whose value is not of the expected type."""

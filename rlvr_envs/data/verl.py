@@ -65,8 +65,8 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
     unknown = sorted(first.keys() - judges.keys())
     if unknown:
         raise DataError(
-            f"{first[unknown[0]].place}: no verifier is known for the data_source {', '.join(map(repr, unknown))}; say which "
-            f"one judges it with verifiers={{{unknown[0]!r}: 'math'}}. Known: {', '.join(sorted(table))}"
+            f"{first[unknown[0]].location}: no verifier is known for the data_source {', '.join(map(repr, unknown))}; "
+            f"say which one judges it with verifiers={{{unknown[0]!r}: 'math'}}. Known: {', '.join(sorted(table))}"
         )
     return judges
 

@@ -27,7 +27,7 @@ ContentT = TypeVar("ContentT")
 
 
 @dataclass(frozen=True)
-class Task:
+class GeneratedProblem:
     """The text of one problem, before it has an id."""
 
     prompt: str
@@ -37,7 +37,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Format:
+class ProblemShape:
     """How the problems of one difficulty look; the properties of `ProceduralDataset` say what each field means."""
 
     difficulty: str
@@ -134,11 +134,11 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
         return characters(self._format.answer_alphabet)
 
     @functools.cached_property
-    def _format(self) -> Format:
+    def _format(self) -> ProblemShape:
         return self._describe()
 
     @abc.abstractmethod
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         """Say how the problems of this difficulty look."""
 
     def _check_difficulty(self) -> None:
@@ -153,7 +153,7 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
         """Return what decides the split: plain data whose `repr` is equal for contents that ask the same."""
 
     @abc.abstractmethod
-    def _task(self, content: ContentT) -> Task:
+    def _task(self, content: ContentT) -> GeneratedProblem:
         """Write the problem down."""
 
     def _content(self, index: int) -> ContentT:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 Summands = tuple[int, int]
 
@@ -32,8 +32,8 @@ class Addition(ProceduralDataset[Summands]):
 
     digits: int = 2
 
-    def _describe(self) -> Format:
-        return Format(
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
             difficulty=f"{self.digits}-digit",
             max_prompt_bytes=2 * self.digits + len("+="),
             max_answer_bytes=self.digits + 1,
@@ -51,10 +51,10 @@ class Addition(ProceduralDataset[Summands]):
     def _key(self, content: Summands) -> object:
         return sorted(content)
 
-    def _task(self, content: Summands) -> Task:
+    def _task(self, content: Summands) -> GeneratedProblem:
         first, second = content
         answer = str(first + second)
-        return Task(f"{first}+{second}=", answer, answer)
+        return GeneratedProblem(f"{first}+{second}=", answer, answer)
 
 
 class AdditionEnv(TaskEnv):

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
-Expression = int | tuple[str, "Expression", "Expression"]
+ExpressionTree = int | tuple[str, "ExpressionTree", "ExpressionTree"]
 """A number, or a sign with its two operands."""
 
 _OPERATIONS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
@@ -20,7 +20,7 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
 
 
 @dataclass(frozen=True)
-class Arithmetic(ProceduralDataset[Expression]):
+class Arithmetic(ProceduralDataset[ExpressionTree]):
     """Evaluate an expression over `+`, `-`, `*` and parentheses; no more of these than the meaning needs.
 
     Expressions that differ by the order of terms and factors belong to the same split. The answer is the literal value,
@@ -40,12 +40,12 @@ class Arithmetic(ProceduralDataset[Expression]):
     depth: int = 2
     digits: int = 1
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         numbers = 2**self.depth
         parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the numbers - 1 operations but the outermost
         # The value is largest in size where every operation is a product.
         largest = (10**self.digits - 1) ** numbers
-        return Format(
+        return ProblemShape(
             difficulty=f"depth-{self.depth}-{self.digits}-digit",
             max_prompt_bytes=numbers * self.digits + (numbers - 1) + parentheses + len("="),
             max_answer_bytes=len(f"-{largest}"),
@@ -57,11 +57,11 @@ class Arithmetic(ProceduralDataset[Expression]):
         require_whole("depth", self.depth, 1, 6)
         require_whole("digits", self.digits, 1, 9)
 
-    def _draw(self, rng: np.random.Generator) -> Expression:
+    def _draw(self, rng: np.random.Generator) -> ExpressionTree:
         # One call for all: one draw for each number and three for each operation, at most.
         return self._draw_to_depth(iter(rng.random(4 * 2**self.depth).tolist()), self.depth)
 
-    def _draw_to_depth(self, uniform: Iterator[float], depth: int) -> Expression:
+    def _draw_to_depth(self, uniform: Iterator[float], depth: int) -> ExpressionTree:
         if depth == 0:
             return int(next(uniform) * 10**self.digits)
         sign = "+-*"[int(next(uniform) * 3)]
@@ -69,31 +69,31 @@ class Arithmetic(ProceduralDataset[Expression]):
         deep, other = self._draw_to_depth(uniform, depth - 1), self._draw_to_depth(uniform, other_depth)
         return (sign, other, deep) if deep_side else (sign, deep, other)
 
-    def _key(self, content: Expression) -> object:
+    def _key(self, content: ExpressionTree) -> object:
         return _sum_key(content)
 
-    def _task(self, content: Expression) -> Task:
+    def _task(self, content: ExpressionTree) -> GeneratedProblem:
         answer = str(_value(content))
-        return Task(f"{_text(content)}=", answer, answer)
+        return GeneratedProblem(f"{_text(content)}=", answer, answer)
 
 
-def _value(expression: Expression) -> int:
+def _value(expression: ExpressionTree) -> int:
     if isinstance(expression, int):
         return expression
     sign, left, right = expression
     return _OPERATIONS[sign](_value(left), _value(right))
 
 
-def _sum_key(expression: Expression) -> object:
+def _sum_key(expression: ExpressionTree) -> object:
     """The signed terms of a sum in sorted order, so that one text, or one up to order, has one key."""
     return sorted(((sign, _product_key(term)) for sign, term in _terms(expression, 1)), key=repr)
 
 
-def _product_key(expression: Expression) -> object:
+def _product_key(expression: ExpressionTree) -> object:
     return sorted(map(_sum_key, _factors(expression)), key=repr) if isinstance(expression, tuple) else expression
 
 
-def _terms(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
+def _terms(expression: ExpressionTree, sign: int) -> Iterator[tuple[int, ExpressionTree]]:
     if isinstance(expression, int) or expression[0] == "*":
         yield sign, expression
     else:
@@ -101,7 +101,7 @@ def _terms(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]
         yield from _terms(expression[2], sign if expression[0] == "+" else -sign)
 
 
-def _factors(expression: Expression) -> Iterator[Expression]:
+def _factors(expression: ExpressionTree) -> Iterator[ExpressionTree]:
     if isinstance(expression, int) or expression[0] != "*":
         yield expression
     else:
@@ -109,7 +109,7 @@ def _factors(expression: Expression) -> Iterator[Expression]:
         yield from _factors(expression[2])
 
 
-def _text(expression: Expression) -> str:
+def _text(expression: ExpressionTree) -> str:
     if isinstance(expression, int):
         return str(expression)
     sign, left, right = expression
@@ -118,7 +118,7 @@ def _text(expression: Expression) -> str:
     return _operand(left, binding) + sign + _operand(right, binding + (sign == "-"))
 
 
-def _operand(expression: Expression, binding: int) -> str:
+def _operand(expression: ExpressionTree, binding: int) -> str:
     text = _text(expression)
     loose = not isinstance(expression, int) and _PRECEDENCE[expression[0]] < binding
     return f"({text})" if loose else text

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
-from verifiers.countdown import Countdown as Reference
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers.countdown import CountdownReference
 
 
 class Game(NamedTuple):
@@ -45,9 +45,9 @@ class Countdown(ProceduralDataset[Game]):
     max_number: int = 25
     max_target: int = 100
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         width = len(str(self.max_number))
-        return Format(
+        return ProblemShape(
             difficulty=f"{self.count}-numbers-to-{self.max_number}-target-to-{self.max_target}",
             max_prompt_bytes=len(f"make {self.max_target} from:") + self.count * (width + 1),
             # Around every operation but the last there may be parentheses.
@@ -63,24 +63,24 @@ class Countdown(ProceduralDataset[Game]):
 
     def _draw(self, rng: np.random.Generator) -> Game:
         numbers = rng.integers(1, self.max_number, size=self.count, endpoint=True).tolist()
-        parts = [_Part(number, str(number), 3) for number in numbers]
+        operands = [_Operand(number, str(number), 3) for number in numbers]
         for first, second, third in rng.random((self.count - 1, 3)).tolist():
-            pair = [parts.pop(int(drawn * len(parts))) for drawn in (first, second)]
-            low, high = sorted(pair, key=lambda part: part.value)
+            pair = [operands.pop(int(drawn * len(operands))) for drawn in (first, second)]
+            low, high = sorted(pair, key=lambda operand: operand.value)
             signs = _legal_signs(high.value, low.value, self.max_target)
-            parts.append(_join(signs[int(third * len(signs))], high, low))
-        return Game(tuple(numbers), parts[0].value, parts[0].text)
+            operands.append(_join(signs[int(third * len(signs))], high, low))
+        return Game(tuple(numbers), operands[0].value, operands[0].text)
 
     def _key(self, content: Game) -> object:
         return sorted(content.numbers), content.target
 
-    def _task(self, content: Game) -> Task:
+    def _task(self, content: Game) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
-        reference = Reference(content.numbers, content.target)
-        return Task(f"make {content.target} from {numbers}:", reference, content.solution)
+        reference = CountdownReference(content.numbers, content.target)
+        return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution)
 
 
-class _Part(NamedTuple):
+class _Operand(NamedTuple):
     value: int
     text: str
     binding: int
@@ -95,18 +95,18 @@ def _legal_signs(high: int, low: int, limit: int) -> str:
     return signs + ("/" if high % low == 0 else "")
 
 
-def _join(sign: str, high: _Part, low: _Part) -> _Part:
+def _join(sign: str, high: _Operand, low: _Operand) -> _Operand:
     if sign == "+":
-        return _Part(high.value + low.value, f"{_operand(high, 1)}+{_operand(low, 1)}", 1)
+        return _Operand(high.value + low.value, f"{_operand(high, 1)}+{_operand(low, 1)}", 1)
     if sign == "-":
-        return _Part(high.value - low.value, f"{_operand(high, 1)}-{_operand(low, 2)}", 1)
+        return _Operand(high.value - low.value, f"{_operand(high, 1)}-{_operand(low, 2)}", 1)
     if sign == "*":
-        return _Part(high.value * low.value, f"{_operand(high, 2)}*{_operand(low, 2)}", 2)
-    return _Part(high.value // low.value, f"{_operand(high, 2)}/{_operand(low, 3)}", 2)
+        return _Operand(high.value * low.value, f"{_operand(high, 2)}*{_operand(low, 2)}", 2)
+    return _Operand(high.value // low.value, f"{_operand(high, 2)}/{_operand(low, 3)}", 2)
 
 
-def _operand(part: _Part, binding: int) -> str:
-    return part.text if part.binding >= binding else f"({part.text})"
+def _operand(operand: _Operand, binding: int) -> str:
+    return operand.text if operand.binding >= binding else f"({operand.text})"
 
 
 class CountdownEnv(TaskEnv):

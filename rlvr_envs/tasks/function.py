@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 _DRAWN_INPUTS = 6
 _LETTERS = "abcdefgh"
@@ -19,7 +19,7 @@ _INTEGER_RANGE = range(-30, 31)
 
 
 @dataclass(frozen=True)
-class Part:
+class Fragment:
     """A building block of a function: the same thing in words, as Python source, and as a callable."""
 
     words: str
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Program:
+class FunctionProblem:
     """A function to write: what the prompt says, a right body, the function itself, and what to call it with."""
 
     head: str
@@ -42,45 +42,45 @@ class Program:
     """What the function does to elements, by trial, and to collections, in words."""
 
 
-def _affine(a: int, b: int) -> Part:
+def _affine(a: int, b: int) -> Fragment:
     word, sign = ("plus", "+") if b > 0 else ("minus", "-")
-    return Part(f"{a} times x {word} {abs(b)}", f"{a} * x {sign} {abs(b)}", lambda x: a * x + b)
+    return Fragment(f"{a} times x {word} {abs(b)}", f"{a} * x {sign} {abs(b)}", lambda x: a * x + b)
 
 
-def _square(b: int) -> Part:
-    return Part(f"x squared plus {b}", f"x * x + {b}", lambda x: x * x + b)
+def _square(b: int) -> Fragment:
+    return Fragment(f"x squared plus {b}", f"x * x + {b}", lambda x: x * x + b)
 
 
-def _distance(k: int) -> Part:
-    return Part(f"the distance between x and {k}", f"abs(x - {k})", lambda x: abs(x - k))
+def _distance(k: int) -> Fragment:
+    return Fragment(f"the distance between x and {k}", f"abs(x - {k})", lambda x: abs(x - k))
 
 
-def _above(k: int) -> Part:
-    return Part(f"greater than {k}", f"x > {k}", lambda x: x > k, edge=k)
+def _above(k: int) -> Fragment:
+    return Fragment(f"greater than {k}", f"x > {k}", lambda x: x > k, edge=k)
 
 
-def _below(k: int) -> Part:
-    return Part(f"less than {k}", f"x < {k}", lambda x: x < k, edge=k)
+def _below(k: int) -> Fragment:
+    return Fragment(f"less than {k}", f"x < {k}", lambda x: x < k, edge=k)
 
 
-def _multiple(m: int) -> Part:
-    return Part(f"divisible by {m}", f"x % {m} == 0", lambda x: x % m == 0, edge=m)
+def _multiple(m: int) -> Fragment:
+    return Fragment(f"divisible by {m}", f"x % {m} == 0", lambda x: x % m == 0, edge=m)
 
 
-def _no_multiple(m: int) -> Part:
-    return Part(f"not divisible by {m}", f"x % {m} != 0", lambda x: x % m != 0, edge=m)
+def _no_multiple(m: int) -> Fragment:
+    return Fragment(f"not divisible by {m}", f"x % {m} != 0", lambda x: x % m != 0, edge=m)
 
 
-def _among(letters: str) -> Part:
-    return Part(f"one of {', '.join(letters)}", f'c in "{letters}"', lambda c: c in letters)
+def _among(letters: str) -> Fragment:
+    return Fragment(f"one of {', '.join(letters)}", f'c in "{letters}"', lambda c: c in letters)
 
 
-def _not_among(letters: str) -> Part:
-    return Part(f"none of {', '.join(letters)}", f'c not in "{letters}"', lambda c: c not in letters)
+def _not_among(letters: str) -> Fragment:
+    return Fragment(f"none of {', '.join(letters)}", f'c not in "{letters}"', lambda c: c not in letters)
 
 
-def _repeated(times: int) -> Part:
-    return Part(f"written {times} times", f"c * {times}", lambda c: c * times)
+def _repeated(times: int) -> Fragment:
+    return Fragment(f"written {times} times", f"c * {times}", lambda c: c * times)
 
 
 # Every block there is: to draw is to choose an index, and the longest prompt follows from the longest words.
@@ -96,33 +96,33 @@ _CONDITIONS = (
     *map(_no_multiple, range(2, 8)),
 )
 _SUMMARIES = (
-    Part("the sum of", "sum({})", sum),
-    Part("the largest (0 if there is none) of", "max(({}), default=0)", lambda values: max(values, default=0)),
-    Part("the smallest (0 if there is none) of", "min(({}), default=0)", lambda values: min(values, default=0)),
-    Part("how many different values there are of", "len({{{}}})", lambda values: len(set(values))),
+    Fragment("the sum of", "sum({})", sum),
+    Fragment("the largest (0 if there is none) of", "max(({}), default=0)", lambda values: max(values, default=0)),
+    Fragment("the smallest (0 if there is none) of", "min(({}), default=0)", lambda values: min(values, default=0)),
+    Fragment("how many different values there are of", "len({{{}}})", lambda values: len(set(values))),
 )
 _LISTINGS = (
-    Part("the list of", "[{}]", list),
-    Part("the list, in reverse order, of", "[{}][::-1]", lambda values: values[::-1]),
-    Part("the list, sorted, of", "sorted({})", sorted),
+    Fragment("the list of", "[{}]", list),
+    Fragment("the list, in reverse order, of", "[{}][::-1]", lambda values: values[::-1]),
+    Fragment("the list, sorted, of", "sorted({})", sorted),
 )
 _CHARACTER_CONDITIONS = tuple(
     condition("".join(letters)) for condition in (_among, _not_among) for letters in itertools.combinations(_LETTERS, 3)
 )
 _CHARACTER_VALUES = (
-    Part("unchanged", "c", lambda c: c),
-    Part("in upper case", "c.upper()", str.upper),
+    Fragment("unchanged", "c", lambda c: c),
+    Fragment("in upper case", "c.upper()", str.upper),
     *map(_repeated, range(2, 6)),
 )
 _JOININGS = (
-    Part("in order", '"".join({})', "".join),
-    Part("in reverse order", '"".join([{}][::-1])', lambda pieces: "".join(pieces[::-1])),
-    Part("sorted by code point", '"".join(sorted({}))', lambda pieces: "".join(sorted(pieces))),
+    Fragment("in order", '"".join({})', "".join),
+    Fragment("in reverse order", '"".join([{}][::-1])', lambda pieces: "".join(pieces[::-1])),
+    Fragment("sorted by code point", '"".join(sorted({}))', lambda pieces: "".join(sorted(pieces))),
 )
 
 
 @dataclass(frozen=True)
-class Function(ProceduralDataset[Program]):
+class Function(ProceduralDataset[FunctionProblem]):
     '''Write the body of a small Python function, given its typed signature and a docstring.
 
     The prompt is the function's first lines and the completion goes on from there (or is the whole function again). The
@@ -149,10 +149,10 @@ class Function(ProceduralDataset[Program]):
 
     level: int = 1
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         programs = _longest_programs(self.level)
         characters = string.digits + string.ascii_letters + string.punctuation + " \n"
-        return Format(
+        return ProblemShape(
             difficulty=f"level-{self.level}",
             max_prompt_bytes=max(len(_prompt(program)) for program in programs),
             max_answer_bytes=max(len(program.body) for program in programs),
@@ -163,7 +163,7 @@ class Function(ProceduralDataset[Program]):
     def _check_difficulty(self) -> None:
         require_whole("level", self.level, 1, 3)
 
-    def _draw(self, rng: np.random.Generator) -> Program:
+    def _draw(self, rng: np.random.Generator) -> FunctionProblem:
         if self.level == 1:
             return _number_program(_choice(rng, _VALUES), _choice(rng, _VALUES), _choice(rng, _CONDITIONS), rng)
         if self.level == 2 and rng.integers(3) == 0:
@@ -174,28 +174,28 @@ class Function(ProceduralDataset[Program]):
             value = _either(value, _choice(rng, _VALUES), _choice(rng, _CONDITIONS))
         return _list_program(value, _choice(rng, _CONDITIONS), _choice(rng, _SUMMARIES + _LISTINGS), rng)
 
-    def _key(self, content: Program) -> object:
+    def _key(self, content: FunctionProblem) -> object:
         return content.key
 
-    def _task(self, content: Program) -> Task:
+    def _task(self, content: FunctionProblem) -> GeneratedProblem:
         # Unit tests are the verifier of this family alone: the others do not wait for their import.
         from verifiers.unit_tests import CallCase, CallTests
 
         prompt = _prompt(content)
         cases = tuple(CallCase((argument,), content.apply(argument)) for argument in content.inputs)
-        return Task(prompt, CallTests("f", cases, prefix=prompt), content.body)
+        return GeneratedProblem(prompt, CallTests("f", cases, prefix=prompt), content.body)
 
 
-def _prompt(program: Program) -> str:
+def _prompt(program: FunctionProblem) -> str:
     return f'{program.head}\n    """Return {program.words}."""\n'
 
 
-def _choice(rng: np.random.Generator, parts: tuple[Part, ...]) -> Part:
-    return parts[int(rng.integers(len(parts)))]
+def _choice(rng: np.random.Generator, fragments: tuple[Fragment, ...]) -> Fragment:
+    return fragments[int(rng.integers(len(fragments)))]
 
 
-def _either(value: Part, otherwise: Part, condition: Part) -> Part:
-    return Part(
+def _either(value: Fragment, otherwise: Fragment, condition: Fragment) -> Fragment:
+    return Fragment(
         f"{value.words} if x is {condition.words} and {otherwise.words} if not",
         f"{value.code} if {condition.code} else {otherwise.code}",
         lambda x: value.apply(x) if condition.apply(x) else otherwise.apply(x),
@@ -203,11 +203,13 @@ def _either(value: Part, otherwise: Part, condition: Part) -> Part:
     )
 
 
-def _number_program(value: Part, otherwise: Part, condition: Part, rng: np.random.Generator) -> Program:
+def _number_program(
+    value: Fragment, otherwise: Fragment, condition: Fragment, rng: np.random.Generator
+) -> FunctionProblem:
     either = _either(value, otherwise, condition)
     edges = {0, 1, -1, condition.edge - 1, condition.edge, condition.edge + 1}
     drawn = rng.integers(-100, 100, size=_DRAWN_INPUTS, endpoint=True).tolist()
-    return Program(
+    return FunctionProblem(
         head="def f(x: int) -> int:",
         words=either.words,
         body=f"    return {either.code}\n",
@@ -217,10 +219,10 @@ def _number_program(value: Part, otherwise: Part, condition: Part, rng: np.rando
     )
 
 
-def _list_program(value: Part, condition: Part, collect: Part, rng: np.random.Generator) -> Program:
+def _list_program(value: Fragment, condition: Fragment, collect: Fragment, rng: np.random.Generator) -> FunctionProblem:
     lengths = rng.integers(1, 8, size=_DRAWN_INPUTS, endpoint=True).tolist()
     near = [condition.edge - 1, condition.edge, condition.edge + 1, condition.edge]
-    return Program(
+    return FunctionProblem(
         head=f"def f(xs: list[int]) -> {'int' if collect in _SUMMARIES else 'list[int]'}:",
         words=f"{collect.words} {value.words}, for each x in xs that is {condition.words}",
         body=f"    return {collect.code.format(f'{value.code} for x in xs if {condition.code}')}\n",
@@ -230,11 +232,13 @@ def _list_program(value: Part, condition: Part, collect: Part, rng: np.random.Ge
     )
 
 
-def _string_program(value: Part, condition: Part, collect: Part, rng: np.random.Generator) -> Program:
+def _string_program(
+    value: Fragment, condition: Fragment, collect: Fragment, rng: np.random.Generator
+) -> FunctionProblem:
     lengths = rng.integers(1, 10, size=_DRAWN_INPUTS, endpoint=True).tolist()
     written = _LETTERS + _LETTERS.upper() + " "
     drawn = ("".join(written[at] for at in rng.integers(len(written), size=length).tolist()) for length in lengths)
-    return Program(
+    return FunctionProblem(
         head="def f(s: str) -> str:",
         words=f"the characters of s that are {condition.words}, each {value.words}, joined {collect.words}",
         body=f"    return {collect.code.format(f'{value.code} for c in s if {condition.code}')}\n",
@@ -244,7 +248,7 @@ def _string_program(value: Part, condition: Part, collect: Part, rng: np.random.
     )
 
 
-def _longest_programs(level: int) -> list[Program]:
+def _longest_programs(level: int) -> list[FunctionProblem]:
     """Programs of the longest parts: no prompt is longer than the longest of theirs, and no body either."""
     rng = np.random.default_rng(0)  # for the inputs, which are in no text
     value, condition = _longest(_VALUES), _longest(_CONDITIONS)
@@ -259,10 +263,10 @@ def _longest_programs(level: int) -> list[Program]:
     return programs
 
 
-def _longest(parts: tuple[Part, ...]) -> Part:
-    """A part with the longest words and the longest code of a table, though these may be of different parts."""
-    words = max((part.words for part in parts), key=len)
-    return Part(words, max((part.code for part in parts), key=len), parts[0].apply)
+def _longest(fragments: tuple[Fragment, ...]) -> Fragment:
+    """A fragment with the longest words and the longest code of a table, though these may come from different fragments."""
+    words = max((fragment.words for fragment in fragments), key=len)
+    return Fragment(words, max((fragment.code for fragment in fragments), key=len), fragments[0].apply)
 
 
 class FunctionEnv(TaskEnv):

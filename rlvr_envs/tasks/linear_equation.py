@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 from verifiers import InvalidArgumentError
 
 
@@ -45,11 +45,11 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     max_coefficient: int = 9
     solution: str = "integer"
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         largest = self.max_coefficient
         fraction = "" if self.solution == "integer" else f"/{largest}"
         constant = largest * (largest + 1) if self.solution == "integer" else largest
-        return Format(
+        return ProblemShape(
             difficulty=f"{self.solution}-to-{largest}",
             max_prompt_bytes=len(f"-{largest}x+{largest}=-{constant}, x="),
             max_answer_bytes=len(f"-{largest if self.solution == 'integer' else 2 * largest}{fraction}"),
@@ -76,11 +76,11 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         divisor = math.gcd(*content) * (1 if content.a > 0 else -1)
         return tuple(number // divisor for number in content)
 
-    def _task(self, content: Coefficients) -> Task:
+    def _task(self, content: Coefficients) -> GeneratedProblem:
         a, b, c = content
         answer = str(Fraction(c - b, a))
         coefficient = {1: "", -1: "-"}.get(a, str(a))
-        return Task(f"{coefficient}x{b:+d}={c}, x=", answer, answer)
+        return GeneratedProblem(f"{coefficient}x{b:+d}={c}, x=", answer, answer)
 
 
 class LinearEquationEnv(TaskEnv):

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 from rlvr_envs.procedural.polynomial import FORMS
 from verifiers import InvalidArgumentError
 
@@ -46,12 +46,12 @@ class Polynomial(ProceduralDataset[Product]):
     max_constant: int = 9
     task: str = "mixed"
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         product_bytes = self.degree * len(f"({self.max_leading}x-{self.max_constant})")
         # No coefficient is larger than the product of the sums of the factors' coefficients, in size.
         largest = (self.max_leading + self.max_constant) ** self.degree
         sum_bytes = (self.degree + 1) * len(f"+{largest}x^{self.degree}")
-        return Format(
+        return ProblemShape(
             difficulty=f"{self.task}-degree-{self.degree}-to-{self.max_leading}-{self.max_constant}",
             max_prompt_bytes=len("expand :") + max(product_bytes, sum_bytes),
             max_answer_bytes=max(product_bytes, sum_bytes),
@@ -76,12 +76,12 @@ class Polynomial(ProceduralDataset[Product]):
     def _key(self, content: Product) -> object:
         return _coefficients(content.factors)
 
-    def _task(self, content: Product) -> Task:
+    def _task(self, content: Product) -> GeneratedProblem:
         product = "".join(f"({_sum_text([b, a])})" for a, b in content.factors)
         expanded = _sum_text(_coefficients(content.factors))
         if content.form == "expanded":
-            return Task(f"expand {product}:", expanded, expanded, {"form": content.form})
-        return Task(f"factor {expanded}:", expanded, product, {"form": content.form})
+            return GeneratedProblem(f"expand {product}:", expanded, expanded, {"form": content.form})
+        return GeneratedProblem(f"factor {expanded}:", expanded, product, {"form": content.form})
 
 
 def _coefficients(factors: tuple[tuple[int, int], ...]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Reverse(ProceduralDataset[str]):
 
     length: int = 5
 
-    def _describe(self) -> Format:
-        return Format(
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
             difficulty=f"{self.length}-letter",
             max_prompt_bytes=len("reverse :") + self.length,
             max_answer_bytes=self.length,
@@ -49,9 +49,9 @@ class Reverse(ProceduralDataset[str]):
     def _key(self, content: str) -> object:
         return min(content, content[::-1])
 
-    def _task(self, content: str) -> Task:
+    def _task(self, content: str) -> GeneratedProblem:
         answer = content[::-1]
-        return Task(f"reverse {content}:", answer, answer)
+        return GeneratedProblem(f"reverse {content}:", answer, answer)
 
 
 class ReverseEnv(TaskEnv):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     length: int = 4
     max_number: int = 99
 
-    def _describe(self) -> Format:
+    def _describe(self) -> ProblemShape:
         list_bytes = self.length * (len(str(self.max_number)) + 1) - 1
-        return Format(
+        return ProblemShape(
             difficulty=f"{self.length}-numbers-to-{self.max_number}",
             max_prompt_bytes=len("sort :") + list_bytes,
             max_answer_bytes=list_bytes,
@@ -52,9 +52,9 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     def _key(self, content: tuple[int, ...]) -> object:
         return sorted(content)
 
-    def _task(self, content: tuple[int, ...]) -> Task:
+    def _task(self, content: tuple[int, ...]) -> GeneratedProblem:
         answer = _listed(sorted(content))
-        return Task(f"sort {_listed(content)}:", answer, answer)
+        return GeneratedProblem(f"sort {_listed(content)}:", answer, answer)
 
 
 def _listed(numbers: list[int] | tuple[int, ...]) -> str:

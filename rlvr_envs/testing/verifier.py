@@ -49,7 +49,7 @@ def check_verifier(
         VerifierContractError: If something is named that is no verifier, or it returns something else than a verdict, a bool or
             a finite number.
     """
-    checker = _Checker(verifiers.make(spec, **arguments), problem)
+    checker = _VerifierChecker(verifiers.make(spec, **arguments), problem)
     wrong = [incorrect] if isinstance(incorrect, str) else list(incorrect)
     checker.outcomes(correct, wrong)
     checker.any_text()
@@ -60,7 +60,7 @@ def check_verifier(
     checker.problem_unchanged()
 
 
-class _Checker:
+class _VerifierChecker:
     def __init__(self, verifier: Verifier, problem: Problem) -> None:
         self.verifier = verifier
         self.problem = problem

@@ -52,8 +52,8 @@ def test_scores_and_what_is_unscored(tmp_path: Path) -> None:
     assert score.metrics["mean"].value == 0.5
     assert (score.scored_samples, score.unscored_samples) == (2, 1)
     assert log.samples is not None
-    (broken,) = (log.samples[2].scores or {}).values()
-    assert broken.explanation == "verifier error: ConnectionError: the pool died"
+    (errored,) = (log.samples[2].scores or {}).values()
+    assert errored.explanation == "verifier error: ConnectionError: the pool died"
 
 
 def test_a_named_verifier_takes_arguments(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_its_rewards_come_from_the_server(tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": "", "RLVR_VERIFIER_URL": f"http://127.0.0.1:{client.port}"},
         )
     assert done.returncode == 0, done.stderr
-    right, wrong, broken = done.stdout.splitlines()
+    right, wrong, errored = done.stdout.splitlines()
     assert right == "{'verdict': 1.0}"
     assert wrong == "{'verdict': 0.0}"
-    assert broken.startswith("error: ")
-    assert "answered 503" in broken
-    assert "the pool died" in broken
+    assert errored.startswith("error: ")
+    assert "answered 503" in errored
+    assert "the pool died" in errored

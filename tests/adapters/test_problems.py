@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.adapters.problems import Task, before_stop, load_task, prompt_of, text_of
+from agents.adapters.problems import LoadedTask, before_stop, load_task, prompt_of, text_of
 from rlvr_envs import ChatPrompt
 from verifiers import InvalidArgumentError, Message
 
@@ -41,7 +41,7 @@ def test_a_task_is_asked_as_its_environment_asks() -> None:
     assert len(task.problems) == 2
     assert task.messages(0) == [{"role": "user", "content": task.text(0)}]
     assert task.text(0) == task.problems[0].prompt
-    chat = Task(task.problems, task.verifier, ChatPrompt("{problem}?", system="Add."))
+    chat = LoadedTask(task.problems, task.verifier, ChatPrompt("{problem}?", system="Add."))
     assert chat.messages(1) == [
         {"role": "system", "content": "Add."},
         {"role": "user", "content": f"{task.problems[1].prompt}?"},

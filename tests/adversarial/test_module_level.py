@@ -28,7 +28,7 @@ HEADS = DATA["heads"]
 def test_no_program_has_a_test_file_break(verifier: UnitTestVerifier, head: str) -> None:
     test = f"{HEADS[head]}\ndef test_it():\n    assert f() == 1\n"
     verdicts = [judge(verifier, program, FunctionTests(test)) for program in PROGRAMS]
-    assert {verdict.outcome for verdict in verdicts} == {Outcome.INCORRECT}, [each.detail for each in verdicts]
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INCORRECT}, [item.detail for item in verdicts]
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def run_as(
     if "unshare: Operation not permitted" in done.stderr:
         pytest.skip("the interpreter lies where only root can read it, and root may not mount here")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    return found[0], found[1], found[2]
+    reported = json.loads(done.stdout)
+    return reported[0], reported[1], reported[2]
 
 
 HONEST = "def solve(n): return n * n + 7"
@@ -115,7 +115,7 @@ def test_hostile_programs_of_an_unprivileged_user(denied: list[str], isolation: 
     canary = tmp_path / "canary"
     canary.write_text("alive")
     hostile = [source.replace("CANARY", str(canary)).replace("TARGET", str(tmp_path)) for source in hostile]
-    sources = [each for source in hostile for each in (source, HONEST)]
+    sources = [program for source in hostile for program in (source, HONEST)]
     uid, children, verdicts = run_as(NOBODY, denied, sources)
     assert uid != 0
     assert children <= 1, "a tester for each server at most"
@@ -149,9 +149,9 @@ def test_root_becomes_a_user_whose_threads_are_limited(denied: list[str]) -> Non
     assert uid == 0
     assert verdicts[0][0] == 1
     assert "got [0]" not in str(verdicts[1][3])
-    found = re.search(r"got (\d+)", str(verdicts[2][3]))
-    assert found is not None
-    assert 10 < int(found[1]) <= 128
+    match = re.search(r"got (\d+)", str(verdicts[2][3]))
+    assert match is not None
+    assert 10 < int(match[1]) <= 128
 
 
 @pytest.mark.parametrize("denied", [[], ["pivot_root"]])

@@ -69,14 +69,14 @@ class CountUp(gymnasium.Env[Any, Any]):
         return {"action_mask": (np.arange(VOCAB) % 2 == 0).astype(np.int8)} if self.masked else {}
 
 
-def foreign(rows: int, make: Callable[[], Any] = CountUp) -> SyncVectorEnv:
+def third_party(rows: int, make: Callable[[], Any] = CountUp) -> SyncVectorEnv:
     return SyncVectorEnv([make] * rows, autoreset_mode=AutoresetMode.DISABLED)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 9])
 def test_a_foreign_environment_is_played_whole(rows: int) -> None:
     episodes = [Episode(-1, group, seed=group) for group in range(7)]
-    played = rollout(foreign(rows), tiny_policy(), episodes)
+    played = rollout(third_party(rows), tiny_policy(), episodes)
     assert len(played) == 7
     for one in played:
         own = one.tokens[1:]
@@ -89,12 +89,12 @@ def test_a_foreign_environment_is_played_whole(rows: int) -> None:
         assert one.verdict is None
         assert (one.logprobs[1:] < 0).all()
     few = CausalLMPolicy(tiny_policy().model, PolicyConfig(max_cached_tokens=2 * WIDTH))  # fewer rows than there are
-    for again in (rollout(foreign(2), tiny_policy(), episodes), rollout(foreign(rows), few, episodes)):
+    for again in (rollout(third_party(2), tiny_policy(), episodes), rollout(third_party(rows), few, episodes)):
         assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
 
 
 def test_legal_actions_of_a_foreign_environment_are_kept() -> None:
-    played = rollout(foreign(3, lambda: CountUp(masked=True)), tiny_policy(), [Episode(-1, n, n) for n in range(5)])
+    played = rollout(third_party(3, lambda: CountUp(masked=True)), tiny_policy(), [Episode(-1, n, n) for n in range(5)])
     assert all((one.tokens[1:] % 2 == 0).all() for one in played)
     assert all(one.action_masks is not None for one in played)
 
@@ -103,7 +103,7 @@ def test_an_agent_learns_from_a_foreign_environment() -> None:
     learner = LearnerConfig(learning_rate=0.02)
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=64, learner=learner))
     rewards: list[float] = []
-    agent.learn(foreign(16), steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
+    agent.learn(third_party(16), steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
     # From 3.4 to 4.9 of 5 at most; the mean of 192 rewards has a standard error of 0.1.
     assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.7
 
@@ -128,21 +128,21 @@ def test_members_of_a_group_begin_alike_in_an_environment_that_draws(cls: Any) -
     """And a run that is repeated draws the same, with other rows too."""
     config = GRPOConfig if cls is GRPO else ReMaxConfig
     agent = cls(tiny_policy(), config(problems_per_step=6, group_size=4))
-    played, _ = agent.collect(foreign(5, DrawnPrompt), 0)
+    played, _ = agent.collect(third_party(5, DrawnPrompt), 0)
     starts = [[int(one.tokens[0]) for one in played[first : first + 4]] for first in range(0, 24, 4)]
     assert all(len(set(group)) == 1 for group in starts)
     assert len({group[0] for group in starts}) > 1
-    again, _ = cls(tiny_policy(), agent.config).collect(foreign(3, DrawnPrompt), 0)
+    again, _ = cls(tiny_policy(), agent.config).collect(third_party(3, DrawnPrompt), 0)
     assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
     assert [one.baseline for one in again] == [one.baseline for one in played]
-    other, _ = agent.collect(foreign(5, DrawnPrompt), 1)
+    other, _ = agent.collect(third_party(5, DrawnPrompt), 1)
     assert [one.tokens[0] for one in other] != [one.tokens[0] for one in played]
 
 
 def test_an_environment_that_ignores_its_seed_can_not_be_compared_in_groups() -> None:
     agent = GRPO(tiny_policy(), GRPOConfig(problems_per_step=2, group_size=4))
     with pytest.raises(InvalidArgumentError, match="SyncVectorEnv began differently when it was reset twice with seed"):
-        agent.collect(foreign(2, lambda: DrawnPrompt(seeded=False)), 0)
+        agent.collect(third_party(2, lambda: DrawnPrompt(seeded=False)), 0)
 
 
 class Chosen(SyncVectorEnv):
@@ -218,7 +218,7 @@ def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_epi
     def make() -> Any:
         return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4)
 
-    env = foreign(2, make)
+    env = third_party(2, make)
     tokens = int(env.single_action_space.n)  # type: ignore[attr-defined]
     policy = CausalLMPolicy(tiny_policy().model, PolicyConfig(vocab_size=tokens))
     played = rollout(env, policy, [Episode(-1, n, n) for n in range(5)])

@@ -12,7 +12,7 @@ import pytest
 from agents import save_model, tiny_model
 from agents.commands.main import main
 from agents.results.evaluation_record import SAMPLES
-from agents.results.leaderboard import Cell, Leaderboard
+from agents.results.leaderboard import Leaderboard, LeaderboardCell
 from agents.results.reading import RecordedRun
 from agents.suites import SMALL_SET_SAMPLES, read_suite, suite_names
 from rlvr_envs import ByteTokenizer, environment_class
@@ -132,12 +132,12 @@ def test_intervals_are_over_problems_or_over_seeds(tmp_path: Path) -> None:
         return run_of(tmp_path / name, [row(index, 0, score=score) for index, score in enumerate(scores)])
 
     good, bad = recorded("good", [1.0] * 30 + [0.0] * 10), recorded("bad", [0.0] * 35 + [1.0] * 5)
-    one = Cell("a", "Sort", (good,))
+    one = LeaderboardCell("a", "Sort", (good,))
     assert one.interval == statistics.share_interval([1.0] * 30 + [0.0] * 10)
-    seeds = Cell("b", "Sort", (good, bad))
+    seeds = LeaderboardCell("b", "Sort", (good, bad))
     assert seeds.scores == [0.75, 0.125]
     assert seeds.interval == statistics.mean_interval([0.75, 0.125])
-    board = Leaderboard("T | x", [Cell("bad|", "Sort", (bad,)), one])
+    board = Leaderboard("T | x", [LeaderboardCell("bad|", "Sort", (bad,)), one])
     assert [name for name, _, _ in board.ranking()] == ["a", "bad|"]
     assert "| a | 0.750 [" in board.markdown()
     assert "bad\\|" in board.markdown()

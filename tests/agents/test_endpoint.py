@@ -203,10 +203,10 @@ def test_a_request_that_fails_for_good_is_no_score_and_is_asked_again(
         return script(body, attempt) if body["messages"][0]["content"] == first else "as usual"
 
     server.script = failing
-    broken = record(tmp_path / "a", endpoint(server))
-    assert (broken.failed_requests, broken.verifier_errors, broken.errored) == (3, 0, 3)
-    assert broken.error_causes
-    assert all(cause in said for said in broken.error_causes)
+    incomplete = record(tmp_path / "a", endpoint(server))
+    assert (incomplete.failed_requests, incomplete.verifier_errors, incomplete.errored) == (3, 0, 3)
+    assert incomplete.error_causes
+    assert all(cause in said for said in incomplete.error_causes)
     errored = [row for row in rows(tmp_path / "a") if row["error"]]
     assert {row["problem"] for row in errored} == {0}
     assert all((row["score"], row["outcome"], row["answer"]) == (None, None, None) for row in errored)
@@ -217,7 +217,7 @@ def test_a_request_that_fails_for_good_is_no_score_and_is_asked_again(
     assert mended.rows == whole.rows
     assert rows(tmp_path / "a") == rows(tmp_path / "whole")
     others = [row.score for row in whole.rows if row.problem != 0]
-    assert broken.score == pytest.approx(sum(filter(None, others)) / len(others))
+    assert incomplete.score == pytest.approx(sum(filter(None, others)) / len(others))
 
 
 def test_a_server_that_is_too_slow_is_not_waited_for(server: Server) -> None:

@@ -137,7 +137,7 @@ def test_a_completion_is_in_the_log_as_it_is(tmp_path: Path, completion: str) ->
     shown = completion.encode("utf-8", "backslashreplace").decode()
     assert sample["messages"][-1]["content"] == shown
     assert sample["output"]["choices"][0]["message"]["content"] == shown
-    assert [each.text for each in read_completions(tmp_path / "run" / "inspect.eval")] == [shown]
+    assert [shown_sample.text for shown_sample in read_completions(tmp_path / "run" / "inspect.eval")] == [shown]
 
 
 def test_a_verdict_is_a_score_with_its_reason(tmp_path: Path) -> None:

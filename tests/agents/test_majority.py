@@ -36,8 +36,8 @@ def maj_at(problems: list[Problem], rows: list[Sample], verifier: Any, k: int) -
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 10])
 def test_the_vote_is_that_of_all_draws_counted_one_by_one(k: int) -> None:
     verifier, problem = verifiers.make("numeric"), Problem("p", "2+2=", "4")
-    meant = ["4", "4", "5", "5", "5", "6", None, "7", "4", "6"]
-    total, draws = 0.0, list(itertools.combinations(meant, k))
+    majorities = ["4", "4", "5", "5", "5", "6", None, "7", "4", "6"]
+    total, draws = 0.0, list(itertools.combinations(majorities, k))
     for drawn in draws:
         counts = Counter(filter(None, drawn))
         leaders = [vote for vote, count in counts.items() if count == max(counts.values())]

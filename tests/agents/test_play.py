@@ -105,7 +105,7 @@ def test_in_a_world_the_legal_moves_and_the_map_are_shown(monkeypatch: pytest.Mo
     assert "is not in the tokenizer's alphabet" in said
     maps = re.findall(r"(?:\+(?:.{3}\+){4}\n(?:\|.*\|\n)?){5}", said)
     assert len(maps) == 1 + len(path)
-    starts = [np.argwhere(np.array([list(line) for line in each.splitlines()]) == "S")[0] for each in maps]
+    starts = [np.argwhere(np.array([list(line) for line in drawing.splitlines()]) == "S")[0] for drawing in maps]
     offsets = {"L": (0, -4), "D": (2, 0), "R": (0, 4), "U": (-2, 0)}
     for move, before, after in zip(path, starts[1:], starts[2:], strict=False):
         assert tuple(after - before) == offsets[move]
@@ -157,7 +157,7 @@ def test_a_verifier_that_breaks_has_no_score(monkeypatch: pytest.MonkeyPatch) ->
     assert "error:     RuntimeError: no judge" in said
 
 
-def broken(completion: str, problem: object) -> float:
+def failing(completion: str, problem: object) -> float:
     raise RuntimeError("no judge")
 
 

@@ -390,9 +390,9 @@ def rows_with(outcomes: Sequence[Sequence[Outcome]]) -> list[Sample]:
 
 
 def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
-    right, wrong, broken = Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR
+    right, wrong, errored = Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR
     rows = rows_with(
-        [[right, wrong, wrong], [wrong, wrong, broken], [right, right, Outcome.NO_ANSWER], [broken, right, broken]]
+        [[right, wrong, wrong], [wrong, wrong, errored], [right, right, Outcome.NO_ANSWER], [errored, right, errored]]
     )
     estimate = estimate_pass_at(rows, 2)
     # 1 - C(2,2)/C(3,2) = 2/3 of the first, 0 of two wrong ones, 1 - 0 of the third; the fourth has one sample that counts.

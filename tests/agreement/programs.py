@@ -11,7 +11,7 @@ from tests.agreement.mutants import mutant
 from verifiers import Verdict
 
 SOLUTION, MUTANT, WHOLE, FENCED = "the benchmark's solution", "a mutant", "a whole program", "a fenced program in prose"
-EQUAL, NONE, EXIT, ENDLESS, BROKEN = (
+EQUAL, NONE, EXIT, ENDLESS, SYNTAX_ERROR = (
     "an object that equals everything",
     "`None`",
     "the process ends with status 0",
@@ -37,7 +37,7 @@ return Anything()
     NONE: "return None\n",
     EXIT: "import sys\nsys.exit(0)\n",
     ENDLESS: "while True:\n    pass\n",
-    BROKEN: "return (\n",
+    SYNTAX_ERROR: "return (\n",
 }
 _ENDLESS_EVERY = 400
 """Of how many problems one gets an endless loop, which costs its whole time limit with each grader."""
@@ -76,7 +76,7 @@ def _hollow(number: int) -> list[tuple[str, str]]:
     """The hollow function that a problem gets, if it gets one: its form, and its indented body."""
     if number % _HOLLOW_EVERY:
         return []
-    form = ENDLESS if number % _ENDLESS_EVERY == 0 else (EQUAL, NONE, EXIT, BROKEN)[number // _HOLLOW_EVERY % 4]
+    form = ENDLESS if number % _ENDLESS_EVERY == 0 else (EQUAL, NONE, EXIT, SYNTAX_ERROR)[number // _HOLLOW_EVERY % 4]
     return [(form, textwrap.indent(_HOLLOW[form], "    "))]
 
 

@@ -36,7 +36,9 @@ def verdicts(programs: Sequence[Program], dataset: Dataset) -> list[Verdict]:
     """Our verdicts on programs, in their order."""
     by_id = {problem.id: problem for problem in map(dataset.__getitem__, range(len(dataset)))}
     with contextlib.closing(UnitTestVerifier(timeout_s=TIMEOUT_S)) as verifier:
-        return verifier.verify_batch([each.text for each in programs], [by_id[each.problem] for each in programs])
+        return verifier.verify_batch(
+            [program.text for program in programs], [by_id[program.problem] for program in programs]
+        )
 
 
 def run_grader(script: str, *arguments: str, **environment: str) -> None:

@@ -28,10 +28,10 @@ def disagreements(judged: Iterable[Judged]) -> Counter[tuple[str, bool]]:
     Raises:
         AssertionError: If one is of no kind.
     """
-    apart = [each for each in judged if each.theirs != each.ours]
-    unexplained = [each for each in apart if each.kind is None]
+    apart = [pair for pair in judged if pair.theirs != pair.ours]
+    unexplained = [pair for pair in apart if pair.kind is None]
     assert not unexplained, f"{len(unexplained)} of {len(apart)} disagreements have no explanation: {unexplained[:10]}"
-    return Counter((str(each.kind), each.ours) for each in apart)
+    return Counter((str(pair.kind), pair.ours) for pair in apart)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -49,7 +49,7 @@ def counted(grader: str, forms: Sequence[str], judged: Sequence[Judged]) -> str:
     """A table of how many completions of each form each grader accepts."""
     rows = []
     for form in dict.fromkeys(forms):
-        own = [each for each, its in zip(judged, forms, strict=True) if its == form]
-        apart = sum(each.theirs != each.ours for each in own)
-        rows.append((form, len(own), sum(each.theirs for each in own), sum(each.ours for each in own), apart))
+        own = [pair for pair, its in zip(judged, forms, strict=True) if its == form]
+        apart = sum(pair.theirs != pair.ours for pair in own)
+        rows.append((form, len(own), sum(pair.theirs for pair in own), sum(pair.ours for pair in own), apart))
     return table(("completion", "number", f"{grader} accepts", "we accept", "they differ on"), rows)

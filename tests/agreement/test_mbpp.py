@@ -42,13 +42,15 @@ def test_every_disagreement_has_an_explanation(data: Path, tmp_path: Path) -> No
     by_id = {f"mbpp/{row['task_id']}": row for row in rows(data, "mbpp")}
     programs = mbpp(list(by_id.values()))
     with ThreadPoolExecutor(2) as threads:
-        theirs = list(threads.map(lambda each: passes(each.text, by_id[each.problem], tmp_path), programs))
+        theirs = list(
+            threads.map(lambda candidate: passes(candidate.text, by_id[candidate.problem], tmp_path), programs)
+        )
     problems = [problem for split in SPLITS for problem in rlvr_envs.tasks.load("mbpp", split, data_dir=data)]
     judged = [
         Judged(f"{program}: {verdict.detail['failure']}", passed, verdict.score == 1, kind(program, verdict))
         for program, passed, verdict in zip(programs, theirs, verdicts(programs, problems), strict=True)
     ]
     assert set(disagreements(judged)) == EXPLAINED
-    for program, each in zip(programs, judged, strict=True):
-        assert program.form != SOLUTION or (each.theirs and each.ours), program
+    for program, candidate in zip(programs, judged, strict=True):
+        assert program.form != SOLUTION or (candidate.theirs and candidate.ours), program
     assert_documented(counted("a plain run", [program.form for program in programs], judged))

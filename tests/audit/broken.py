@@ -102,8 +102,8 @@ def substring_match(completion: str, problem: Problem) -> bool:
 
 
 def first_number_wins(completion: str, problem: Problem) -> bool:
-    found = re.search(r"-?\d+(?:\.\d+)?", answer_of(completion) or "")
-    return found is not None and value_of(found[0]) == value_of(str(problem.reference))
+    match = re.search(r"-?\d+(?:\.\d+)?", answer_of(completion) or "")
+    return match is not None and value_of(match[0]) == value_of(str(problem.reference))
 
 
 def crashes_on_odd_input(completion: str, problem: Problem) -> Verdict:

@@ -13,7 +13,7 @@ import rlvr_envs
 from agents.commands.main import main
 from tests.audit import broken
 from verifiers import AuditReport, InvalidArgumentError, Problem, UnknownNameError, audit_verifier
-from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, Row
+from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, ReportRow
 
 GOLDS = (
     "7",
@@ -31,7 +31,7 @@ SLOW = ("huge", "long")
 
 
 def problems(*golds: object) -> list[Problem]:
-    return [Problem(f"p{place}", "What is it?", gold) for place, gold in enumerate(golds)]
+    return [Problem(f"p{index}", "What is it?", gold) for index, gold in enumerate(golds)]
 
 
 def timeless(report: AuditReport) -> dict[str, object]:
@@ -40,7 +40,9 @@ def timeless(report: AuditReport) -> dict[str, object]:
 
 
 def test_wilson_bounds_by_hand() -> None:
-    bounds = [Row("attack", Label.WRONG, cases, wrong).bounds for wrong, cases in [(0, 10), (5, 10), (10, 10), (0, 0)]]
+    bounds = [
+        ReportRow("attack", Label.WRONG, cases, wrong).bounds for wrong, cases in [(0, 10), (5, 10), (10, 10), (0, 0)]
+    ]
     assert bounds[0] == (0.0, pytest.approx(0.277533, abs=1e-6))
     assert bounds[1] == (pytest.approx(0.236593, abs=1e-6), pytest.approx(0.763407, abs=1e-6))
     assert bounds[2] == (pytest.approx(1 - 0.277533, abs=1e-6), 1.0)
@@ -85,10 +87,10 @@ def test_answers_are_presented_as_the_data_set_does() -> None:
     bare = dataclasses.replace(problems("5")[0], metadata={"gold_completion": "5"})
     for problem, sign in ((hashes, "#### 5"), (boxed, r"\boxed{5}"), (bare, "5")):
         report = audit_verifier(_ECHOES, [problem], skip=(*ATTACKS, *_ALL_BUT_ITSELF))
-        (found,) = report.found(Check.FALSE_NEGATIVE)
-        assert found.reason.startswith(f"incorrect (answer {sign!r})")
+        (finding,) = report.findings_of(Check.FALSE_NEGATIVE)
+        assert finding.reason.startswith(f"incorrect (answer {sign!r})")
     report = audit_verifier(_ECHOES, [bare], skip=(*ATTACKS, *_ALL_BUT_ITSELF), answer_format="<answer>ANSWER</answer>")
-    assert "<answer>5</answer>" in report.found(Check.FALSE_NEGATIVE)[0].reason
+    assert "<answer>5</answer>" in report.findings_of(Check.FALSE_NEGATIVE)[0].reason
 
 
 _ECHOES = "tests.audit.broken:Echoes"
@@ -126,10 +128,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     quick = ["--skip", "huge", "long", "nested"]
     assert run("math", "--dataset", "GSM8K", *quick) == 0
     assert "Nothing was found" in capsys.readouterr().out
-    found = tmp_path / "found.json"
-    assert run("tests.audit.broken:BuildsSubstring", "--dataset", "MATH500", "--json", str(found), *quick) == 1
+    file = tmp_path / "found.json"
+    assert run("tests.audit.broken:BuildsSubstring", "--dataset", "MATH500", "--json", str(file), *quick) == 1
     assert "false positive" in capsys.readouterr().out
-    assert json.loads(found.read_text(encoding="utf-8"))["golds"] == 1
+    assert json.loads(file.read_text(encoding="utf-8"))["golds"] == 1
 
 
 @pytest.mark.skipif("RLVR_DATA_DIR" not in os.environ, reason="RLVR_DATA_DIR names no folder with the benchmarks")

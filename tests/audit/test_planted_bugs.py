@@ -17,7 +17,7 @@ LOUD = tuple(name for name in ATTACKS if name not in SOFT)
 
 
 def problems(golds: tuple[str, ...]) -> list[Problem]:
-    return [Problem(f"p{place}", "What is it?", gold) for place, gold in enumerate(golds)]
+    return [Problem(f"p{index}", "What is it?", gold) for index, gold in enumerate(golds)]
 
 
 def audited(
@@ -31,7 +31,7 @@ def audited(
 
 
 def families(report: AuditReport, check: Check) -> set[str]:
-    return {finding.family for finding in report.found(check)}
+    return {finding.family for finding in report.findings_of(check)}
 
 
 def test_an_exact_verifier_has_a_clean_bill() -> None:
@@ -53,14 +53,14 @@ def test_accepting_everything() -> None:
     report = audited(broken.accepts_everything, golds=MIXTURE)
     false = report.total(report.rows[-1].label)
     assert (false.wrong, false.wrong) == (false.cases, report.checks["false positive"])
-    assert not report.found(Check.FALSE_NEGATIVE)
+    assert not report.findings_of(Check.FALSE_NEGATIVE)
     assert {"empty", "hedge", "off-by-one", "other-brackets", "other-end"} <= families(report, Check.FALSE_POSITIVE)
 
 
 def test_rejecting_everything() -> None:
     report = audited(broken.rejects_everything, golds=MIXTURE)
-    assert not report.found(Check.FALSE_POSITIVE)
-    assert len(report.found(Check.FALSE_NEGATIVE)) == report.checks["false negative"]
+    assert not report.findings_of(Check.FALSE_POSITIVE)
+    assert len(report.findings_of(Check.FALSE_NEGATIVE)) == report.checks["false negative"]
     assert "itself" in families(report, Check.FALSE_NEGATIVE)
 
 
@@ -85,13 +85,13 @@ def test_wrong_verdicts(verifier: Callable[..., object], check: Check, family: s
 
 
 def test_tolerance_is_not_taken_for_a_larger_fault() -> None:
-    found = families(audited(broken.float_equality), Check.FALSE_POSITIVE)
-    assert found <= {"inflated-off-by-one", "inflated-off-by-one (swapped)", "slightly-off"}
+    named = families(audited(broken.float_equality), Check.FALSE_POSITIVE)
+    assert named <= {"inflated-off-by-one", "inflated-off-by-one (swapped)", "slightly-off"}
 
 
 def test_an_exception_on_odd_input() -> None:
     report = audited(broken.crashes_on_odd_input, skip=("huge", "long"))
-    assert {finding.reason for finding in report.found(Check.EXCEPTION)} == {"IndexError: pop from empty stack"}
+    assert {finding.reason for finding in report.findings_of(Check.EXCEPTION)} == {"IndexError: pop from empty stack"}
     assert families(report, Check.EXCEPTION) == {"malformed"}
 
 
@@ -105,7 +105,7 @@ def test_a_process_that_dies() -> None:
 def test_a_hang_is_reported_and_the_audit_goes_on() -> None:
     report = audited(broken.hangs_on_towers, skip=("long", "injection"), deadline_s=0.5)
     assert families(report, Check.DEADLINE) == {"huge"}
-    assert all("^{9^{9" in finding.answer for finding in report.found(Check.DEADLINE))
+    assert all("^{9^{9" in finding.answer for finding in report.findings_of(Check.DEADLINE))
     assert report.checks["silent error"] == 3
 
 
@@ -116,7 +116,7 @@ def test_the_same_question_twice(verifier: Callable[..., object]) -> None:
 
 def test_a_batch_that_differs() -> None:
     report = audited(broken.OtherInBatches)
-    assert report.found(Check.BATCH)
+    assert report.findings_of(Check.BATCH)
     assert {finding.check for finding in report.findings} == {Check.BATCH}
 
 
@@ -128,18 +128,18 @@ def test_state_shared_by_threads() -> None:
 def test_a_deadline_by_signals_raises_off_the_main_thread() -> None:
     report = audited(broken.signal_deadline, golds=("5",))
     assert {finding.check for finding in report.findings} == {Check.THREADS, Check.MAIN_THREAD}
-    assert "signal only works in main thread" in report.found(Check.MAIN_THREAD)[0].reason
+    assert "signal only works in main thread" in report.findings_of(Check.MAIN_THREAD)[0].reason
 
 
 def test_a_deadline_by_signals_that_is_silently_left_out() -> None:
     report = audited(broken.silent_signal_deadline, golds=("5",), skip=("long", "injection"), deadline_s=1.0)
     assert {finding.check for finding in report.findings} == {Check.MAIN_THREAD}
-    assert "no answer before the deadline" in report.found(Check.MAIN_THREAD)[0].reason
+    assert "no answer before the deadline" in report.findings_of(Check.MAIN_THREAD)[0].reason
 
 
 def test_executing_the_completion() -> None:
     report = audited(broken.evaluates_input, skip=("huge", "long", "nested", "nested-gold"))
-    executed = report.found(Check.EXECUTION)
+    executed = report.findings_of(Check.EXECUTION)
     assert executed
     assert families(report, Check.EXECUTION) == {"injection"}
     assert any("open(" in finding.answer for finding in executed)

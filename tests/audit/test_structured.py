@@ -18,8 +18,12 @@ from verifiers.audit.structures import Rounded, condition, family, half_lines, l
 
 def rewrites(gold: str, *, label: Label = Label.WRONG) -> dict[str, list[str]]:
     """The rewritings of a gold, by the name of the transformation."""
-    found = recognise(gold)
-    return {each.name: each(found) for each in TRANSFORMATIONS.values() if each.label is label and each(found)}
+    recognised = recognise(gold)
+    return {
+        transformation.name: transformation(recognised)
+        for transformation in TRANSFORMATIONS.values()
+        if transformation.label is label and transformation(recognised)
+    }
 
 
 def wrong_answers(gold: str) -> list[str]:
@@ -119,9 +123,9 @@ def test_the_math_verifier_accepts_none_of_them_in_any_letter() -> None:
     golds += [renamed(gold, old, new) for gold in golds[:3] for old, new in (("n", "m"), ("n", "t"), ("n", "x"))]
     golds += [r"\frac13\approx0.333", r"2x\text{ for }x<0", r"\text{Maximum}=3, \text{Minimum}=1", r"\{x\mid x\ge3\}"]
     golds += [r"x=\frac\pi6+2n\pi, n\in\mathbb Z", r"\text{the plane }x+y=5", "v_0^2", "12:00"]
-    problems = [Problem(str(place), "", gold) for place, gold in enumerate(golds)]
+    problems = [Problem(str(index), "", gold) for index, gold in enumerate(golds)]
     report = audit_verifier("math", problems, skip=[*ATTACKS, "typography"])
-    assert report.found(Check.FALSE_POSITIVE) == []
+    assert report.findings_of(Check.FALSE_POSITIVE) == []
     assert report.checks["false positive"] > 150
     assert set(report.kinds) >= {"floors and ceilings", "condition", "statement", "family", "labelled values"}
 
@@ -141,7 +145,7 @@ def test_the_math_verifier_accepts_none_of_them_in_any_letter() -> None:
 )
 def test_planted_defects_are_found(verifier: object, gold: str, family_name: str) -> None:
     report = audit_verifier(verifier, [Problem("p", "", gold)], skip=ATTACKS)  # type: ignore[arg-type]  # any callable
-    assert family_name in {finding.family for finding in report.found(Check.FALSE_POSITIVE)}
+    assert family_name in {finding.family for finding in report.findings_of(Check.FALSE_POSITIVE)}
 
 
 # No near miss is right: floors against integer arithmetic.
@@ -160,9 +164,9 @@ INTEGER_VALUES = {
 
 @pytest.mark.parametrize("gold", INTEGER_VALUES)
 def test_rounded_expressions_are_evaluated_exactly(gold: str) -> None:
-    found = Rounded(recognise(gold).text.replace(r"\left", "").replace(r"\right", ""), "n")
+    rounded = Rounded(recognise(gold).text.replace(r"\left", "").replace(r"\right", ""), "n")
     for number in range(1, 300):
-        value = found.value(number)
+        value = rounded.value(number)
         assert value is not None
         assert value.rational == INTEGER_VALUES[gold](number), number
 
@@ -200,8 +204,11 @@ def test_other_linear_equations_have_other_solutions(first: int, second: int, co
 
 def _residual(side: Expression, x: Fraction, y: Fraction) -> Fraction:
     values = {"x": x, "y": y}
-    factors = ((part, [values[name] ** power for name, power in each.powers]) for each, part in side.terms.items())
-    return sum((part * math.prod(powers) for part, powers in factors), Fraction(0))
+    factors = (
+        (coefficient, [values[name] ** power for name, power in monomial.powers])
+        for monomial, coefficient in side.terms.items()
+    )
+    return sum((coefficient * math.prod(powers) for coefficient, powers in factors), Fraction(0))
 
 
 # Families against the constants that they hold.

@@ -266,7 +266,7 @@ def test_a_missing_column_names_file_line_and_column(
     message = str(caught.value)
     assert message.startswith(f"{path}, line 1: no column ")
     assert repr(column) in message
-    assert all(repr(found) in message for found in lacking)
+    assert all(repr(name_left) in message for name_left in lacking)
 
 
 @pytest.mark.parametrize(

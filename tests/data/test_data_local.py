@@ -24,14 +24,14 @@ ROWS = [
 def test_rows_are_read_with_their_place(write_rows: WriteRows) -> None:
     path = write_rows("x.jsonl", {"a": 1}, {"a": 2})
     first, second = read_rows(path)
-    assert (first.values, first.index, first.place) == ({"a": 1}, 0, f"{path}, line 1")
-    assert (second.values, second.index, second.place) == ({"a": 2}, 1, f"{path}, line 2")
+    assert (first.values, first.index, first.location) == ({"a": 1}, 0, f"{path}, line 1")
+    assert (second.values, second.index, second.location) == ({"a": 2}, 1, f"{path}, line 2")
 
 
 def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\n{"a": 1}\n   \n\r\n{"a": 2}')
-    assert [(row.values["a"], row.index, row.place.rpartition(" ")[2]) for row in read_rows(path)] == [
+    assert [(row.values["a"], row.index, row.location.rpartition(" ")[2]) for row in read_rows(path)] == [
         (1, 0, "2"),
         (2, 1, "5"),
     ]
@@ -96,8 +96,8 @@ def test_parquet_rows_have_their_place(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.Table.from_pylist([{"tests": ["a", "b"]}, {"tests": []}]), path)
     first, second = read_rows(path)
-    assert (first.texts("tests"), first.place) == (("a", "b"), f"{path}, row 1")
-    assert (second.texts("tests"), second.place) == ((), f"{path}, row 2")
+    assert (first.texts("tests"), first.location) == (("a", "b"), f"{path}, row 1")
+    assert (second.texts("tests"), second.location) == ((), f"{path}, row 2")
 
 
 def test_json_lines_are_preferred_to_parquet(tmp_path: Path, write_rows: WriteRows) -> None:

@@ -176,8 +176,8 @@ def _play_vector(env: TokenVectorEnv, seeds: list[int], tokens: np.ndarray, widt
         for row in range(len(seeds)):
             rewards[row] += info["rewards"][row, : info["consumed"][row]].tolist()
             total = 0.0
-            for each in info["rewards"][row]:
-                total += each
+            for value in info["rewards"][row]:
+                total += value
             assert reward[row] == total
             if terminated[row] or truncated[row]:
                 assert ends[row] is None, "an end is reported once"
@@ -287,10 +287,10 @@ def test_order_and_shapes_are_checked() -> None:
 
 
 def test_a_broken_verifier_truncates_with_nan_and_never_zero() -> None:
-    def broken(completion: str, problem: Problem) -> Verdict:
+    def failing(completion: str, problem: Problem) -> Verdict:
         raise OSError("the pool died")
 
-    env = single(verifier=broken)
+    env = single(verifier=failing)
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(EOS)
     assert np.isnan(reward)

@@ -24,13 +24,13 @@ def test_check_env_specs_and_a_rollout_over_several_episodes(kind: str) -> None:
     check_env_specs(env)
     env.set_seed(0)
     torch.manual_seed(0)
-    found = env.rollout(40, break_when_any_done=False)
+    rollout = env.rollout(40, break_when_any_done=False)
     rows = 3 if kind == "vector" else 1
-    length = found["length"].reshape(rows, 40)
-    done = found["next", "done"].reshape(rows, 40)
+    length = rollout["length"].reshape(rows, 40)
+    done = rollout["next", "done"].reshape(rows, 40)
     # The budget is 8 tokens, so each row ends and is reset at least four times.
     assert (done.sum(dim=1) >= 4).all()
-    assert found["tokens"].shape[-1] == env.observation_spec["tokens"].shape[-1]
+    assert rollout["tokens"].shape[-1] == env.observation_spec["tokens"].shape[-1]
     # After an end the next observation is a prompt again; else it is one token longer.
     grown = length[:, 1:] - length[:, :-1]
     assert (grown[~done[:, :-1]] == 1).all()

@@ -61,9 +61,9 @@ def is_running(pid):
 
 
 def test_verdicts_and_their_order_are_those_of_one_after_another(verifier):
-    found = said(batch_of(verifier, PAIRS))
-    assert found == one_by_one(PAIRS)
-    assert {outcome for outcome, *_ in found} == {
+    results = said(batch_of(verifier, PAIRS))
+    assert results == one_by_one(PAIRS)
+    assert {outcome for outcome, *_ in results} == {
         Outcome.CORRECT,
         Outcome.INCORRECT,
         Outcome.NO_ANSWER,
@@ -118,9 +118,9 @@ def test_what_kills_processes_is_an_error_of_the_verifier_and_spares_the_rest():
     pairs = [PAIRS[0], ("die", PAIRS[0][1]), *PAIRS]  # the first is judged by the calling process
     verdicts = batch_of(verifier, pairs)
     verifier._processes.close()
-    broken = [place for place, verdict in enumerate(verdicts) if "the worker died" in str(verdict.detail.get("error"))]
-    assert broken == list(range(1, 1 + batch.MIN_CHUNK))
-    assert {verdicts[place].outcome for place in broken} == {Outcome.VERIFIER_ERROR}
+    errored = [index for index, verdict in enumerate(verdicts) if "the worker died" in str(verdict.detail.get("error"))]
+    assert errored == list(range(1, 1 + batch.MIN_CHUNK))
+    assert {verdicts[index].outcome for index in errored} == {Outcome.VERIFIER_ERROR}
     assert said(verdicts)[1 + batch.MIN_CHUNK :] == one_by_one(pairs[1 + batch.MIN_CHUNK :])
 
 
@@ -158,8 +158,8 @@ def test_deadlines_hold_in_processes():
 
 def test_threads_share_the_processes(verifier):
     with ThreadPoolExecutor(4) as threads:
-        for found in threads.map(lambda _: said(batch_of(verifier, PAIRS)), range(4)):
-            assert found == one_by_one(PAIRS)
+        for results in threads.map(lambda _: said(batch_of(verifier, PAIRS)), range(4)):
+            assert results == one_by_one(PAIRS)
     assert len(verifier._processes.pids) == 2
 
 
@@ -206,9 +206,9 @@ def test_a_script_without_a_guard_leaves_no_process_behind(tmp_path):
             """
         )
     )
-    found = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=300)
-    correct, *pids = found.stdout.split()
-    assert (correct, len(pids), found.stderr) == ("200.0", 2, "")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=300)
+    correct, *pids = done.stdout.split()
+    assert (correct, len(pids), done.stderr) == ("200.0", 2, "")
     for pid in map(int, pids):
         wait_for_end(pid)
 

@@ -64,8 +64,8 @@ default = PRESETS["default"]
     ],
 )
 def test_where_an_answer_is_found(completion, answer, method):
-    found = default(completion)
-    assert (found.method, (found.answer or "").strip(" .*")) == (method, answer)
+    extracted = default(completion)
+    assert (extracted.method, (extracted.answer or "").strip(" .*")) == (method, answer)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from verifiers.math import ComparisonOptions, Tier
 from verifiers.math.reading.read import read
 from verifiers.math.values.exact import begin_work
 from verifiers.math.values.limits import limits_differ
-from verifiers.math.values.tiers import UndecidedError, Values
+from verifiers.math.values.tiers import UndecidedError, ValueComparer
 
 GOLDS = [
     (r"\sum_{n=1}^\infty\frac1{n^2}", r"\frac{\pi^2}6", "2"),
@@ -34,7 +34,7 @@ def test_a_wrong_value_does_not_reach_computer_algebra():
     def algebra(gold, answer):
         raise UndecidedError("asked")
 
-    values = Values(ComparisonOptions(), algebra)
+    values = ValueComparer(ComparisonOptions(), algebra)
     begin_work()
     assert values.equal(read(GOLDS[0][0]).tree, read("2").tree) is False
     assert values.tier is Tier.NUMERIC

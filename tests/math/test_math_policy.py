@@ -375,7 +375,7 @@ def test_numbers_may_be_golds(reference):
 def test_a_batch_is_its_single_verdicts():
     verifier = make("math")
     completions = [r"\boxed{1}", r"\boxed{2}", "none of that at all, sorry"]
-    problems = [Problem(str(place), "", "1") for place in range(3)]
+    problems = [Problem(str(index), "", "1") for index in range(3)]
     assert verifier.verify_batch(completions, problems) == [
         verifier(*pair) for pair in zip(completions, problems, strict=True)
     ]

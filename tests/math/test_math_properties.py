@@ -87,7 +87,7 @@ def test_polynomials_are_equal_up_to_algebra(roots, shuffler):
         shifted = [*coefficients, 0]
         coefficients = [a - root * b for a, b in zip(shifted, [0, *coefficients], strict=True)]
     degree = len(roots)
-    expanded = "+".join(f"({value})x^{{{degree - place}}}" for place, value in enumerate(coefficients))
+    expanded = "+".join(f"({value})x^{{{degree - index}}}" for index, value in enumerate(coefficients))
     assert correct("".join(factors), "".join(shuffled))
     assert correct(expanded, "".join(factors))
     assert not correct(expanded, "".join(factors) + "+1")
@@ -221,16 +221,16 @@ PIECES = [
 def mutated(text, generator):
     pieces = list(text)
     for _ in range(generator.randint(1, 4)):
-        kind, place = generator.random(), generator.randrange(len(pieces) + 1)
-        if kind < 0.4:
-            pieces.insert(place, generator.choice(PIECES))
-        elif kind < 0.6 and pieces:
-            del pieces[place % len(pieces)]
-        elif kind < 0.8 and pieces:
-            pieces[place % len(pieces)] = generator.choice(PIECES)
+        chance, index = generator.random(), generator.randrange(len(pieces) + 1)
+        if chance < 0.4:
+            pieces.insert(index, generator.choice(PIECES))
+        elif chance < 0.6 and pieces:
+            del pieces[index % len(pieces)]
+        elif chance < 0.8 and pieces:
+            pieces[index % len(pieces)] = generator.choice(PIECES)
         else:
             other = generator.choice(PAIRS).answer
-            pieces[place:place] = other[: generator.randint(1, 12)]
+            pieces[index:index] = other[: generator.randint(1, 12)]
     return "".join(pieces)
 
 

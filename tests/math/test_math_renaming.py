@@ -48,14 +48,14 @@ FUNCTIONS_READ_BY_LETTER = ("floor", "ceil", "abs", "conj")
 def mapping_of(trees, generator):
     """A random bijection of letters: within the classes, or of all letters where no letter has a meaning."""
     parts = [part for tree in trees for part in walk(tree)]
-    meant = any(
+    intended = any(
         isinstance(part, READ_BY_LETTER)
         or (isinstance(part, Apply) and part.name in FUNCTIONS_READ_BY_LETTER)
         or not isinstance(part, Number | Symbol | Add | Multiply | Divide | Power | Negate | Apply)
         for part in parts
     )
     mapping = {}
-    for letters in CLASSES if meant else (ANY,):
+    for letters in CLASSES if intended else (ANY,):
         mapping |= dict(zip(letters, generator.sample(letters, len(letters)), strict=True))
     return mapping
 

@@ -155,8 +155,8 @@ def slow_algebra():
 def test_what_only_computer_algebra_decides():
     verifier = MathVerifier(deadline_s=60)
     assert verifier.compare(UNKNOWN_SUM, r"\frac{\pi^4}{90}").outcome is Outcome.CORRECT
-    found = verifier.compare(r"\frac{10^{6}(10^6+1)}{2}", r"\sum_{k=1}^{10^6} k")
-    assert (found.outcome, found.tier.name) == (Outcome.CORRECT, "SYMPY")
+    comparison = verifier.compare(r"\frac{10^{6}(10^6+1)}{2}", r"\sum_{k=1}^{10^6} k")
+    assert (comparison.outcome, comparison.tier.name) == (Outcome.CORRECT, "SYMPY")
 
 
 def test_a_deadline_holds_off_the_main_thread_and_the_next_question_is_answered():
@@ -189,8 +189,8 @@ def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
 
 
 def test_an_answers_own_items_that_take_too_long_are_not_the_golds_fault():
-    found = MathVerifier(deadline_s=0.5).compare(r"\{-2,1-\sqrt{10000!+5},1+\sqrt{5}\}", r"\frac{1}{2004!}")
-    assert found.outcome in (Outcome.TIMEOUT, Outcome.INCORRECT)
+    comparison = MathVerifier(deadline_s=0.5).compare(r"\{-2,1-\sqrt{10000!+5},1+\sqrt{5}\}", r"\frac{1}{2004!}")
+    assert comparison.outcome in (Outcome.TIMEOUT, Outcome.INCORRECT)
 
 
 def test_a_relation_that_has_no_converse_is_no_inequality():
@@ -266,8 +266,8 @@ HARD_INTEGRALS = [
 def test_integrals_that_plainly_differ_never_reach_computer_algebra(integral, monkeypatch):
     monkeypatch.setattr(Worker, "ask", lambda *_, **__: pytest.fail("computer algebra was asked"))
     for other in ("5", r"\frac{\pi}{7}", integral + "+10^{-3}"):
-        found = MathVerifier().compare(other, integral)
-        assert (found.outcome, found.tier.name) == (Outcome.INCORRECT, "NUMERIC"), other
+        comparison = MathVerifier().compare(other, integral)
+        assert (comparison.outcome, comparison.tier.name) == (Outcome.INCORRECT, "NUMERIC"), other
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ def test_a_gold_with_words_is_read(gold):
 @pytest.mark.parametrize("gold", IN_WORDS)
 def test_words_are_compared_as_text_and_say_so(gold):
     words = gold.split()
-    for place in range(len(words)):
-        others = (words[:place] + words[place + 1 :], [*words[:place], "zebra", *words[place:]])
+    for index in range(len(words)):
+        others = (words[:index] + words[index + 1 :], [*words[:index], "zebra", *words[index:]])
         for other in map(" ".join, others):
             finding = verifier.compare(other, gold)
-            said = words[place].lower() in ("a", "an", "the") and "zebra" not in other
+            said = words[index].lower() in ("a", "an", "the") and "zebra" not in other
             assert (finding.outcome is Outcome.CORRECT) is said, other
             assert finding.tier in (Tier.PROSE, Tier.TEXT)
     assert verifier.compare(f"zebra {gold}", gold).tier is Tier.PROSE

@@ -54,18 +54,18 @@ def test_gold_program_gives_the_expected_results(level, split):
 )
 def test_every_part_has_code_for_its_callable(variable, parts):
     elements = range(-40, 41) if variable == "x" else "abcdefghABCDEFGH z"
-    for part in parts:
-        code = compile(part.code, "part", "eval")
-        assert all(eval(code, {variable: element}) == part.apply(element) for element in elements)
+    for fragment in parts:
+        code = compile(fragment.code, "part", "eval")
+        assert all(eval(code, {variable: element}) == fragment.apply(element) for element in elements)
 
 
 @pytest.mark.parametrize("values", [[], [3], [5, -2, 5, 0]])
 def test_every_way_to_collect_has_code_for_its_callable(values):
-    for part in _SUMMARIES + _LISTINGS:
-        assert eval(part.code.format("v for v in values"), {"values": values}) == part.apply(values)
+    for fragment in _SUMMARIES + _LISTINGS:
+        assert eval(fragment.code.format("v for v in values"), {"values": values}) == fragment.apply(values)
     texts = [str(value) for value in values]
-    for part in _JOININGS:
-        assert eval(part.code.format("v for v in values"), {"values": texts}) == part.apply(texts)
+    for fragment in _JOININGS:
+        assert eval(fragment.code.format("v for v in values"), {"values": texts}) == fragment.apply(texts)
 
 
 @pytest.mark.parametrize("level", LEVELS)

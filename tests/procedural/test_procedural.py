@@ -25,7 +25,7 @@ from rlvr_envs.tasks import (
     Sort,
 )
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
-from verifiers.countdown import Countdown as CountdownReference
+from verifiers.countdown import CountdownReference
 
 DIFFICULTIES = [
     (Addition, {}),

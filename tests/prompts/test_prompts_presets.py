@@ -149,9 +149,9 @@ def test_the_numbers_of_the_gsm8k_examples_come_from_the_question_or_an_earlier_
 
 def minerva_answers() -> list[str]:
     prompt = text_preset("minerva_math_4shot")
-    found = [re.search(r"\nFinal Answer: The final answer is \$(.*)\$\.$", item.answer) for item in prompt.exemplars]
-    assert len(found) == 4
-    return [match[1] for match in found if match]
+    matches = [re.search(r"\nFinal Answer: The final answer is \$(.*)\$\.$", item.answer) for item in prompt.exemplars]
+    assert len(matches) == 4
+    return [match[1] for match in matches if match]
 
 
 def test_minerva_example_1_sum_of_squared_roots() -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.serving.guard import Limits
+from agents.serving.guard import RequestLimits
 from tests.serving.service import Client, Recording, serving
 from verifiers import Message, Problem
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with serving(limits=Limits(max_items=3, max_bytes=2000)) as started:
+    with serving(limits=RequestLimits(max_items=3, max_bytes=2000)) as started:
         yield started
 
 
@@ -78,8 +78,8 @@ def test_health_counts(client: Client) -> None:
     ],
 )
 def test_a_body_that_does_not_fit_is_refused(client: Client, body: bytes, status: int, kind: str, said: str) -> None:
-    found, content = client.raw("POST", "/verify", body)
-    assert (found, content["error"]["type"]) == (status, kind)
+    status_code, content = client.raw("POST", "/verify", body)
+    assert (status_code, content["error"]["type"]) == (status, kind)
     assert said in content["error"]["message"]
 
 
@@ -112,7 +112,7 @@ def test_a_token_is_asked_for() -> None:
 def test_requests_that_wait_are_judged_together_up_to_the_batch_size() -> None:
     verifier = Recording()
     answers: dict[str, tuple[int, object]] = {}
-    with serving(verifier, limits=Limits(batch_size=2, max_waiting=4)) as client:
+    with serving(verifier, limits=RequestLimits(batch_size=2, max_waiting=4)) as client:
 
         def ask(text: str) -> threading.Thread:
             thread = threading.Thread(target=lambda: answers.update({text: client.verify((text, None))}))
@@ -143,8 +143,8 @@ def test_openrlhf_gets_its_layout() -> None:
         )
         assert status == 200
         assert content == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0], "extra_logs": {"answered": [1.0, 1.0]}}
-        broken = {"query": ["2+2=break"], "prompts": ["2+2="], "labels": ["4"]}
-        assert client.post("/get_reward", broken)[0] == 503
+        failing = {"query": ["2+2=break"], "prompts": ["2+2="], "labels": ["4"]}
+        assert client.post("/get_reward", failing)[0] == 503
         cut = {"query": ["+2=4"], "prompts": ["2+2="], "labels": ["4"]}
         status, content = client.post("/get_reward", cut)
         assert (status, content["error"]["type"]) == (422, "invalid_request")

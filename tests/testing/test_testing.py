@@ -78,7 +78,7 @@ def changing(completion: str, problem: Problem) -> bool:
     return completion == problem.reference
 
 
-def broken(completion: str, problem: Problem) -> bool:
+def failing(completion: str, problem: Problem) -> bool:
     raise RuntimeError("no judge")
 
 
@@ -99,7 +99,7 @@ def test_sound_verifiers_pass() -> None:
         (anything, r"less than 1 for the wrong '5'; got correct \(score 1, .*what a policy learns"),
         (generous, "anything but correct for ''; got correct"),
         (never, r"correct, or a score, for '4' with the reference '4'; got incorrect \(score 0"),
-        (broken, "correct, or a score, for '4'.*; got verifier_error .*RuntimeError: no judge"),
+        (failing, "correct, or a score, for '4'.*; got verifier_error .*RuntimeError: no judge"),
         (strict_reader, r"a verdict on ''; got verifier_error .*ValueError: invalid literal.*could write such text"),
         (noisy, "the same verdict on .* the second time; got .*, then .*seed what is random"),
         (Backwards, r"the same verdict on '4' in a batch of \d+; got correct.*, then incorrect.*in the order"),

@@ -38,7 +38,7 @@ def completions(
     """
     generator = np.random.default_rng(seed)
     prompts = [generator.integers(2, VOCAB, int(generator.integers(1, 5))).tolist() for _ in scores[::group_size]]
-    found = []
+    trajectories = []
     for index, score in enumerate(scores):
         prompt = prompts[index // group_size]
         length = LONGEST if index == 0 else int(generator.integers(3, LONGEST + 1))
@@ -50,7 +50,7 @@ def completions(
             tokens[-1] = EOS
         outcome = Outcome.VERIFIER_ERROR if np.isnan(score) else Outcome.SCORED
         detail = {} if parts is None else {"parts": _parts(parts[index])}
-        found.append(
+        trajectories.append(
             trajectory(
                 [0] * len(prompt) + own.astype(int).tolist(),
                 tokens=[*prompt, *tokens.tolist()],
@@ -62,7 +62,7 @@ def completions(
                 truncated=index in truncated,
             )
         )
-    return found
+    return trajectories
 
 
 def _parts(scores: tuple[float, float]) -> dict[str, dict[str, float]]:
@@ -77,9 +77,11 @@ def mixed_scores() -> list[float]:
 def sampled_by(policy: CausalLMPolicy, trajectories: Sequence[Trajectory], noise: float = 0.0) -> list[Trajectory]:
     """The same, sampled by the policy itself, or by one whose log-probabilities differ by normal noise of this size."""
     generator = np.random.default_rng(1)
-    found = []
-    for each in trajectories:
-        own = on_policy_logprobs(policy, each)
+    resampled = []
+    for original in trajectories:
+        own = on_policy_logprobs(policy, original)
         other = own + noise * generator.normal(size=len(own)).astype(np.float32)
-        found.append(dataclasses.replace(each, logprobs=np.where(each.policy_mask, other, 0.0).astype(np.float32)))
-    return found
+        resampled.append(
+            dataclasses.replace(trajectory, logprobs=np.where(trajectory.policy_mask, other, 0.0).astype(np.float32))
+        )
+    return resampled

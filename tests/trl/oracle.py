@@ -55,8 +55,10 @@ def grpo_trainer(folder: Path, trajectories: Sequence[Trajectory], **settings: A
         return {
             "prompt_ids": _prompts(trajectories),
             "completion_ids": _completions(trajectories),
-            "logprobs": [each.logprobs[each.prompt_length :].tolist() for each in trajectories],
-            "env_mask": [each.policy_mask[each.prompt_length :].astype(int).tolist() for each in trajectories],
+            "logprobs": [trajectory.logprobs[trajectory.prompt_length :].tolist() for trajectory in trajectories],
+            "env_mask": [
+                trajectory.policy_mask[trajectory.prompt_length :].astype(int).tolist() for trajectory in trajectories
+            ],
         }
 
     config = GRPOConfig(output_dir=str(folder / "trl"), **_sizes(trajectories, settings))
@@ -72,27 +74,27 @@ def rloo_trainer(folder: Path, trajectories: Sequence[Trajectory], **settings: A
 
 
 def _prompts(trajectories: Sequence[Trajectory]) -> list[list[int]]:
-    return [each.tokens[: each.prompt_length].tolist() for each in trajectories]
+    return [trajectory.tokens[: trajectory.prompt_length].tolist() for trajectory in trajectories]
 
 
 def _completions(trajectories: Sequence[Trajectory]) -> list[list[int]]:
-    return [each.tokens[each.prompt_length :].tolist() for each in trajectories]
+    return [trajectory.tokens[trajectory.prompt_length :].tolist() for trajectory in trajectories]
 
 
 def _sizes(trajectories: Sequence[Trajectory], settings: dict[str, Any]) -> dict[str, Any]:
     """Groups as they are, and as many rows in each micro-batch as the accumulation steps leave."""
-    groups = len({each.group for each in trajectories})
+    groups = len({trajectory.group for trajectory in trajectories})
     sizes = {
         "num_generations": len(trajectories) // groups,
         "per_device_train_batch_size": len(trajectories) // settings.get("gradient_accumulation_steps", 1),
-        "max_completion_length": max(len(each.tokens) - each.prompt_length for each in trajectories),
+        "max_completion_length": max(len(trajectory.tokens) - trajectory.prompt_length for trajectory in trajectories),
     }
     return PLAIN | sizes | settings
 
 
 def _parts(folder: Path, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     words = Tokenizer(WordLevel({str(token): token for token in range(VOCAB)}, unk_token=str(PAD)))
-    groups = sorted({each.group for each in trajectories})
+    groups = sorted({trajectory.group for trajectory in trajectories})
     return {
         "model": AutoModelForCausalLM.from_pretrained(folder),
         "reward_funcs": _reward_functions(trajectories),
@@ -103,7 +105,7 @@ def _parts(folder: Path, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
 
 def _reward_functions(trajectories: Sequence[Trajectory]) -> list[Callable[..., list[float | None]]]:
     """One for each part of the scores, or one for scores without parts; None stands for a verifier that broke."""
-    scored = [each.reward_parts or {"score": (each.score, 1.0)} for each in trajectories]
+    scored = [trajectory.reward_parts or {"score": (trajectory.score, 1.0)} for trajectory in trajectories]
 
     def function(name: str) -> Callable[..., list[float | None]]:
         def reward(**_: Any) -> list[float | None]:
@@ -120,7 +122,7 @@ def inputs_of(trainer: GRPOTrainer | RLOOTrainer, trajectories: Sequence[Traject
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
     inputs: dict[str, Tensor] = trainer._generate_and_score_completions(
-        [{"prompt": str(each.group)} for each in trajectories]
+        [{"prompt": str(trajectory.group)} for trajectory in trajectories]
     )
     return inputs
 
@@ -128,8 +130,8 @@ def inputs_of(trainer: GRPOTrainer | RLOOTrainer, trajectories: Sequence[Traject
 def sampled_elsewhere(inputs: dict[str, Tensor], trajectories: Sequence[Trajectory]) -> dict[str, Tensor]:
     """The batch with the trajectories' own log-probabilities as those that ratios are taken to."""
     own = torch.zeros(inputs["completion_ids"].shape)
-    for row, each in enumerate(trajectories):
-        logprobs = torch.from_numpy(each.logprobs[each.prompt_length :])
+    for row, trajectory in enumerate(trajectories):
+        logprobs = torch.from_numpy(trajectory.logprobs[trajectory.prompt_length :])
         own[row, : len(logprobs)] = logprobs
     key, value = ("old_logps", own.sum(1)) if "old_logps" in inputs else ("old_per_token_logps", own)
     return inputs | {key: value}

@@ -48,7 +48,9 @@ class Step:
 
     def scaled(self, factor: float) -> Step:
         """The step of a loss that is so much larger."""
-        return Step(factor * self.loss, [factor * each for each in self.gradients], self.advantages, self.metrics)
+        return Step(
+            factor * self.loss, [factor * gradient for gradient in self.gradients], self.advantages, self.metrics
+        )
 
 
 def moved(model: torch.nn.Module) -> None:
@@ -61,12 +63,12 @@ def moved(model: torch.nn.Module) -> None:
 
 def our_agent(folder: Path, pairing: Pairing, *, group_size: int = 4, **learner: Any) -> Agent:
     """The agent on the model of a folder, which is its reference, and from which its policy has moved."""
-    kind, config_kind = agent_classes(pairing.agent)
+    cls, config_cls = agent_classes(pairing.agent)
     settings = dict(pairing.ours)
     temperature = settings.pop("temperature", 1.0)
     unclipped = LearnerConfig(**({"max_grad_norm": 1e9, "micro_batch_size": 5} | learner))
-    config = config_kind(group_size=group_size, learner=unclipped, **settings)
-    agent = kind(CausalLMPolicy(load_model(folder), PolicyConfig(temperature=temperature)), config)
+    config = config_cls(group_size=group_size, learner=unclipped, **settings)
+    agent = cls(CausalLMPolicy(load_model(folder), PolicyConfig(temperature=temperature)), config)
     moved(agent.policy.model)
     return agent
 
@@ -92,8 +94,8 @@ def their_step(trainer: Any, trajectories: Sequence[Trajectory], *, sampled_else
     inputs = oracle.inputs_of(trainer, trajectories)
     if sampled_elsewhere:
         inputs = oracle.sampled_elsewhere(inputs, trajectories)
-    loss, found = oracle.backward(trainer, inputs)
-    return Step(loss, found, inputs["advantages"], oracle.last_metrics(trainer))
+    loss, gradients = oracle.backward(trainer, inputs)
+    return Step(loss, gradients, inputs["advantages"], oracle.last_metrics(trainer))
 
 
 def both(folder: Path, pairing: Pairing, *, noise: float = 0.0, **batch: Any) -> tuple[Step, Step]:
@@ -107,6 +109,6 @@ def both(folder: Path, pairing: Pairing, *, noise: float = 0.0, **batch: Any) ->
 
 def gap(left: Step, right: Step) -> float:
     """The largest difference of any gradient, relative to the largest gradient."""
-    largest = max(float(each.abs().max()) for each in right.gradients)
+    largest = max(float(gradient.abs().max()) for gradient in right.gradients)
     assert largest > 0.01, "gradients that are 0 agree with anything"
     return largest_difference(left.gradients, right.gradients) / largest

@@ -84,8 +84,8 @@ def test_broken_verifiers(folder: Path) -> None:
     ours, theirs = both(folder, token_mean, scores=scores)
     torch.testing.assert_close(ours.advantages.float(), theirs.advantages, atol=1e-5, rtol=1e-5)
     batch = completions(scores)
-    kept = sum(int(each.policy_mask.sum()) for each in batch if not each.errored)
-    generated = sum(int(each.policy_mask.sum()) for each in batch)
+    kept = sum(int(trajectory.policy_mask.sum()) for trajectory in batch if not trajectory.errored)
+    generated = sum(int(trajectory.policy_mask.sum()) for trajectory in batch)
     assert gap(ours.scaled(kept / generated), theirs) < ROUNDING
     sequence_mean = Pairing("grpo", {"loss_type": "grpo"}, {"aggregation": "sequence-mean-token-mean"})
     ours, theirs = both(folder, sequence_mean, scores=scores)
@@ -141,8 +141,8 @@ def test_extreme_ratios(folder: Path) -> None:
     ours = our_step(agent, trajectories)
     theirs = their_step(their_trainer(folder, pairing, trajectories), trajectories, sampled_elsewhere=True)
     assert theirs.loss / ours.loss == pytest.approx(math.exp(10), rel=1e-3)
-    assert max(float(each.abs().max()) for each in theirs.gradients) > 1e9
-    assert max(float(each.abs().max()) for each in ours.gradients) < 10
+    assert max(float(gradient.abs().max()) for gradient in theirs.gradients) > 1e9
+    assert max(float(gradient.abs().max()) for gradient in ours.gradients) < 10
 
 
 def test_minibatches(folder: Path) -> None:
@@ -155,8 +155,8 @@ def test_minibatches(folder: Path) -> None:
     loss, gradients = oracle.backward(trainer, first)
     ours = our_step(agent, trajectories[:8])
     theirs = dataclasses.replace(ours, loss=loss, gradients=gradients)
-    own = sum(int(each.policy_mask.sum()) for each in trajectories[:8])
-    mean = sum(int(each.policy_mask.sum()) for each in trajectories) / 2
+    own = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories[:8])
+    mean = sum(int(trajectory.policy_mask.sum()) for trajectory in trajectories) / 2
     assert own != mean
     assert gap(ours.scaled(own / mean), theirs) < ROUNDING
 
@@ -196,7 +196,7 @@ def log_ratios(folder: Path) -> torch.Tensor:
 
 
 def test_absolute_positions(tmp_path: Path) -> None:
-    lengths = np.array([each.prompt_length for each in completions(mixed_scores())])
+    lengths = np.array([trajectory.prompt_length for trajectory in completions(mixed_scores())])
     wrong = log_ratios(gpt2(tmp_path, dropout=0.0)).numpy()
     assert (wrong[lengths == lengths.max()] < 1e-5).all()  # not padded
     assert (wrong[lengths < lengths.max()] > 0.1).all()
@@ -211,8 +211,8 @@ def test_what_is_truncated(folder: Path) -> None:
     agent = our_agent(folder, pairing)
     # Two completions end with a stop string and not with EOS.
     trajectories = [
-        dataclasses.replace(each, terminated=True, truncated=False)
-        for each in sampled_by(agent.policy, completions(mixed_scores(), truncated=(1, 6)))
+        dataclasses.replace(trajectory, terminated=True, truncated=False)
+        for trajectory in sampled_by(agent.policy, completions(mixed_scores(), truncated=(1, 6)))
     ]
     ours = our_step(agent, trajectories)
     theirs = their_step(their_trainer(folder, pairing, trajectories), trajectories)
@@ -252,7 +252,7 @@ def test_kl_of_rloo(folder: Path) -> None:
 def test_num_tokens(folder: Path) -> None:
     trajectories = completions(mixed_scores())
     trainer = their_trainer(folder, Pairing("grpo"), trajectories)
-    read = sum(each.prompt_length + int(each.policy_mask.sum()) for each in trajectories)
+    read = sum(trajectory.prompt_length + int(trajectory.policy_mask.sum()) for trajectory in trajectories)
     assert their_step(trainer, trajectories).metrics["num_tokens"] == read
     envs = gym.make_vec("rlvr_envs:rlvr/Addition-v0", num_envs=8, tokenizer="char", max_new_tokens=5)
     policy = CausalLMPolicy(tiny_model(envs.single_action_space.n, layers=1))

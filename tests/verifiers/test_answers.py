@@ -8,8 +8,8 @@ from verifiers.answers import boxed_answer, boxes, marked
 
 
 def last_boxed(text: str) -> str | None:
-    found = boxes(text)
-    return found[-1][2] if found else None
+    boxed = boxes(text)
+    return boxed[-1][2] if boxed else None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def brief(completion, problem):
     return 1 / (1 + len(completion))
 
 
-def broken(completion, problem):
+def failing(completion, problem):
     raise RuntimeError("the judge is down")
 
 
@@ -112,7 +112,7 @@ def test_unknown_part_is_named():
 
 @pytest.mark.parametrize("composition", [WeightedSum, Gate])
 def test_a_broken_part_breaks_the_whole(composition):
-    verdict = composition({"good": "numeric", "bad": broken})("95", PROBLEM)
+    verdict = composition({"good": "numeric", "bad": failing})("95", PROBLEM)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert math.isnan(verdict.score)
     assert verdict.detail["parts"]["good"]["score"] == 1.0
@@ -139,7 +139,7 @@ def test_every_part_sees_the_whole_batch_once(composition):
 
 
 def test_costs_add_up_and_equal_questions_have_equal_verdicts():
-    compose = WeightedSum([Counting(), Counting(), broken])
+    compose = WeightedSum([Counting(), Counting(), failing])
     verdict = compose("95", PROBLEM)
     assert verdict.cost == {"seconds": 1.0}
     assert pickle.loads(pickle.dumps(verdict.detail)) == compose("95", PROBLEM).detail
@@ -197,7 +197,7 @@ def test_first_asks_a_part_only_about_problems_it_is_meant_for():
 
 
 def test_first_stops_at_a_broken_part():
-    verdict = FirstThatApplies([broken, "numeric"])("95", PROBLEM)
+    verdict = FirstThatApplies([failing, "numeric"])("95", PROBLEM)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail["applied"] == "0"
 

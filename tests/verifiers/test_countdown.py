@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from verifiers import InvalidArgumentError, Outcome, Problem, verify
-from verifiers.countdown import MAX_DEPTH, MAX_LENGTH, Countdown, CountdownVerifier
+from verifiers.countdown import MAX_DEPTH, MAX_LENGTH, CountdownReference, CountdownVerifier
 
-SMALL = Countdown((2, 3, 4), 24)
+SMALL = CountdownReference((2, 3, 4), 24)
 
 
 def outcome(completion, reference=SMALL, **options):
@@ -79,23 +79,23 @@ def test_no_digit_is_no_answer(completion):
 
 
 def test_division_by_zero_is_incorrect():
-    verdict = verify("countdown", "5/(3-3)", Countdown((3, 3, 5), 5))
+    verdict = verify("countdown", "5/(3-3)", CountdownReference((3, 3, 5), 5))
     assert verdict.outcome is Outcome.INCORRECT
     assert verdict.detail == {"reason": "division by zero"}
 
 
 def test_values_are_exact_and_may_be_fractions_and_negative_on_the_way():
-    assert outcome("8/(3-8/3)", Countdown((3, 3, 8, 8), 24)) is Outcome.CORRECT
-    assert outcome("(1-6)*(2-7)", Countdown((1, 2, 6, 7), 25)) is Outcome.CORRECT
-    assert outcome("3-8", Countdown((3, 8), -5)) is Outcome.CORRECT
-    assert outcome("3-8=-5", Countdown((3, 8), -5)) is Outcome.CORRECT
+    assert outcome("8/(3-8/3)", CountdownReference((3, 3, 8, 8), 24)) is Outcome.CORRECT
+    assert outcome("(1-6)*(2-7)", CountdownReference((1, 2, 6, 7), 25)) is Outcome.CORRECT
+    assert outcome("3-8", CountdownReference((3, 8), -5)) is Outcome.CORRECT
+    assert outcome("3-8=-5", CountdownReference((3, 8), -5)) is Outcome.CORRECT
 
 
 def test_numbers_are_used_once_each_or_at_most_once():
-    assert outcome("4*3*2", Countdown((2, 3, 4, 9), 24)) is Outcome.INCORRECT
-    assert outcome("4*3*2", Countdown((2, 3, 4, 9), 24), use_all=False) is Outcome.CORRECT
-    assert outcome("2+2", Countdown((2, 3), 4), use_all=False) is Outcome.INCORRECT
-    assert outcome("2+2", Countdown((2, 2), 4)) is Outcome.CORRECT
+    assert outcome("4*3*2", CountdownReference((2, 3, 4, 9), 24)) is Outcome.INCORRECT
+    assert outcome("4*3*2", CountdownReference((2, 3, 4, 9), 24), use_all=False) is Outcome.CORRECT
+    assert outcome("2+2", CountdownReference((2, 3), 4), use_all=False) is Outcome.INCORRECT
+    assert outcome("2+2", CountdownReference((2, 2), 4)) is Outcome.CORRECT
 
 
 def test_depth_and_length_are_bounded():
@@ -119,7 +119,7 @@ def test_precedence_agrees_with_python(signs, shape):
     parts = list(itertools.chain(*zip("1234", [*signs, ""], strict=True)))[:-1]
     expression = shape.format(*parts)
     value = python_value(expression)
-    verdict = verify("countdown", expression, Countdown((1, 2, 3, 4), 10))
+    verdict = verify("countdown", expression, CountdownReference((1, 2, 3, 4), 10))
     assert verdict.detail == {"value": str(value)}
     assert (verdict.outcome is Outcome.CORRECT) == (value == 10)
 
@@ -134,19 +134,19 @@ def test_any_text_gets_a_verdict_and_only_24_is_right(text):
 
 @pytest.mark.parametrize("reference", ["24", 24, ((2, 3, 4), 24), None])
 def test_reference_must_be_a_game(reference):
-    with pytest.raises(InvalidArgumentError, match=r"needs a reference Countdown\(numbers, target\)"):
+    with pytest.raises(InvalidArgumentError, match=r"needs a CountdownReference\(numbers, target\) as its reference"):
         CountdownVerifier()("2*3*4", Problem("p", "", reference))
 
 
 @pytest.mark.parametrize("numbers", [(), (1.5,), (-1,), (True,)])
 def test_game_needs_whole_numbers(numbers):
     with pytest.raises(InvalidArgumentError, match="whole numbers of at least 0"):
-        Countdown(numbers, 1)
+        CountdownReference(numbers, 1)
 
 
 def test_game_needs_a_whole_target():
     with pytest.raises(InvalidArgumentError, match="target must be a whole number"):
-        Countdown((1,), 1.5)
+        CountdownReference((1,), 1.5)
 
 
 def test_game_pickles():

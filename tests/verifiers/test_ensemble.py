@@ -38,10 +38,10 @@ def test_members_that_agree_disagree_by_zero():
 
 @pytest.mark.parametrize("reduction", ["mean", "min", "mean_minus_std"])
 def test_a_member_that_broke_breaks_the_ensemble(reduction):
-    def broken(completion, problem):
+    def failing(completion, problem):
         return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": "no GPU"})
 
-    verdict = Ensemble({"one": constant(-9.0), "two": broken}, reduction)("x", PROBLEM)
+    verdict = Ensemble({"one": constant(-9.0), "two": failing}, reduction)("x", PROBLEM)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail["parts"]["two"]["detail"] == {"error": "no GPU"}
     assert "disagreement" not in verdict.detail

@@ -43,20 +43,20 @@ def test_nothing_is_asked_where_the_rule_decides_everything():
 
 
 def test_a_rule_that_broke_is_no_case_for_the_judge():
-    def broken(completion, problem):
+    def failing(completion, problem):
         raise RuntimeError("out of memory")
 
     judge = Judge()
-    verdict = Hybrid(broken, judge)("95", GOLD)
+    verdict = Hybrid(failing, judge)("95", GOLD)
     assert (verdict.outcome, verdict.detail["applied"], judge.batches) == (Outcome.VERIFIER_ERROR, "rule", [])
     assert math.isnan(verdict.score)
 
 
 def test_a_judge_that_broke_is_a_verifier_error():
-    def broken(completion, problem):
+    def failing(completion, problem):
         raise RuntimeError("no connection")
 
-    verdict = Hybrid("numeric", broken)("none", GOLD)
+    verdict = Hybrid("numeric", failing)("none", GOLD)
     assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "judge")
 
 
@@ -96,9 +96,9 @@ def test_verifiers_say_that_it_is_the_reference_they_cannot_use(verifier, refere
 
 
 def test_other_errors_do_not_blame_the_reference():
-    def broken(completion, problem):
+    def failing(completion, problem):
         raise InvalidArgumentError("the completion is too long")
 
-    (verdict,) = verifiers.verify_batch(verifiers.from_function(broken), ["7"], [GOLD])
+    (verdict,) = verifiers.verify_batch(verifiers.from_function(failing), ["7"], [GOLD])
     assert "unreadable_reference" not in verdict.detail
     assert issubclass(UnreadableReferenceError, InvalidArgumentError)

@@ -226,9 +226,9 @@ def test_a_preset_scores_steps_as_the_published_script(name: str, published: Any
 def test_a_systems_message_of_the_prompt_takes_the_presets_place(published: Any) -> None:
     folder, reference = published["qwen2.5-math-prm"]
     verifier = make("process_reward_model", model=folder, preset="qwen2.5-math-prm", device="cpu")
-    told = (Message("system", QWEN_SYSTEM), Message("user", QUESTION))
+    same = (Message("system", QWEN_SYSTEM), Message("user", QUESTION))
     other = (Message("system", "Be brief."), Message("user", QUESTION))
-    assert step_scores(verifier("a\n\nb", Problem("p", told, None))) == pytest.approx(
+    assert step_scores(verifier("a\n\nb", Problem("p", same, None))) == pytest.approx(
         reference(QUESTION, ["a", "b"]), abs=1e-5
     )
     assert step_scores(verifier("a\n\nb", Problem("p", other, None))) != pytest.approx(

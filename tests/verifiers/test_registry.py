@@ -37,7 +37,7 @@ def entry_point(monkeypatch):
     monkeypatch.setattr(registry_module, "entry_points", find)
 
 
-def broken(completion, problem):
+def failing(completion, problem):
     raise RuntimeError("the judge is down")
 
 
@@ -95,7 +95,7 @@ def test_unknown_names_are_told_apart(spec, message):
 
 def test_make_refuses_arguments_for_what_is_built():
     with pytest.raises(InvalidArgumentError, match="already built"):
-        verifiers.make(broken, threshold=1)
+        verifiers.make(failing, threshold=1)
 
 
 def test_make_refuses_what_cannot_be_called():
@@ -128,9 +128,9 @@ def test_register_refuses_a_taken_name_and_takes_the_same_factory_again(clean_re
     verifiers.register("mine")(ExactVerifier)
     verifiers.register("mine")(ExactVerifier)
     with pytest.raises(InvalidArgumentError, match="'mine' is taken"):
-        verifiers.register("mine")(broken)
+        verifiers.register("mine")(failing)
     with pytest.raises(InvalidArgumentError, match="'exact' is taken"):
-        verifiers.register("exact")(broken)
+        verifiers.register("exact")(failing)
 
 
 def test_register_refuses_a_colon():
@@ -174,14 +174,14 @@ def test_exception_becomes_a_verifier_error_and_spares_the_other_rows():
 
 
 def test_exception_of_a_batch_verifier_marks_every_row():
-    class Broken:
+    class Failing:
         def __call__(self, completion, problem):
             raise AssertionError
 
         def verify_batch(self, completions, problems):
             raise OSError("no GPU")
 
-    verdicts = verifiers.verify_batch(Broken(), ["a", "b"], [PROBLEM] * 2)
+    verdicts = verifiers.verify_batch(Failing(), ["a", "b"], [PROBLEM] * 2)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.VERIFIER_ERROR] * 2
     assert verdicts[0].detail["error"] == "OSError: no GPU"
 
@@ -247,13 +247,13 @@ def named(request, monkeypatch, clean_registry):
     """Gives a way of naming each object of this module."""
 
     def name(attribute):
-        found = globals()[attribute]
+        attribute_value = globals()[attribute]
         if request.param == "object":
-            return found
+            return attribute_value
         if request.param == "module:attribute":
             return f"{__name__}:{attribute}"
         if request.param == "registered":
-            verifiers.register("mine")(found)
+            verifiers.register("mine")(attribute_value)
         else:
             point = EntryPoint("mine", f"{__name__}:{attribute}", "rlvr_envs.verifiers")
             monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])

@@ -214,8 +214,8 @@ def test_the_sign_flip_test_counts_every_assignment(differences: list[int]) -> N
         abs(sum(map(math.prod, zip(signs, differences, strict=True))))
         for signs in itertools.product((1, -1), repeat=len(differences))
     ]
-    expected = sum(each >= abs(sum(differences)) for each in sums) / len(sums)
-    assert sign_flip_test([float(each) for each in differences]) == pytest.approx(expected)
+    expected = sum(difference >= abs(sum(differences)) for difference in sums) / len(sums)
+    assert sign_flip_test([float(difference) for difference in differences]) == pytest.approx(expected)
 
 
 def test_drawn_signs_agree_with_the_binomial_test() -> None:

@@ -62,7 +62,7 @@ class TorchEngine:
 
     def _weights(self) -> dict[str, torch.Tensor]:
         """As in a checkpoint: without the output layer, which is tied to the embedding."""
-        return {name: each for name, each in self.model.state_dict().items() if name != "lm_head.weight"}
+        return {name: weight for name, weight in self.model.state_dict().items() if name != "lm_head.weight"}
 
     def weight_client(self) -> Any:
         raise NotImplementedError
@@ -99,14 +99,14 @@ class TorchEngine:
                 tokens.append(int(logits.argmax()))
                 logprobs.append(0.0)
                 continue
-            found = scaled_logprobs(logits[None], parameters["temperature"])
+            scaled = scaled_logprobs(logits[None], parameters["temperature"])
             left = kept_tokens(
-                found, top_k=parameters["top_k"] or None, top_p=parameters["top_p"], min_p=parameters["min_p"]
+                scaled, top_k=parameters["top_k"] or None, top_p=parameters["top_p"], min_p=parameters["min_p"]
             )
-            found = scaled_logprobs(logits[None], parameters["temperature"], left)[0]
+            scaled = scaled_logprobs(logits[None], parameters["temperature"], left)[0]
             kept.append(left[0].nonzero()[:, 0].tolist())
-            tokens.append(int(torch.multinomial(found.exp(), 1, generator=generator)))
-            logprobs.append(float(found[tokens[-1]]))
+            tokens.append(int(torch.multinomial(scaled.exp(), 1, generator=generator)))
+            logprobs.append(float(scaled[tokens[-1]]))
         return Completion(tokens, logprobs, kept if self.says_kept and leaves_out else None)
 
     @torch.no_grad()

@@ -48,23 +48,23 @@ def synced(policy: Any, env: TokenVectorEnv, engine: Any) -> VLLMPolicy:
 
 def check_logprobs(trajectories: list[Any], policy: Any, legal: Any = None) -> None:
     """Measured: 5e-7. Raw log-probabilities at this temperature would be off by some tenths."""
-    for each in trajectories:
-        own = slice(each.prompt_length, None)
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, legal), atol=1e-5)
+    for trajectory in trajectories:
+        own = slice(trajectory.prompt_length, None)
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, legal), atol=1e-5)
 
 
 def test_rollouts_through_step_many_carry_the_learners_log_probabilities(engine: Any) -> None:
     policy, env = learner(temperature=0.7), world(5)
     trajectories = rollout(env, synced(policy, env, engine), EPISODES)
     check_logprobs(trajectories, policy)
-    assert {each.terminated for each in trajectories} == {True, False}
-    for each in trajectories:
-        own = each.tokens[each.prompt_length :]
-        assert each.policy_mask[each.prompt_length :].all()
-        assert each.terminated == (own[-1] == TOKENIZER.eos_token)
+    assert {trajectory.terminated for trajectory in trajectories} == {True, False}
+    for trajectory in trajectories:
+        own = trajectory.tokens[trajectory.prompt_length :]
+        assert trajectory.policy_mask[trajectory.prompt_length :].all()
+        assert trajectory.terminated == (own[-1] == TOKENIZER.eos_token)
         assert TOKENIZER.eos_token not in own[:-1]
-        assert each.truncated == (not each.terminated)
-        assert each.terminated or len(own) == 6
+        assert trajectory.truncated == (not trajectory.terminated)
+        assert trajectory.terminated or len(own) == 6
 
 
 def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any) -> None:
@@ -74,8 +74,10 @@ def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any)
     again = rollout(many, sampler, EPISODES[::-1])[::-1]
     for mine, theirs in zip(first, again, strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-    changed = rollout(many, sampler, [dataclasses.replace(each, seed=each.seed + 1) for each in EPISODES])
-    assert [each.completion for each in changed] != [each.completion for each in first]
+    changed = rollout(
+        many, sampler, [dataclasses.replace(trajectory, seed=trajectory.seed + 1) for trajectory in EPISODES]
+    )
+    assert [trajectory.completion for trajectory in changed] != [trajectory.completion for trajectory in first]
 
 
 def test_tokens_are_drawn_from_the_learners_distribution(engine: Any) -> None:
@@ -86,7 +88,7 @@ def test_tokens_are_drawn_from_the_learners_distribution(engine: Any) -> None:
     tokens = torch.from_numpy(trajectories[0].tokens.astype(np.int64))[None]
     with torch.no_grad():
         expected = policy.distributions(tokens, prompt)[0, 0].exp().numpy()
-    drawn = np.bincount([each.tokens[prompt] for each in trajectories], minlength=TOKENIZER.vocab_size)
+    drawn = np.bincount([trajectory.tokens[prompt] for trajectory in trajectories], minlength=TOKENIZER.vocab_size)
     statistic = float(((drawn - count * expected) ** 2 / (count * expected)).sum())
     degrees = TOKENIZER.vocab_size - 1
     assert statistic < degrees + 5 * np.sqrt(2 * degrees)  # chi-squared: five standard deviations above its mean
@@ -201,11 +203,11 @@ def test_grpo_learns(engine: Any) -> None:
     agent = GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=engine))
     seen: list[dict[str, float]] = []
     agent.learn(env, steps=25, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
-    assert np.mean([each["reward"] for each in seen[:3]]) < 0.3
-    assert np.mean([each["reward"] for each in seen[-3:]]) > 0.9
-    learned = [each for each in seen if each["skipped"] == 0]
-    assert max(each["sampling/sampling_logp_difference/max"] for each in learned) < 1e-3
-    assert np.median([each["sync_s"] for each in seen[1:]]) < 5  # a busy machine may hold up some
+    assert np.mean([record["reward"] for record in seen[:3]]) < 0.3
+    assert np.mean([record["reward"] for record in seen[-3:]]) > 0.9
+    learned = [record for record in seen if record["skipped"] == 0]
+    assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
+    assert np.median([record["sync_s"] for record in seen[1:]]) < 5  # a busy machine may hold up some
     assert agent.evaluate(env, greedy=True).score == 1.0
 
 

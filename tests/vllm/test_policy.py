@@ -54,13 +54,13 @@ def learner_logprobs(policy: Any, trajectory: Any, legal: Any = None) -> np.ndar
 def test_trajectories_carry_the_log_probabilities_of_the_learner_at_its_temperature() -> None:
     policy, env = learner(temperature=0.7), world(4)
     trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    assert len({len(each.tokens) - each.prompt_length for each in trajectories}) > 1
-    for each in trajectories:
-        own = slice(each.prompt_length, None)
-        assert each.policy_mask[own].all()
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
-        assert each.terminated == (each.tokens[-1] == EOS)
-        assert each.truncated == (not each.terminated)
+    assert len({len(trajectory.tokens) - trajectory.prompt_length for trajectory in trajectories}) > 1
+    for trajectory in trajectories:
+        own = slice(trajectory.prompt_length, None)
+        assert trajectory.policy_mask[own].all()
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
+        assert trajectory.terminated == (trajectory.tokens[-1] == EOS)
+        assert trajectory.truncated == (not trajectory.terminated)
 
 
 def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch() -> None:
@@ -70,7 +70,7 @@ def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch() -> None:
     again = rollout(other, on_torch(policy, other), EPISODES[::-1])[::-1]
     for mine, theirs in zip(first, again, strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-    reseeded = [dataclasses.replace(each, seed=each.seed + 1) for each in EPISODES]
+    reseeded = [dataclasses.replace(episode, seed=episode.seed + 1) for episode in EPISODES]
     changed = rollout(other, on_torch(policy, other), reseeded)
     assert any(mine.completion != theirs.completion for mine, theirs in zip(first, changed, strict=True))
 
@@ -131,13 +131,13 @@ def test_the_environment_drops_what_follows_its_stop_string() -> None:
     policy = learner(temperature=2.0)
     stopping = world(5, stop=("3",), max_new_tokens=20)
     sampler = on_torch(policy, stopping)
-    stopped = [each for each in rollout(stopping, sampler, EPISODES) if each.terminated]
-    free = {each.group: each for each in rollout(world(5, max_new_tokens=20), sampler, EPISODES)}
-    cut = [each for each in stopped if len(each.tokens) < len(free[each.group].tokens)]
+    stopped = [trajectory for trajectory in rollout(stopping, sampler, EPISODES) if trajectory.terminated]
+    free = {trajectory.group: trajectory for trajectory in rollout(world(5, max_new_tokens=20), sampler, EPISODES)}
+    cut = [trajectory for trajectory in stopped if len(trajectory.tokens) < len(free[trajectory.group].tokens)]
     assert cut
-    for each in cut:
-        np.testing.assert_array_equal(each.tokens, free[each.group].tokens[: len(each.tokens)])
-        assert each.tokens[-1] == TOKENIZER.encode("3")[0]
+    for trajectory in cut:
+        np.testing.assert_array_equal(trajectory.tokens, free[trajectory.group].tokens[: len(trajectory.tokens)])
+        assert trajectory.tokens[-1] == TOKENIZER.encode("3")[0]
 
 
 def test_an_episode_of_several_turns_is_one_trajectory_of_the_learners_log_probabilities() -> None:
@@ -146,13 +146,13 @@ def test_an_episode_of_several_turns_is_one_trajectory_of_the_learners_log_proba
         3, max_new_tokens=20, interaction=lambda text, problem, turn: "7=" if turn < 2 else None, max_inserted_tokens=4
     )
     trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    assert any((~each.policy_mask[each.prompt_length :]).sum() == 4 for each in trajectories)
-    for each in trajectories:
-        mine = each.policy_mask.copy()
-        mine[: each.prompt_length] = False
-        found = np.concatenate([np.zeros(each.prompt_length), learner_logprobs(policy, each)])
-        np.testing.assert_allclose(each.logprobs[mine], found[mine], atol=1e-5)
-        assert (each.logprobs[~mine] == 0).all()
+    assert any((~trajectory.policy_mask[trajectory.prompt_length :]).sum() == 4 for trajectory in trajectories)
+    for trajectory in trajectories:
+        mine = trajectory.policy_mask.copy()
+        mine[: trajectory.prompt_length] = False
+        expected = np.concatenate([np.zeros(trajectory.prompt_length), learner_logprobs(policy, trajectory)])
+        np.testing.assert_allclose(trajectory.logprobs[mine], expected[mine], atol=1e-5)
+        assert (trajectory.logprobs[~mine] == 0).all()
 
 
 def test_requests_stay_within_the_budget_and_the_buffer() -> None:
@@ -160,10 +160,10 @@ def test_requests_stay_within_the_budget_and_the_buffer() -> None:
     sampler = on_torch(policy, env)
     observation, _ = env.reset(options={"problems": np.array([0, 3])})
     sampler.act(observation)
-    assert [each.max_tokens for each in sampler.engine.requests] == [6, 6]
+    assert [request.max_tokens for request in sampler.engine.requests] == [6, 6]
     width = observation["tokens"].shape[1]
     sampler.act({"tokens": observation["tokens"], "length": np.array([width - 2, width])})
-    assert [each.max_tokens for each in sampler.engine.requests] == [2]
+    assert [request.max_tokens for request in sampler.engine.requests] == [2]
 
 
 def test_rows_that_need_no_action_are_not_asked() -> None:
@@ -213,13 +213,13 @@ def test_a_fixed_mask_is_sampled_from_recorded_and_learned(characters: str) -> N
     policy, env = learner(temperature=2.0), world(4, legal_actions=only(characters))
     trajectories = rollout(env, on_torch(policy, env), EPISODES)
     legal = only(characters).mask.astype(bool)
-    for each in trajectories:
-        own = slice(each.prompt_length, None)
-        assert legal[each.tokens[own]].all()
-        assert each.action_masks is not None
-        unpacked = np.unpackbits(each.action_masks[own], axis=1, count=len(legal)).astype(bool)
+    for trajectory in trajectories:
+        own = slice(trajectory.prompt_length, None)
+        assert legal[trajectory.tokens[own]].all()
+        assert trajectory.action_masks is not None
+        unpacked = np.unpackbits(trajectory.action_masks[own], axis=1, count=len(legal)).astype(bool)
         assert (unpacked == legal).all()
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, legal), atol=1e-5)
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, legal), atol=1e-5)
 
 
 def test_masks_that_change_are_refused() -> None:
@@ -238,10 +238,10 @@ def test_masks_that_change_are_refused() -> None:
 @pytest.mark.parametrize("spare", [3, 40])
 def test_tokens_beyond_the_vocabulary_are_never_sampled(spare: int) -> None:
     policy, env = learner(temperature=2.0, spare_tokens=spare), world(8)
-    for each in rollout(env, on_torch(policy, env), EPISODES):
-        assert (each.tokens < TOKENIZER.vocab_size).all()
-        own = slice(each.prompt_length, None)
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+    for trajectory in rollout(env, on_torch(policy, env), EPISODES):
+        assert (trajectory.tokens < TOKENIZER.vocab_size).all()
+        own = slice(trajectory.prompt_length, None)
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
 
 
 @pytest.mark.parametrize("limits", [{"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.9}, {"top_k": 5, "top_p": 0.9}], ids=str)
@@ -254,15 +254,15 @@ def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
     with sampler.sampling() as metrics:  # an engine that says what it kept wants to hear a top-k in the probe too
         assert metrics["sampling/probe_difference"] < 1e-6
         trajectories = rollout(env, sampler, EPISODES)
-    for each in trajectories:
-        own = slice(each.prompt_length, None)
-        assert each.action_masks is not None
-        kept = np.unpackbits(each.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
+    for trajectory in trajectories:
+        own = slice(trajectory.prompt_length, None)
+        assert trajectory.action_masks is not None
+        kept = np.unpackbits(trajectory.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
         assert (kept.sum(axis=1) < TOKENIZER.vocab_size).all()
         if limits == {"top_k": 3}:
             assert (kept.sum(axis=1) == 3).all()
-        assert kept[np.arange(len(kept)), each.tokens[own]].all()
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each, kept), atol=1e-5)
+        assert kept[np.arange(len(kept)), trajectory.tokens[own]].all()
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
 
 
 def test_an_engine_that_says_what_it_kept_is_greedy_too() -> None:
@@ -279,10 +279,10 @@ def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_kee
     policy, env = learner(), world(4)
     sampler = on_torch(policy, env, says_kept=True, engine_args={"return_sampling_mask": True})
     sampler.sync()
-    for each in rollout(env, sampler, EPISODES):
-        assert each.action_masks is None
-        own = slice(each.prompt_length, None)
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+    for trajectory in rollout(env, sampler, EPISODES):
+        assert trajectory.action_masks is None
+        own = slice(trajectory.prompt_length, None)
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
 
 
 @pytest.mark.parametrize(("characters", "named"), [(FEW, 3), (MOST, 5)])
@@ -303,8 +303,11 @@ def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
 
         def generate(self, requests: Any, sampling: Any) -> Any:
             everything = list(range(TOKENIZER.vocab_size + 3))
-            found = super().generate(requests, sampling)
-            return [dataclasses.replace(each, kept=[everything] * len(each.tokens)) for each in found]
+            completions = super().generate(requests, sampling)
+            return [
+                dataclasses.replace(completion, kept=[everything] * len(completion.tokens))
+                for completion in completions
+            ]
 
     policy, env = learner(top_k=100, spare_tokens=3), world(1, legal_actions=only(FEW))
     sampler = VLLMPolicy.for_env(policy, env, engine=Generous(policy.model, says_kept=True))
@@ -345,10 +348,10 @@ def test_new_weights_reach_the_engine_once_and_the_cache_is_emptied_after_them()
     assert sampler.sync()["sampling/probe_difference"] < 1e-6
     assert sampler.engine.reported == ["load", "reset"] * 2
     assert sampler.version == 1
-    for each in rollout(env, sampler, EPISODES):
-        own = slice(each.prompt_length, None)
-        assert (each.policy_version[own] == 1).all()
-        np.testing.assert_allclose(each.logprobs[own], learner_logprobs(policy, each), atol=1e-5)
+    for trajectory in rollout(env, sampler, EPISODES):
+        own = slice(trajectory.prompt_length, None)
+        assert (trajectory.policy_version[own] == 1).all()
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
 
 
 def test_weights_that_come_back_under_an_old_number_are_sent_too() -> None:
@@ -427,11 +430,16 @@ def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:
     greedy = sampler.at_temperature(0.0)  # on the same engine, which is awake or asleep for both
     woken = ["wake weights", "load", "wake kv_cache", "reset", "sleep"]
     # It starts awake. Asleep it lost the weights, so that it needs them even where they have not changed.
-    for each, calls in ((sampler, ["load", "reset", "sleep"]), (sampler, woken), (greedy, woken), (sampler, woken)):
+    for policy_asked, calls in (
+        (sampler, ["load", "reset", "sleep"]),
+        (sampler, woken),
+        (greedy, woken),
+        (sampler, woken),
+    ):
         sampler.engine.reported.clear()
-        with each.sampling() as metrics:
+        with policy_asked.sampling() as metrics:
             assert metrics["sampling/probe_difference"] < 1e-6
-            assert each.sync() == {}  # what is awake and up to date is left alone
+            assert policy_asked.sync() == {}  # what is awake and up to date is left alone
         assert sampler.engine.reported == calls
 
 
@@ -498,12 +506,12 @@ def test_grpo_learns_from_an_engines_samples() -> None:
     agent = GRPO(policy, config, sampler=on_torch(policy, env))
     seen: list[dict[str, float]] = []
     agent.learn(env, steps=16, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
-    assert np.mean([each["reward"] for each in seen[:2]]) < 0.3
-    assert np.mean([each["reward"] for each in seen[-2:]]) > 0.8
-    differences = [each["sampling/sampling_logp_difference/max"] for each in seen if each["skipped"] == 0]
+    assert np.mean([record["reward"] for record in seen[:2]]) < 0.3
+    assert np.mean([record["reward"] for record in seen[-2:]]) > 0.8
+    differences = [record["sampling/sampling_logp_difference/max"] for record in seen if record["skipped"] == 0]
     assert differences
     assert max(differences) < 1e-4
-    assert all(each["sampling/probe_difference"] < 1e-5 for each in seen)
+    assert all(record["sampling/probe_difference"] < 1e-5 for record in seen)
     assert agent.evaluate(env, greedy=True).score == 1.0
     assert agent.sampler.version == policy.version
 
@@ -518,9 +526,9 @@ def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> N
 
     assert weights(GRPO(policy, config)) is None
     engine = on_torch(policy, env)
-    found = weights(GRPO(policy, config, sampler=engine))
-    assert found is not None
-    np.testing.assert_allclose(found[found > 0].numpy(), 1.0, atol=1e-4)
+    importance = weights(GRPO(policy, config, sampler=engine))
+    assert importance is not None
+    np.testing.assert_allclose(importance[importance > 0].numpy(), 1.0, atol=1e-4)
     off = dataclasses.replace(config, importance_correction=Correction.NONE)
     assert weights(GRPO(policy, off, sampler=engine)) is None
 
@@ -528,11 +536,13 @@ def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> N
 def test_what_an_engine_sampled_too_rarely_counts_for_more_up_to_the_cap() -> None:
     class Off(TorchEngine):
         def generate(self, requests: Any, sampling: Any) -> Any:
-            found = super().generate(requests, sampling)
+            completions = super().generate(requests, sampling)
             shifts = (0.5, 1.0)  # the first token's weight is then e^0.5, and the second's, e^1, is cut
             return [
-                dataclasses.replace(each, logprobs=[own - off for own, off in zip(each.logprobs, shifts, strict=False)])
-                for each in found
+                dataclasses.replace(
+                    completion, logprobs=[own - off for own, off in zip(completion.logprobs, shifts, strict=False)]
+                )
+                for completion in completions
             ]
 
     policy, env = learner(), world(4, max_new_tokens=2)
@@ -541,8 +551,8 @@ def test_what_an_engine_sampled_too_rarely_counts_for_more_up_to_the_cap() -> No
     trajectories, _ = agent.collect(env, 0)
     weights = agent.prepare(make_batch(trajectories)).importance
     assert weights is not None
-    for row, each in zip(weights, trajectories, strict=True):
-        expected = [np.exp(0.5), 2.0][: len(each.tokens) - each.prompt_length]
+    for row, trajectory in zip(weights, trajectories, strict=True):
+        expected = [np.exp(0.5), 2.0][: len(trajectory.tokens) - trajectory.prompt_length]
         np.testing.assert_allclose(row[row > 0].numpy(), expected, rtol=1e-4)
 
 
@@ -555,7 +565,7 @@ def test_remax_takes_its_baseline_from_the_engine_too() -> None:
     sampler.engine.generate = lambda requests, sampling: calls.append(sampling.temperature) or inner(requests, sampling)  # type: ignore[method-assign, func-returns-value]
     trajectories, _ = agent.collect(env, 0)
     assert calls == [0.7, 0.0]
-    assert all(each.baseline is not None for each in trajectories)
+    assert all(trajectory.baseline is not None for trajectory in trajectories)
 
 
 def test_an_agent_refuses_a_sampler_of_another_policy() -> None:

@@ -77,4 +77,4 @@ def test_a_file_needs_no_more_room_than_is_asked_for(tmp_path: Path) -> None:
 
     weights = {f"model.layers.{index}.mlp.experts.{index}.down_proj.weight": torch.zeros(1) for index in range(300)}
     save_file(weights, tmp_path / "file")
-    assert (tmp_path / "file").stat().st_size <= sum(each.nbytes + _HEADER_BYTES for each in weights.values())
+    assert (tmp_path / "file").stat().st_size <= sum(weight.nbytes + _HEADER_BYTES for weight in weights.values())

@@ -101,7 +101,7 @@ def _expected_end(tokens: list[int], budget: int, stop: Any) -> tuple[bool, bool
     """Read the rules again, one token after the other: whatever ends an episode by itself comes before the budget."""
     for made in range(1, budget + 1):
         text = bytes(token for token in tokens[:made] if token < 256)
-        stopped = tokens[made - 1] in (EOS, *(each for each in stop if isinstance(each, int)))
+        stopped = tokens[made - 1] in (EOS, *(stop_token for stop_token in stop if isinstance(stop_token, int)))
         if stopped or text.count(b"b") >= 2 or ("ab" in stop and text.endswith(b"ab")):
             return True, False
     return False, True
@@ -170,8 +170,8 @@ def test_a_deferred_verdict_keeps_the_flag() -> None:
 
 def test_an_environment_without_a_condition_keeps_its_short_cut() -> None:
     plain, conditional = streams(), streams(end_condition=two_bs)
-    for each in (plain, conditional):
-        each.reset([0], [np.random.default_rng(0)], [0])
+    for stream in (plain, conditional):
+        stream.reset([0], [np.random.default_rng(0)], [0])
     assert plain.append_ordinary(A)
     assert not conditional.append_ordinary(A)
 

@@ -167,10 +167,10 @@ def test_bellmans_equations_hold(seed: int, gamma: float, horizon: int | None) -
     policy = random_policy(rng, mdp)
     values = exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon)
     optimal = exact.optimal_values(mdp, gamma=gamma, horizon=horizon)
-    for found, state_of in ((values, lambda q: (policy * q).sum(axis=-1)), (optimal, lambda q: q.max(axis=-1))):
-        np.testing.assert_allclose(found.state, state_of(found.action), atol=1e-9)
-        following = found.state if horizon is None else found.state[:-1]
-        action = found.action if horizon is None else found.action[1:]
+    for result, state_of in ((values, lambda q: (policy * q).sum(axis=-1)), (optimal, lambda q: q.max(axis=-1))):
+        np.testing.assert_allclose(result.state, state_of(result.action), atol=1e-9)
+        following = result.state if horizon is None else result.state[:-1]
+        action = result.action if horizon is None else result.action[1:]
         expected = mdp.reward + gamma * np.einsum("sat,...t->...sa", mdp.transition, following)
         np.testing.assert_allclose(action, expected, atol=1e-9)
     assert (optimal.state >= values.state - 1e-9).all()
@@ -186,11 +186,11 @@ def test_a_long_horizon_is_none(seed: int, gamma: float) -> None:
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, actions=2)
     policy = random_policy(rng, mdp)
-    for found in (
+    for values_of in (
         lambda horizon: exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon).action,
         lambda horizon: exact.optimal_values(mdp, gamma=gamma, horizon=horizon).action,
     ):
-        np.testing.assert_allclose(found(2000)[-1], found(None), atol=1e-6)
+        np.testing.assert_allclose(values_of(2000)[-1], values_of(None), atol=1e-6)
     visited = exact.visits(mdp, policy, gamma=gamma, horizon=2000).sum(axis=0)
     np.testing.assert_allclose(visited, exact.visits(mdp, policy, gamma=gamma), atol=1e-6)
 
@@ -295,7 +295,7 @@ def test_a_policy_that_looks_at_the_whole_walk_by_hand() -> None:
         return probabilities
 
     episodes = every_episode(env.streams, 0, policy)
-    assert {(each.moves, each.probability, each.return_from()) for each in episodes} == {
+    assert {(episode.moves, episode.probability, episode.return_from()) for episode in episodes} == {
         ("LRR", 0.75, -10.0),
         ("DRUR", 0.25, 10.0),
     }

@@ -79,8 +79,8 @@ def test_the_budget_truncates_a_walk_and_reaching_the_goal_with_the_last_move_te
     ],
 )
 def test_the_maze_pays_its_ends(moves: str, rewards: list[float], outcome: Outcome) -> None:
-    found, terminated, truncated, info = play(maze(), moves)
-    assert found == rewards
+    paid, terminated, truncated, info = play(maze(), moves)
+    assert paid == rewards
     assert info["verdict"].outcome is outcome
     assert (terminated, truncated) == (sum(rewards) != 0, sum(rewards) == 0)
 
@@ -205,7 +205,7 @@ def test_the_four_moves_and_nothing_else_are_legal_in_any_tokenizer(env_id: str,
 
 def test_tokenizers_pay_and_end_alike() -> None:
     for text in ("RUR", "RR", "LDLDLDLDLDLD", "UULR"):
-        char, byte = (play(maze(tokenizer=each), text) for each in ("char", "byte"))
+        char, byte = (play(maze(tokenizer=name), text) for name in ("char", "byte"))
         assert char[:3] == byte[:3]
 
 
@@ -258,7 +258,7 @@ def test_a_used_environment_can_be_copied_and_pickled(env_id: str) -> None:
     env.step(3)
     copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
     for token in (4, 3):
-        first, *others = [repr(each.step(token)) for each in (env, *copies)]
+        first, *others = [repr(world.step(token)) for world in (env, *copies)]
         assert others == [first, first]
 
 

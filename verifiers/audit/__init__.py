@@ -9,7 +9,7 @@ from verifiers.audit.checks import Check, Finding
 from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS, Transformation
-from verifiers.audit.report import AuditReport, OptionRow, Row
+from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 
 __all__ = [
     "ATTACKS",
@@ -22,7 +22,7 @@ __all__ = [
     "Kind",
     "Label",
     "OptionRow",
-    "Row",
+    "ReportRow",
     "Transformation",
     "audit_verifier",
     "recognise",

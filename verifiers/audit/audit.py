@@ -24,7 +24,7 @@ from verifiers.audit.checks import (
 from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS
-from verifiers.audit.report import AuditReport, OptionRow, Row
+from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.files import verifier_record
@@ -165,14 +165,14 @@ def _report(
     )
 
 
-def _rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[Row, ...]:
+def _rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[ReportRow, ...]:
     totals: Counter[tuple[str, Label]] = Counter()
     wrong: Counter[tuple[str, Label]] = Counter()
     for case, answer in answered:
         if answer.judged and answer.outcome != "verifier_error" and case.label is not Label.ANY:
             totals[case.family, case.label] += 1
             wrong[case.family, case.label] += answer.accepted != (case.label is Label.CORRECT)
-    return tuple(Row(*key, count, wrong[key]) for key, count in totals.items())
+    return tuple(ReportRow(*key, count, wrong[key]) for key, count in totals.items())
 
 
 def _option_rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[OptionRow, ...]:

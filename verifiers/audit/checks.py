@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from verifiers.audit.cases import Case, Label
-from verifiers.audit.runner import Answer, Asked, Mode, Runner
+from verifiers.audit.runner import Answer, Mode, Runner
+from verifiers.audit.worker import Asked
 from verifiers.types import Problem
 
 
@@ -156,10 +157,12 @@ def check_symmetry(tally: Tally, cases: Sequence[Case], answers: Sequence[Answer
             tally.find(Check.SYMMETRY, case, answer, f"{answer.outcome}; exchanged: {other.outcome}")
 
 
-Pair = tuple[Case, Answer]
+AnsweredCase = tuple[Case, Answer]
 
 
-def check_repeats(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_s: float, rng: random.Random) -> None:
+def check_repeats(
+    tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
+) -> None:
     """Ask again in another order, alone and in batches."""
     shuffled = list(pairs)
     rng.shuffle(shuffled)
@@ -167,7 +170,9 @@ def check_repeats(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_
     _repeat(tally, runner, shuffled, deadline_s, "batch", Check.BATCH)
 
 
-def check_threads(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_s: float, rng: random.Random) -> None:
+def check_threads(
+    tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
+) -> None:
     """Ask from several threads at once, and every hostile question off the main thread."""
     ordinary = [pair for pair in pairs if not pair[0].hostile]
     sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
@@ -180,7 +185,7 @@ def check_threads(tally: Tally, runner: Runner, pairs: Sequence[Pair], deadline_
 def _repeat(
     tally: Tally,
     runner: Runner,
-    pairs: Sequence[Pair],
+    pairs: Sequence[AnsweredCase],
     deadline_s: float,
     mode: Mode,
     check: Check,
@@ -201,14 +206,14 @@ def _repeat(
             tally.find(check, batch[0][0], answers[0], f"{answers[0].reason}, with {len(batch) - 1} other cases")
 
 
-def _compare(tally: Tally, batch: Sequence[Pair], answers: Sequence[Answer], check: Check) -> None:
+def _compare(tally: Tally, batch: Sequence[AnsweredCase], answers: Sequence[Answer], check: Check) -> None:
     for index, answer in enumerate(answers):
         case, first = batch[index % len(batch)]
         if not answer.same(first):
             tally.find(check, case, answer, f"{answer.reason}; at first: {first.reason}")
 
 
-def _chunks(pairs: Sequence[Pair], size: int) -> Iterator[Sequence[Pair]]:
+def _chunks(pairs: Sequence[AnsweredCase], size: int) -> Iterator[Sequence[AnsweredCase]]:
     for start in range(0, len(pairs), size):
         yield pairs[start : start + size]
 

@@ -91,7 +91,7 @@ class CaseMaker:
                 if transformation.name not in self._skip:
                     self._add_rewrites(cases, transformation, problem, gold)
             cases += self._attacks(attacks_on(gold, prompt_of(problem)), problem, gold)
-        for problem, gold in _one_of_each_kind(problems, golds):
+        for problem, gold in _one_for_each_kind(problems, golds):
             cases += self._attacks(iter(hostile_attacks(gold)), problem, gold)
         return cases
 
@@ -132,7 +132,7 @@ class CaseMaker:
         return (self._format or answer_format_of(problem)).replace(ANSWER, answer)
 
 
-def _one_of_each_kind(problems: Sequence[Problem], golds: Sequence[Gold]) -> list[tuple[Problem, Gold]]:
+def _one_for_each_kind(problems: Sequence[Problem], golds: Sequence[Gold]) -> list[tuple[Problem, Gold]]:
     first: dict[Kind, tuple[Problem, Gold]] = {}
     for problem, gold in zip(problems, golds, strict=True):
         first.setdefault(gold.kind, (problem, gold))

@@ -16,7 +16,7 @@ _WORST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReportRow:
     """One transformation or attack, or a total."""
 
     family: str
@@ -52,7 +52,7 @@ class AuditReport:
     golds: int
     kinds: Mapping[str, int]
     """Number of golds of each kind."""
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     checks: Mapping[str, int]
     """Number of cases that each check examined."""
     findings: tuple[Finding, ...]
@@ -70,13 +70,13 @@ class AuditReport:
         """Whether nothing was found."""
         return not self.findings and not self.skipped
 
-    def total(self, label: Label) -> Row:
+    def total(self, label: Label) -> ReportRow:
         """The row of all wrong or all right answers."""
         rows = [row for row in self.rows if row.label is label]
         name = "all right answers" if label is Label.CORRECT else "all wrong answers"
-        return Row(name, label, sum(row.cases for row in rows), sum(row.wrong for row in rows))
+        return ReportRow(name, label, sum(row.cases for row in rows), sum(row.wrong for row in rows))
 
-    def found(self, check: Check) -> list[Finding]:
+    def findings_of(self, check: Check) -> list[Finding]:
         """The findings of one check."""
         return [finding for finding in self.findings if finding.check is check]
 
@@ -132,11 +132,11 @@ class AuditReport:
         return "\n".join(["findings:", *shown, *([f"and {more} more"] if more else [])])
 
 
-def _row_data(row: Row) -> dict[str, object]:
+def _row_data(row: ReportRow) -> dict[str, object]:
     return dataclasses.asdict(row) | {"bounds": row.bounds}
 
 
-def _percentages(row: Row) -> str:
+def _percentages(row: ReportRow) -> str:
     low, high = row.bounds
     share = row.wrong / row.cases if row.cases else 0.0
     return f"{100 * share:.2f} % [{100 * low:.2f}, {100 * high:.2f}]"

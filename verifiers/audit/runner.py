@@ -8,11 +8,10 @@ from typing import Literal, cast
 
 from verifiers._verifier_process import error_like, recipe
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, encode
+from verifiers.audit.worker import Asked
 from verifiers.registry import VerifierSpec
-from verifiers.types import Problem
 
 Mode = Literal["single", "batch", "threads", "thread"]
-Asked = tuple[str, Problem]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def statement(text: str) -> Statement | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearEquation:
+class LinearRelation:
     """A linear equation in several unknowns, possibly after words."""
 
     words: str
@@ -69,7 +69,7 @@ class LinearEquation:
     right: Expression
 
 
-def linear_equation(text: str) -> LinearEquation | None:
+def linear_equation(text: str) -> LinearRelation | None:
     """Read a linear equation with rational coefficients in at least two unknowns, none of them alone on the left."""
     match = re.fullmatch(rf"({_WORDS})?\s*([^=]+)=([^=]+)", text)
     if match is None or re.fullmatch(r"\s*[A-Za-z]\s*", match[2]):
@@ -79,7 +79,7 @@ def linear_equation(text: str) -> LinearEquation | None:
         return None
     difference = left - right
     linear = all(monomial.degree <= 1 and not monomial.imaginary for monomial in difference.terms)
-    return LinearEquation(match[1] or "", left, right) if linear and len(difference.symbols) > 1 else None
+    return LinearRelation(match[1] or "", left, right) if linear and len(difference.symbols) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ class JudgeVerifier:
         self._prompt = JudgePrompt(text)
         self._system = system
         # A pattern belongs to the labels it finds.
-        found_by = pattern if pattern is not None or labels is not None or logprobs else defaults.pattern
-        self._reader = ReplyReader(defaults.labels if labels is None else labels, found_by, logprobs=logprobs)
+        effective_pattern = pattern if pattern is not None or labels is not None or logprobs else defaults.pattern
+        self._reader = ReplyReader(defaults.labels if labels is None else labels, effective_pattern, logprobs=logprobs)
         body = {"temperature": temperature, "max_tokens": 1 if logprobs else most, **(parameters or {})}
         self._server = JudgeServer(
             base_url=base_url,

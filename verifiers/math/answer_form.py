@@ -8,7 +8,7 @@ import re
 from verifiers.math.compare.names import label
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.prompt import occurs_in
-from verifiers.math.reading.read import Read
+from verifiers.math.reading.read import ParsedAnswer
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -34,7 +34,7 @@ from verifiers.math.values.exact import rational_or_none, rational_value
 _SIGNS_IN_A_ROW = re.compile(r"[-+]\s?[-+]")
 
 
-def objection(options: ComparisonOptions, gold: Read, answer: Read, prompt: str) -> str:
+def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnswer, prompt: str) -> str:
     """The objection to the written form of an answer equal to the gold; empty if there is none."""
     if unordered(gold.tree) == unordered(answer.tree):
         return ""
@@ -57,7 +57,7 @@ def objection(options: ComparisonOptions, gold: Read, answer: Read, prompt: str)
     return ""
 
 
-def _restates(answer: Read, final: Node, prompt: str) -> bool:
+def _restates(answer: ParsedAnswer, final: Node, prompt: str) -> bool:
     """Whether a compound answer, or an equation between compounds, occurs in the prompt."""
     if isinstance(answer.tree, Choice):
         return False  # its options are part of the prompt

@@ -25,7 +25,7 @@ from verifiers.math.presets import preset_named
 from verifiers.math.prompt import equations_in, occurs_in, options_in
 from verifiers.math.reading.assemble import mixed_number
 from verifiers.math.reading.normalize import folded_words, normal_text
-from verifiers.math.reading.read import Read, plain_number, read, tree_or_none
+from verifiers.math.reading.read import ParsedAnswer, plain_number, read, tree_or_none
 from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.reading.vector_marks import aligned, is_marked, ordered_names
 from verifiers.math.tree import (
@@ -226,7 +226,7 @@ class MathVerifier:
                 expected, actual = read(gold, vectors=names), read(answer, vectors=names)
         return self._compare_trees(expected, actual, problem)
 
-    def _compare_trees(self, gold: Read, answer: Read, problem: Problem | None) -> Comparison:
+    def _compare_trees(self, gold: ParsedAnswer, answer: ParsedAnswer, problem: Problem | None) -> Comparison:
         prompt = prompt_text(problem)
         texts = choices_of(problem)
         choices = {letter: tree for letter, text in texts.items() if (tree := tree_or_none(text)) is not None}
@@ -275,7 +275,7 @@ class MathVerifier:
             return Comparison(Outcome.VERIFIER_ERROR, str(failure), Tier.SYMPY)
         return Comparison(Outcome.VERIFIER_ERROR if ours else Outcome.TIMEOUT, str(error), Tier.SYMPY)
 
-    def _readings(self, gold: Read, answer: Read, choices: Mapping[str, Node]) -> list[Node]:
+    def _readings(self, gold: ParsedAnswer, answer: ParsedAnswer, choices: Mapping[str, Node]) -> list[Node]:
         """The answer's tree, and the other readings of its text that this gold makes possible."""
         readings = [answer.tree]
         if isinstance(gold.tree, ListOf | SetOf) and _COMMA_GROUP.search(answer.text):
@@ -293,7 +293,7 @@ class MathVerifier:
             readings.append(Choice(str(letter)))
         return readings
 
-    def _numerals(self, gold: BasedNumber, answer: Read) -> list[Node]:
+    def _numerals(self, gold: BasedNumber, answer: ParsedAnswer) -> list[Node]:
         """The answer read as a numeral: its base may be left out, and its letters may be in lower case."""
         if self.options.base == "optional" and answer.normal.upper() == gold.digits:
             return [gold]
@@ -309,7 +309,7 @@ class MathVerifier:
         return _equality(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
 
 
-def _in_capitals(text: Read) -> BasedNumber | None:
+def _in_capitals(text: ParsedAnswer) -> BasedNumber | None:
     """A numeral with a base whose digits may be lower-case letters; None for anything else."""
     tree = tree_or_none(text.normal.upper())
     return tree if isinstance(tree, BasedNumber) else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from verifiers._models import default_device, is_causal, load_config, load_pretrained, padded, place
+from verifiers._models import default_device, is_causal, load_config, load_pretrained, move_to_device, padded
 from verifiers.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class StepModel:
                 f"{str(name)!r} is a {type(self.model.config).__name__[: -len('Config')]} model, whose tokens see later ones: "
                 "the score of a step would depend on the steps after it"
             )
-        place(self.model, default_device(device))
+        move_to_device(self.model, default_device(device))
 
     def probabilities(self, texts: Sequence[list[int]], scored: Sequence[list[int]]) -> list[list[float]]:
         """Score texts of tokens at the indices in `scored`; one forward pass, in which no text depends on another."""

@@ -15,12 +15,12 @@ from verifiers.types import Message
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Layout = Literal["chat", "text", "pieces", "turns"]
+StepLayout = Literal["chat", "text", "pieces", "turns"]
 _HOLE = "\ufdd0"
 """Stands for a mark while a chat template is filled in: a code point that Unicode reserves for such use and no text has."""
 
 
-class UnreadableError(Exception):
+class UnwritableStepsError(Exception):
     """Why a completion can't be shown to the model with a mark behind each step."""
 
 
@@ -32,7 +32,7 @@ class StepFormat:
         InvalidArgumentError: If the split or the mark is empty, or a system message has no chat to stand in.
     """
 
-    layout: Layout
+    layout: StepLayout
     """`"chat"`: one message of the assistant, with a mark behind each step. `"text"`: the same without a chat template.
     `"pieces"`: as text, but the prompt, each step and each mark are tokenised one by one. `"turns"`: each step is a message of
     the user, the first one with the problem, and the assistant answers each with the mark."""
@@ -101,7 +101,7 @@ class StepEncoder:
         self._special = special_texts(tokenizer) + ((format.mark,) if format.mark in added else ())
         try:
             self.encode("What is 1+1?", [Step("a", 1, False), Step("b", 2, True)])
-        except UnreadableError as error:
+        except UnwritableStepsError as error:
             raise InvalidArgumentError(f"the tokenizer does not do for this format: {error}") from error
 
     def _check_mark(self) -> None:
@@ -119,14 +119,14 @@ class StepEncoder:
         """Give the tokens, and for each step the index of the token at whose output it is scored.
 
         Raises:
-            UnreadableError: If a mark does not stand behind each step as one token.
+            UnwritableStepsError: If a mark does not stand behind each step as one token.
         """
         texts = [as_plain_text(step.text.replace(_HOLE, ""), self._special) for step in steps]
         if self._format.layout == "pieces":
             return self._pieces(prompt, texts)
         segments = self._segments(prompt, texts)
         if len(segments) != len(steps) + 1:
-            raise UnreadableError(
+            raise UnwritableStepsError(
                 f"{len(steps)} steps have {len(segments) - 1} marks once the chat template is filled in"
             )
         return self._marked(segments)
@@ -174,7 +174,7 @@ class StepEncoder:
         ends = itertools.accumulate(len(segment) + len(mark) for segment in segments[:-1])
         marks = [index_of.get(end, -1) for end in ends]
         if any(index < 0 or ids[index] != self._mark[0] for index in marks):
-            raise UnreadableError(f"the tokenizer joins the mark {mark!r} with the text around it")
+            raise UnwritableStepsError(f"the tokenizer joins the mark {mark!r} with the text around it")
         # A language model gives the probability of the assistant's answer one token before it.
         return ids, [index - 1 for index in marks] if self._format.layout == "turns" else marks
 

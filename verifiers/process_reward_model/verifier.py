@@ -20,7 +20,14 @@ from verifiers._models import (
 )
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.process_reward_model.heads import Head, StepModel
-from verifiers.process_reward_model.layouts import Layout, Step, StepEncoder, StepFormat, UnreadableError, steps_of
+from verifiers.process_reward_model.layouts import (
+    Step,
+    StepEncoder,
+    StepFormat,
+    StepLayout,
+    UnwritableStepsError,
+    steps_of,
+)
 from verifiers.process_reward_model.presets import PRESETS
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-Reduction = Literal["min", "mean", "last", "product", "sum"]
+StepReduction = Literal["min", "mean", "last", "product", "sum"]
 _REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "mean": statistics.fmean,
@@ -97,12 +104,12 @@ class ProcessRewardModelVerifier:
         model: str | PathLike[str],
         preset: str | None = None,
         *,
-        layout: Layout | None = None,
+        layout: StepLayout | None = None,
         split: str | None = None,
         mark: str | None = None,
         head: Head | None = None,
         labels: Sequence[str] = ("+", "-"),
-        reduction: Reduction = "min",
+        reduction: StepReduction = "min",
         system: str | None = None,
         prompt_end: str | None = None,
         step_end: str | None = None,
@@ -154,7 +161,7 @@ class ProcessRewardModelVerifier:
             return Verdict(0.0, Outcome.NO_ANSWER)
         try:
             ids, scored = self._encoder.encode(problem.prompt, steps)
-        except UnreadableError as error:
+        except UnwritableStepsError as error:
             return failed(str(error))
         if len(ids) > self._max_tokens:
             return wrong_length(len(ids), self._max_tokens, "process reward model")

@@ -72,7 +72,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PackedLayout:
     """A micro-batch as one packed row of n tokens, of which m are predicted."""
 
     tokens: Tensor
@@ -90,7 +90,7 @@ class Layout:
     """i64[m], the position of each predicted token in its original row."""
 
 
-def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
+def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> PackedLayout:
     """Pack rows, those with equal prefixes together.
 
     Args:
@@ -122,7 +122,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> Layout:
     def put(values: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(values).to(tokens.device)
 
-    return Layout(
+    return PackedLayout(
         tokens=put(host[row, column])[None],
         positions=put(column)[None],
         groups=tuple(groups[shape] for shape in shapes),
@@ -195,7 +195,7 @@ class Costs:
     """Multiplications for each pair of tokens in attention: the entries of a query and of a value."""
 
 
-def relative_cost(layout: Layout, rows: int, length: int, costs: Costs) -> float:
+def relative_cost(layout: PackedLayout, rows: int, length: int, costs: Costs) -> float:
     """The cost of the packed pass relative to the plain one over `rows` padded rows of `length` tokens.
 
     Counted in multiplications of tokens with matrices and of pairs of tokens in attention; the causal kernel of the plain pass
@@ -209,7 +209,7 @@ def relative_cost(layout: Layout, rows: int, length: int, costs: Costs) -> float
     return float((layout.tokens.shape[1] * costs.token + pairs * costs.pair) / plain)
 
 
-def is_cheaper(layout: Layout, rows: int, length: int, costs: Costs) -> bool:
+def is_cheaper(layout: PackedLayout, rows: int, length: int, costs: Costs) -> bool:
     """Whether the packed pass is cheaper than the plain one; see `relative_cost`."""
     return relative_cost(layout, rows, length, costs) < 1
 

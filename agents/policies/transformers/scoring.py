@@ -21,7 +21,7 @@ from agents.policies.transformers.logprobs import token_logprobs_and_entropy, to
 from agents.policies.transformers.memory import checkpointed, checkpoints
 from agents.policies.transformers.model_capabilities import body_of
 from agents.policies.transformers.prefix_sharing import (
-    Layout,
+    PackedLayout,
     is_cheaper,
     mask_entries,
     plan,
@@ -76,7 +76,7 @@ class Scorer:
         sources, rows, columns = _state_indices(micro_batch, layout, micro_batch.first)
         return _put_back(micro_batch, micro_batch.first, states[0, sources], (rows, columns), extra=1)
 
-    def _shared_layout(self, micro_batch: Batch) -> Layout | None:
+    def _shared_layout(self, micro_batch: Batch) -> PackedLayout | None:
         """The layout that computes shared prefixes once; None if this is disabled, not supported or not cheaper."""
         rows, length = micro_batch.tokens.shape
         self._lm.check_context(length)
@@ -101,7 +101,7 @@ class Scorer:
         return layout if shares else None
 
     def _read_packed(
-        self, micro_batch: Batch, layout: Layout, first: int, legal: Tensor | None, with_states: bool
+        self, micro_batch: Batch, layout: PackedLayout, first: int, legal: Tensor | None, with_states: bool
     ) -> TokenOutputs:
         """The outputs of the packed pass at each token's original position; 0 where none was predicted."""
         at = (layout.rows, layout.columns - first)
@@ -261,11 +261,11 @@ class Scorer:
             hook.remove()
 
 
-def _packed_inputs(layout: Layout) -> dict[str, Any]:
+def _packed_inputs(layout: PackedLayout) -> dict[str, Any]:
     return {"input_ids": layout.tokens, "position_ids": layout.positions, "prefix_layout": layout.groups}
 
 
-def _state_indices(micro_batch: Batch, layout: Layout, first: int) -> tuple[Tensor, Tensor, Tensor]:
+def _state_indices(micro_batch: Batch, layout: PackedLayout, first: int) -> tuple[Tensor, Tensor, Tensor]:
     """Indices in the packed row of the states before its m tokens and after the last of each row, with rows and columns."""
     last = layout.columns == micro_batch.lengths[layout.rows] - 1
     return (

@@ -39,7 +39,7 @@ from verifiers.math.tree import (
     Words,
     symbols,
 )
-from verifiers.math.values.tiers import Algebra, Values
+from verifiers.math.values.tiers import Algebra, ValueComparer
 
 
 @dataclass(slots=True)
@@ -63,10 +63,10 @@ class Comparer:
     """Whether there is no prompt, which could say what `m+n` is."""
     about_ratios: bool = False
     """Whether the problem asks for a ratio, so that `1:30` is a ratio and not a time of day."""
-    values: Values = field(init=False)
+    values: ValueComparer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = Values(self.options, self.algebra)
+        self.values = ValueComparer(self.options, self.algebra)
 
     def same(self, gold: Node, answer: Node) -> bool:
         """Whether the answer equals the gold under the options."""

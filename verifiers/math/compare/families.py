@@ -15,7 +15,7 @@ from verifiers.math.compare.shapes import integer_parameter
 from verifiers.math.tree import Add, Bracketed, ListOf, Multiply, Negate, Node, Number, Relation, symbols
 from verifiers.math.values.exact import signed_number, substitute
 from verifiers.math.values.numeric import real_value
-from verifiers.math.values.tiers import Values
+from verifiers.math.values.tiers import ValueComparer
 
 MAX_MEMBERS = 5
 """Maximum number of families of one set."""
@@ -54,12 +54,12 @@ def families(node: Node, *, said: bool = True) -> Families | None:
     return Families(label, integer, members) if integer is not None and names == {integer} else None
 
 
-def same_families(gold: Families, answer: Families, values: Values) -> bool | None:
+def same_families(gold: Families, answer: Families, values: ValueComparer) -> bool | None:
     """Whether two sets of numbers are equal; None if the members are not linear and real, or too many.
 
     Raises:
-        GoldError: As for `Values.identical`.
-        UndecidedError: As for `Values.identical`.
+        GoldError: As for `ValueComparer.identical`.
+        UndecidedError: As for `ValueComparer.identical`.
     """
     ours, theirs = (_progressions(node, values) for node in (gold, answer))
     if ours is None or theirs is None:
@@ -77,7 +77,7 @@ class _Progression:
     near_period: float
 
 
-def _progressions(node: Families, values: Values) -> list[_Progression] | None:
+def _progressions(node: Families, values: ValueComparer) -> list[_Progression] | None:
     """The progression of each family; None if one is constant, not real or not linear in the integer, or if too many."""
     progressions: list[_Progression] = []
     for member in node.members:
@@ -92,7 +92,7 @@ def _progressions(node: Families, values: Values) -> list[_Progression] | None:
     return progressions if len(progressions) <= MAX_MEMBERS else None
 
 
-def _hold(progressions: list[_Progression], others: list[_Progression], values: Values) -> bool:
+def _hold(progressions: list[_Progression], others: list[_Progression], values: ValueComparer) -> bool:
     """Whether progressions contain every number of the others.
 
     If k of them contain 2**k successive numbers of another, they contain all of it (Crittenden and Vanden Eynden 1970).
@@ -104,7 +104,7 @@ def _hold(progressions: list[_Progression], others: list[_Progression], values: 
     )
 
 
-def _holds(one: _Progression, other: _Progression, times: int, values: Values) -> bool:
+def _holds(one: _Progression, other: _Progression, times: int, values: ValueComparer) -> bool:
     """Whether a progression contains the number of another with this index."""
     index = (other.near_start + times * other.near_period - one.near_start) / one.near_period
     ours, theirs = (

@@ -19,7 +19,7 @@ _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3}){1,90}")
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedAnswer:
     """An answer with its normal form and its tree."""
 
     text: str
@@ -29,7 +29,7 @@ class Read:
 
 def read(
     text: str, *, thousands: bool = True, decimal_comma: bool = False, vectors: frozenset[str] = frozenset()
-) -> Read:
+) -> ParsedAnswer:
     """Read an answer with the settings of `parse`; short ones are cached.
 
     Raises:
@@ -40,9 +40,9 @@ def read(
     return (_read_cached if len(text) <= _CACHED_LENGTH else _read)(text, thousands, decimal_comma, vectors)
 
 
-def _read(text: str, thousands: bool, decimal_comma: bool, vectors: frozenset[str]) -> Read:
+def _read(text: str, thousands: bool, decimal_comma: bool, vectors: frozenset[str]) -> ParsedAnswer:
     tree = expand_signs(parse(text, thousands=thousands, decimal_comma=decimal_comma, vectors=vectors))
-    return Read(text, normal_text(text), tree)
+    return ParsedAnswer(text, normal_text(text), tree)
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)

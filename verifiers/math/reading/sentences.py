@@ -19,7 +19,7 @@ from verifiers.math.reading.tokens import Token, UnreadableError
 from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk
 from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
-Read = Callable[[list[Token]], Node]
+FormulaReader = Callable[[list[Token]], Node]
 """Reads the tokens of one formula or one part, the last of which is the end token."""
 
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
@@ -31,7 +31,7 @@ _OPERATORS = frozenset(("cdot", "circ", "times", "div", "to"))
 _END = Token("end", "")
 
 
-def sentence(tokens: list[Token], read: Read) -> Node:
+def sentence(tokens: list[Token], read: FormulaReader) -> Node:
     """A sequence of words and formulas, or a list of short sentences such as `center (1,2), radius 3`.
 
     Raises:
@@ -71,7 +71,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
     return [piece for piece in pieces if piece]
 
 
-def _named_value(tokens: list[Token], read: Read) -> Relation | None:
+def _named_value(tokens: list[Token], read: FormulaReader) -> Relation | None:
     """A value after words and a colon; None for anything else."""
     colon = next((index for index, token in enumerate(tokens) if token.text == ":"), 0)
     if not colon or words_alone([*tokens[:colon], _END]) is None:
@@ -88,7 +88,7 @@ def _word_count(node: Node) -> int:
     return sum(len(subtree.text.split()) for subtree in walk(node) if isinstance(subtree, Words))
 
 
-def _one_sentence(tokens: list[Token], read: Read) -> Node:
+def _one_sentence(tokens: list[Token], read: FormulaReader) -> Node:
     """A sequence of words and formulas, which is `Words` if there is no formula."""
     parts: list[Node] = []
     for wordy, group in groupby(range(len(tokens) - 1), key=lambda index: _says(tokens, index)):
@@ -144,7 +144,7 @@ def _without_punctuation(run: list[Token]) -> list[Token]:
     return run
 
 
-def _read_or_quoted(run: list[Token], read: Read) -> Node:
+def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
     """A formula; signs and letters that don't form one, such as an arrow or the index of a word, as they are.
 
     Raises:
@@ -166,7 +166,7 @@ def _has_meaning(token: Token) -> bool:
     )
 
 
-def numbered_parts(tokens: list[Token], read: Read) -> ListOf | None:
+def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
     """The parts of an answer that starts with the first of several bracketed letters or numbers, named by these.
 
     Raises:

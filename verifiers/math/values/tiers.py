@@ -71,7 +71,7 @@ Raises `UndecidedError` if it cannot decide; `verifiers.math.values.algebra` doc
 
 
 @dataclass(slots=True)
-class Values:
+class ValueComparer:
     """Compares expressions under the options, and records the most expensive tier used."""
 
     options: ComparisonOptions
