@@ -42,11 +42,11 @@ PATCHES = {
     "builtins_in_with": "from sandbox.tester.rpc import proxy; proxy._names_builtins_alone = lambda code, place: False",
     "side_effects": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
     "page_pinning": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
-    "placement": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
-    "idleness": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
+    "cpu_affinity": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
+    "idle_detection": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
     "own_fixtures": "from sandbox.tester.test_files import collect; collect.OWN_FIXTURES = {}",
-    "giving": "from sandbox.tester.rpc import session; session.kind_of = lambda value: None",
-    "giving_objects": """
+    "callbacks": "from sandbox.tester.rpc import session; session.kind_of = lambda value: None",
+    "callbacks_of_objects": """
 from sandbox.tester.rpc import callbacks, session
 whole = session.kind_of
 session.kind_of = lambda value: None if callbacks.is_of_the_tests(value) else whole(value)

@@ -74,7 +74,7 @@ def third_party(rows: int, make: Callable[[], Any] = CountUp) -> SyncVectorEnv:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 9])
-def test_a_foreign_environment_is_played_whole(rows: int) -> None:
+def test_a_third_party_environment_is_played_whole(rows: int) -> None:
     episodes = [Episode(-1, group, seed=group) for group in range(7)]
     played = rollout(third_party(rows), tiny_policy(), episodes)
     assert len(played) == 7
@@ -93,13 +93,13 @@ def test_a_foreign_environment_is_played_whole(rows: int) -> None:
         assert [one.tokens.tolist() for one in again] == [one.tokens.tolist() for one in played]
 
 
-def test_legal_actions_of_a_foreign_environment_are_kept() -> None:
+def test_legal_actions_of_a_third_party_environment_are_kept() -> None:
     played = rollout(third_party(3, lambda: CountUp(masked=True)), tiny_policy(), [Episode(-1, n, n) for n in range(5)])
     assert all((one.tokens[1:] % 2 == 0).all() for one in played)
     assert all(one.action_masks is not None for one in played)
 
 
-def test_an_agent_learns_from_a_foreign_environment() -> None:
+def test_an_agent_learns_from_a_third_party_environment() -> None:
     learner = LearnerConfig(learning_rate=0.02)
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=64, learner=learner))
     rewards: list[float] = []
@@ -161,7 +161,7 @@ class Chosen(SyncVectorEnv):
         return observation, info
 
 
-def test_problems_of_a_foreign_environment_are_chosen_where_it_has_them() -> None:
+def test_problems_of_a_third_party_environment_are_chosen_where_it_has_them() -> None:
     env = Chosen([CountUp] * 3, autoreset_mode=AutoresetMode.DISABLED)
     agent = GRPO(tiny_policy(), GRPOConfig(problems_per_step=4, group_size=3))
     played, _ = agent.collect(env, 0)
@@ -170,7 +170,7 @@ def test_problems_of_a_foreign_environment_are_chosen_where_it_has_them() -> Non
     assert len(set(wanted)) == 4
 
 
-def test_an_evaluation_of_a_foreign_environment_can_be_repeated() -> None:
+def test_an_evaluation_of_a_third_party_environment_can_be_repeated() -> None:
     class Drawn(DrawnPrompt):
         """Its end is drawn, too."""
 

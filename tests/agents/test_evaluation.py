@@ -23,7 +23,7 @@ from agents.evaluation import summarize_evaluation
 from agents.results.evaluation_record import Sample
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation
-from tests.agents.test_adapter import DrawnPrompt, foreign
+from tests.agents.test_adapter import DrawnPrompt, third_party
 from tests.agents.trajectories import scored, tiny_policy, trajectory
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Outcome, Verdict
@@ -156,7 +156,7 @@ def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_
     """A plain SyncVectorEnv: each problem is drawn from a seed, the same for its samples and in every evaluation."""
 
     def results(rows: int, **settings: Any) -> Evaluation:
-        return evaluate(foreign(rows, DrawnPrompt), tiny_policy(), problems=6, samples=2, **settings)
+        return evaluate(third_party(rows, DrawnPrompt), tiny_policy(), problems=6, samples=2, **settings)
 
     one = results(4)
     starts = [int(trajectory.tokens[0]) for trajectory in one.trajectories]
@@ -169,14 +169,14 @@ def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_
     ]
     assert [int(trajectory.tokens[0]) for trajectory in results(4, seed=1).trajectories] != starts
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=4))
-    assert agent.evaluate(foreign(2, DrawnPrompt), problems=6, samples=2).score == one.score
+    assert agent.evaluate(third_party(2, DrawnPrompt), problems=6, samples=2).score == one.score
 
 
 def test_without_any_number_of_problems_the_error_says_what_to_do() -> None:
     with pytest.raises(InvalidArgumentError, match=r"does not say its num_problems: say how many .*problems=100"):
-        evaluate(foreign(2), tiny_policy())
+        evaluate(third_party(2), tiny_policy())
     with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems x 1: at least 1 of each"):
-        evaluate(foreign(2), tiny_policy(), problems=0)
+        evaluate(third_party(2), tiny_policy(), problems=0)
 
 
 def test_a_samples_tokens_depend_on_no_other_sample() -> None:

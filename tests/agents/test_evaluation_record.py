@@ -25,7 +25,7 @@ from agents.results.evaluation_record import MANIFEST, SAMPLES
 from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
-from tests.agents.test_adapter import DrawnPrompt, foreign
+from tests.agents.test_adapter import DrawnPrompt, third_party
 from tests.agents.trajectories import tiny_policy
 from tests.envs.helpers import EOS, PROBLEMS, vector_env
 from verifiers import DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict
@@ -325,7 +325,7 @@ def test_an_environment_of_other_makers_is_recorded_too(tmp_path: Path) -> None:
 
     def play(folder: str, problems: int, **how: Any) -> Any:
         with EvaluationRecord(tmp_path / folder, **how) as record:
-            return evaluate(foreign(3, DrawnPrompt), tiny_policy(), problems=problems, samples=2, record=record)
+            return evaluate(third_party(3, DrawnPrompt), tiny_policy(), problems=problems, samples=2, record=record)
 
     whole = play("whole", 6)
     play("part", 2)

@@ -28,7 +28,7 @@ from agents.policies.transformers.lora import merged
 from agents.training.batch_passes import token_logprobs
 from rlvr_envs import CharTokenizer
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
-from tests.agents.test_adapter import foreign
+from tests.agents.test_adapter import third_party
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, random_trajectory, tiny_policy
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -187,7 +187,7 @@ def test_prompts_of_different_lengths_are_sampled_right_where_positions_are_lear
     with torch.no_grad():
         for parameter in policy.model.parameters():
             parameter.mul_(4.0)
-    played = rollout(foreign(4), policy, [Episode(-1, number, seed=number) for number in range(9)])
+    played = rollout(third_party(4), policy, [Episode(-1, number, seed=number) for number in range(9)])
     batch = make_batch(played)
     result = token_logprobs(policy, batch, 64)
     assert len({int(one.policy_mask.sum()) for one in played}) > 1

@@ -20,7 +20,7 @@ from agents import CausalLMPolicy, Episode, PolicyConfig, make_batch, rollout
 from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
 from agents.seeding import mix, uniforms
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
-from tests.agents.test_adapter import foreign
+from tests.agents.test_adapter import third_party
 from tests.agents.trajectories import tiny_policy
 from verifiers import InvalidArgumentError
 
@@ -356,7 +356,7 @@ def test_top_k_top_p_and_min_p_by_hand() -> None:
 def test_what_is_sampled_is_what_is_stored_and_learned(options: dict[str, Any]) -> None:
     """The stored log-probabilities are those of the renormalised distribution, and the learner's at the same weights."""
     acting = CausalLMPolicy(tiny_policy().model, PolicyConfig(temperature=0.8, **options))
-    played = rollout(foreign(5), acting, [Episode(-1, group, seed=group) for group in range(24)])
+    played = rollout(third_party(5), acting, [Episode(-1, group, seed=group) for group in range(24)])
     for one in played:
         assert one.action_masks is not None
         choices = np.unpackbits(one.action_masks, axis=1, count=16).astype(bool)
