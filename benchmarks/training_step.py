@@ -43,7 +43,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 SIDES = ("ours", "ours, skipping", "TRL tuned", "TRL defaults")
 WARM_UP = 2
@@ -151,6 +151,7 @@ class Characters:
 
     START = 0x20000
     chat_template: Callable[[Any], str] | None = None
+    special_tokens: ClassVar[dict[str, int]] = {}
 
     def __init__(self, vocab: int) -> None:
         self.vocab_size = vocab + 1
@@ -164,9 +165,6 @@ class Characters:
 
     def token_bytes(self, token: int) -> bytes:
         return b"" if token == self.eos_token else chr(self.START + token).encode()
-
-    def special_token(self, text: str) -> int | None:
-        return None
 
 
 def run_ours(work: Work, skip: bool, device: str, report: Report) -> None:

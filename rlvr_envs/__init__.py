@@ -39,6 +39,9 @@ from rlvr_envs.types import (  # noqa: E402
     LegalActions,
     Observation,
     ProcessScorer,
+    Reply,
+    ToolCall,
+    Turn,
 )
 from rlvr_envs.vector_env import TokenVectorEnv  # noqa: E402
 
@@ -65,6 +68,7 @@ __all__ = [
     "ProcessScorer",
     "Prompt",
     "PromptRenderer",
+    "Reply",
     "Rules",
     "Settings",
     "StreamState",
@@ -76,6 +80,8 @@ __all__ = [
     "TokenStreams",
     "TokenVectorEnv",
     "Tokenizer",
+    "ToolCall",
+    "Turn",
     "decode",
     "environment_class",
     "environment_id",

@@ -15,6 +15,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from rlvr_envs.dialogue import Dialogue, PlainDialogue
+from rlvr_envs.replies import Answer, answer
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
 from rlvr_envs.types import (
@@ -26,10 +28,13 @@ from rlvr_envs.types import (
     LegalActions,
     ProcessScorer,
     Transition,
+    Turn,
 )
 from verifiers import (
+    Completion,
     IllegalTokenError,
     InvalidArgumentError,
+    Message,
     Outcome,
     Problem,
     PromptTooLongError,
@@ -69,7 +74,16 @@ class Rules:
     """Ends the episode, not only the turn, as soon as it holds."""
     interaction: Interaction | None = None
     max_inserted_tokens: int = 0
-    """What the interaction may append over a whole episode; an episode that would exceed it is truncated."""
+    """What the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is truncated where
+    not even that fits."""
+    max_turns: int | None = None
+    """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
+    dialogue: Dialogue | None = None
+    """How replies become tokens and tool calls are read; by default as plain text."""
+    opening: Callable[[Problem], tuple[Message, ...]] | None = None
+    """Gives the messages with which the dialogue opens, where that encodes the prompt, such as one that lists tools."""
+    interaction_workers: int = 32
+    """Threads in which rows are answered at the same time."""
     verification: Verification = "sync"
     verification_workers: int = 16
     """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
@@ -81,6 +95,8 @@ class Rules:
             ("max_new_tokens", 1),
             ("max_inserted_tokens", 0),
             ("verification_workers", 1),
+            ("interaction_workers", 1),
+            *((("max_turns", 1),) if self.max_turns is not None else ()),
         )
         for name, least in limits:
             value = getattr(self, name)
@@ -113,7 +129,7 @@ class Rules:
 
     def _token_of(self, stop: str | int) -> int | None:
         """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
-        return self.tokenizer.special_token(stop) if isinstance(stop, str) else stop
+        return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
 
     def stop_strings(self) -> StopStrings | None:
         """The matcher for the strings that end a turn, None where there are none."""
@@ -130,7 +146,8 @@ class StreamState:
     turn_start: int
     limit: int
     inserted: int
-    turn: int
+    turns: tuple[Turn, ...]
+    """The turns that were answered."""
     stop_state: int
     live: bool
     problem_index: int
@@ -148,6 +165,15 @@ class _Awaited:
     terminated: list[bool]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A row whose latest turn is being answered elsewhere."""
+
+    future: Future[Answer]
+    row: int
+    turns: tuple[Turn, ...]
+
+
 @dataclass(slots=True)
 class _Step:
     """A transition on its way: what was asked for, and what has become of it so far."""
@@ -161,8 +187,12 @@ class _Step:
     transition: Transition
     column: int = 0
     """Which of the n tokens it is at."""
+    stopped: dict[int, int] = field(default_factory=dict)
+    """The rows whose turn has ended and is to be answered, and for each its last token's column."""
     ending: dict[int, bool] = field(default_factory=dict)
     """The rows whose episode has ended, and for each whether it stopped by itself."""
+    failed: dict[int, Verdict] = field(default_factory=dict)
+    """Those of them whose interaction broke."""
 
 
 def _is_count(value: object) -> bool:
@@ -216,7 +246,7 @@ class TokenStreams:
         # The length at which the policy's budget is spent.
         self._limit = np.zeros(num_streams, dtype=np.int32)
         self._inserted = np.zeros(num_streams, dtype=np.int32)
-        self._turn = np.zeros(num_streams, dtype=np.int32)
+        self._turns: list[tuple[Turn, ...]] = [()] * num_streams
         self._stop_state = np.zeros(num_streams, dtype=np.int32)
         self._generators: list[np.random.Generator | None] = [None] * num_streams
         self._stop_tokens = rules.stop_tokens()
@@ -226,14 +256,17 @@ class TokenStreams:
         self.verification_seconds = 0.0
         """Wall time that verdicts took so far, summed over calls; those in the background overlap."""
         self._awaited: list[_Awaited] = []
+        self._asked: list[_Asked] = []
         self._executor: ThreadPoolExecutor | None = None
+        self._answering: ThreadPoolExecutor | None = None
+        self._dialogue = rules.dialogue or PlainDialogue(rules.tokenizer)
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
         self._only_appends = all(rule is None for rule in (*asked, self._stop_strings))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
         per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
-        self._arrays = [*per_row, self._inserted, self._turn, self._stop_state]
+        self._arrays = [*per_row, self._inserted, self._stop_state]
         if self._legal is not None:
             self._arrays.append(self._legal)
 
@@ -271,6 +304,7 @@ class TokenStreams:
         prompts = [self.prompt_tokens(index) for index in indices]
         if drop_awaited:
             self._awaited.clear()
+            self._asked.clear()
         for row, generator, index, prompt in zip(rows, chosen, indices, prompts, strict=True):
             self._generators[row] = generator
             self._start(row, index, prompt)
@@ -292,12 +326,17 @@ class TokenStreams:
             PromptTooLongError: If it does not fit.
         """
         if index not in self._prompts:
-            tokens = self.rules.tokenizer.encode(self.rules.render_prompt(self.dataset[index]), start=True)
+            tokens = self._encode_prompt(self.dataset[index])
             self._check_prompt(index, tokens)
             if len(self._prompts) >= _ENCODED_PROMPTS:
                 self._prompts.clear()
             self._prompts[index] = tokens
         return self._prompts[index]
+
+    def _encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
+        if self.rules.opening is not None:
+            return self._dialogue.open(self.rules.opening(problem))
+        return self.rules.tokenizer.encode(self.rules.render_prompt(problem), start=True)
 
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
         if not 1 <= len(tokens) <= self.rules.max_prompt_tokens:
@@ -312,7 +351,8 @@ class TokenStreams:
         self.tokens[row, len(prompt) :] = 0
         self.length[row] = self.prompt_length[row] = self._turn_start[row] = len(prompt)
         self._limit[row] = len(prompt) + self.rules.max_new_tokens
-        self._inserted[row] = self._turn[row] = self._stop_state[row] = 0
+        self._inserted[row] = self._stop_state[row] = 0
+        self._turns[row] = ()
         self.problem_index[row] = index
         self.live[row] = True
         self._update_legal(row)
@@ -362,16 +402,14 @@ class TokenStreams:
             before = [array.copy() for array in self._arrays]
             try:
                 self._append_columns(step)
+                self._answer_turns(step)
             except BaseException:
                 for array, saved in zip(self._arrays, before, strict=True):
                     array[...] = saved
                 raise
         else:
             self._append_columns(step)
-        if self._awaited:
-            self._deliver(step.transition)
-        if step.ending:
-            self._finish(step)
+        self._deliver(step)
         return step.transition
 
     def _append_columns(self, step: _Step) -> None:
@@ -404,38 +442,82 @@ class TokenStreams:
             states = self._stop_strings.advance(self._stop_state[at], tokens)
             self._stop_state[at] = states
             stopped |= states == self._stop_strings.matched
-        final = length >= self._limit[at]
+        over = None
         if self.rules.end_condition is not None:
             over = self._are_over(self.rules.end_condition, rows)
             stopped |= over
-            final |= over
-        done = stopped | final
+        done = stopped | (length >= self._limit[at])
         if np.count_nonzero(done):
-            self._stop_rows(rows[done], stopped[done], final[done], step)
+            self._stop_rows(rows[done], stopped[done], None if over is None else over[done], step)
         if self._legal is not None:
             for row in rows:
                 self._update_legal(row)
 
     def _stop_rows(
-        self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], final: NDArray[np.bool_], step: _Step
+        self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], over: NDArray[np.bool_] | None, step: _Step
     ) -> None:
-        """End rows, or go on with another turn those that are not `final` and whose interaction has an answer."""
+        """End rows, except those that stopped and whose turn is to be answered."""
         step.active[rows] = False
-        for row, by_stop, last in zip(rows.tolist(), stopped.tolist(), final.tolist(), strict=True):
-            answer = None if last or self.rules.interaction is None else self._answer(row, self.rules.interaction)
-            if answer is None:
-                step.ending[row] = by_stop
-            elif self._inserted[row] + len(answer) > self.rules.max_inserted_tokens:
-                step.ending[row] = False
+        answered = stopped & (self.rules.interaction is not None)
+        if over is not None:
+            answered &= ~over
+        for row, by_stop, goes_on in zip(rows.tolist(), stopped.tolist(), answered.tolist(), strict=True):
+            if goes_on:
+                step.stopped[row] = step.column
             else:
-                self._insert(row, answer)
-                step.transition.inserted[row] = len(answer)
+                step.ending[row] = by_stop
         self.live[list(step.ending)] = False
 
-    def _answer(self, row: int, interaction: Interaction) -> NDArray[np.int32] | None:
-        problem = self.dataset[int(self.problem_index[row])]
-        text = interaction(self.completion(row), problem, int(self._turn[row]))
-        return None if text is None else self.rules.tokenizer.encode(text)
+    # Turns and their answers
+
+    def _answer_turns(self, step: _Step) -> None:
+        """Ask for answers to the turns that ended, and append those that are awaited at once."""
+        if not step.stopped:
+            return
+        asked = {row: (*self._turns[row], self._latest_turn(row)) for row in sorted(step.stopped)}
+        if self.rules.verification == "deferred":
+            futures = [self._answer_pool().submit(self._answer, row, turns) for row, turns in asked.items()]
+            self._asked += [_Asked(future, *item) for future, item in zip(futures, asked.items(), strict=True)]
+            self.live[list(asked)] = False
+            return
+        together = len(asked) > 1  # one alone needs no thread
+        answers = list((self._answer_pool().map if together else map)(self._answer, asked.keys(), asked.values()))
+        for (row, turns), given in zip(asked.items(), answers, strict=True):
+            self._settle_turn(row, turns, given, step.stopped[row], step)
+
+    def _answer_pool(self) -> ThreadPoolExecutor:
+        if self._answering is None:
+            self._answering = ThreadPoolExecutor(self.rules.interaction_workers, thread_name_prefix="interaction")
+        return self._answering
+
+    def _latest_turn(self, row: int) -> Turn:
+        tokens = self.tokens[row, self._turn_start[row] : self.length[row]].copy()
+        parsed = self._dialogue.parse(tokens)
+        return Turn(tokens, self.completion(row), parsed.calls, parsed.errors)
+
+    def _answer(self, row: int, turns: tuple[Turn, ...]) -> Answer:
+        assert self.rules.interaction is not None
+        room = self.rules.max_inserted_tokens - int(self._inserted[row])
+        return answer(self.rules.interaction, self._dialogue, turns, self._problem(row), room)
+
+    def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: Answer, column: int, step: _Step) -> None:
+        """Pay a turn's reward, and append the answer or end the episode."""
+        reply = given.reply
+        if reply is not None:
+            step.transition.rewards[row, column] += reply.reward
+        if given.error is not None:
+            step.failed[row] = given.error
+            step.ending[row] = False
+        elif reply is None or reply.ends:
+            step.ending[row] = True
+        elif given.tokens is None or self.length[row] >= self._limit[row] or len(turns) == self.rules.max_turns:
+            step.ending[row] = False
+        else:
+            self._insert(row, given.tokens)
+            self._turns[row] = (*turns[:-1], dataclasses.replace(turns[-1], reply=reply.messages))
+            step.transition.inserted[row] = len(given.tokens)
+        self.live[row] = row not in step.ending
+        self._update_legal(row)
 
     def _insert(self, row: int, tokens: NDArray[np.int32]) -> None:
         end = int(self.length[row]) + len(tokens)
@@ -443,12 +525,11 @@ class TokenStreams:
         self.length[row] = self._turn_start[row] = end
         self._inserted[row] += len(tokens)
         self._limit[row] += len(tokens)
-        self._turn[row] += 1
         self._stop_state[row] = 0
 
     def _score_tokens(self, scorer: ProcessScorer, rows: NDArray[np.int64], step: _Step) -> None:
         for row in rows.tolist():
-            problem = self.dataset[int(self.problem_index[row])]
+            problem = self._problem(row)
             seen = self.tokens[row, : self.length[row]]
             step.transition.rewards[row, step.column] = scorer(seen, int(self.prompt_length[row]), problem)
 
@@ -458,10 +539,13 @@ class TokenStreams:
         """Which rows the end condition ends, as bool[r]."""
         over = np.zeros(len(rows), dtype=bool)
         for at, row in enumerate(rows.tolist()):
-            problem = self.dataset[int(self.problem_index[row])]
+            problem = self._problem(row)
             seen = self.tokens[row, : self.length[row]]
             over[at] = end_condition(seen, int(self.prompt_length[row]), problem)
         return over
+
+    def _problem(self, row: int) -> Problem:
+        return self.dataset[int(self.problem_index[row])]
 
     def completion(self, row: int) -> str:
         """Decode the policy's own tokens of the latest turn, without what stopped it."""
@@ -473,10 +557,22 @@ class TokenStreams:
         data = b"".join(map(self.rules.tokenizer.token_bytes, tokens.tolist()))
         return self._stop_strings.cut(data).decode("utf-8", errors="replace")
 
+    def _judged_text(self, row: int) -> str:
+        """The latest turn's text, which knows the turns before it."""
+        text, turns = self.completion(row), self._turns[row]
+        if not turns:
+            return text
+        said = [message for turn in turns for message in (Message("assistant", turn.text), *turn.reply)]
+        return Completion(text, (*said, Message("assistant", text)))
+
     def _finish(self, step: _Step) -> None:
-        rows = sorted(step.ending)
-        problems = [self.dataset[int(self.problem_index[row])] for row in rows]
-        completions = [self.completion(row) for row in rows]
+        """Judge the episodes that ended, but for those whose interaction broke."""
+        for row, verdict in step.failed.items():
+            broken = Ended(self._problem(row).id, self._judged_text(row), verdict)
+            self._settle([row], [False], [broken], step.transition)
+        rows = sorted(step.ending.keys() - step.failed.keys())
+        problems = [self._problem(row) for row in rows]
+        completions = [self._judged_text(row) for row in rows]
         terminated = [step.ending[row] for row in rows]
         if self.rules.verification == "sync" or self.rules.verifier is None:
             ended, seconds = _judge(self.rules.verifier, completions, problems)
@@ -517,44 +613,62 @@ class TokenStreams:
     # Deferred verification
 
     def pending_rows(self) -> list[int]:
-        """The rows whose episode is over and whose verdict is awaited."""
-        if not self._awaited:
+        """The rows that wait: their turn is being answered, or their episode is over and its verdict awaited."""
+        if not self._awaited and not self._asked:
             return []
-        return [row for awaited in self._awaited for row in awaited.rows]
+        return [*(row for awaited in self._awaited for row in awaited.rows), *(asked.row for asked in self._asked)]
 
     def wait(self, *, every: bool = True) -> Transition:
-        """Wait for every verdict that is awaited and deliver them; no tokens are consumed.
+        """Wait for every answer and verdict that is awaited and deliver them; no tokens are consumed.
 
         Args:
             every: False to wait only until there is one to deliver.
         """
-        wait_for([entry.future for entry in self._awaited], return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
-        transition = Transition.nothing(self.num_streams, 1)
-        self._deliver(transition)
-        return transition
+        rows = self.num_streams
+        step = _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
+        while self._awaited or self._asked:
+            futures: list[Future[Any]] = [
+                *(item.future for item in self._awaited),
+                *(item.future for item in self._asked),
+            ]
+            wait_for(futures, return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
+            self._deliver(step)
+            if not every:
+                break
+        return step.transition
 
-    def _deliver(self, transition: Transition) -> None:
+    def _deliver(self, step: _Step) -> None:
+        """Append the answers and pay the verdicts that have come, and judge the episodes that have ended."""
+        for asked in [entry for entry in self._asked if entry.future.done()]:
+            given = asked.future.result()  # if this raises, the row stays asked for and nothing is lost
+            self._settle_turn(asked.row, asked.turns, given, 0, step)
+            self._asked.remove(asked)
         for awaited in [entry for entry in self._awaited if entry.future.done()]:
-            ended, seconds = awaited.future.result()  # if this raises, the episodes stay awaited and nothing is lost
+            ended, seconds = awaited.future.result()  # the same holds here
             self.verification_seconds += seconds
-            self._settle(awaited.rows, awaited.terminated, ended, transition)
+            self._settle(awaited.rows, awaited.terminated, ended, step.transition)
             self._awaited.remove(awaited)
+        if step.ending:
+            self._finish(step)
+            step.ending.clear()
+            step.failed.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the verification thread behind; it starts again where it is needed.
+        """Leave threads behind; they start again where they are needed.
 
         Raises:
-            InvalidArgumentError: If verdicts are awaited, which can't be copied.
+            InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
         """
-        if self._awaited:
-            raise InvalidArgumentError("verdicts are awaited, and can't be copied or pickled: call wait() first")
-        return {**self.__dict__, "_executor": None}
+        if self.pending_rows():
+            raise InvalidArgumentError("answers are awaited, and can't be copied or pickled: call wait() first")
+        return {**self.__dict__, "_executor": None, "_answering": None}
 
     def close(self) -> None:
-        """Stop the verification thread, after the work it has begun."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
+        """Stop the threads, after the work they have begun."""
+        for pool in (self._executor, self._answering):
+            if pool is not None:
+                pool.shutdown(wait=True, cancel_futures=True)
+        self._executor = self._answering = None
 
     # Legal actions
 
@@ -613,7 +727,7 @@ class TokenStreams:
             turn_start=int(self._turn_start[row]),
             limit=int(self._limit[row]),
             inserted=int(self._inserted[row]),
-            turn=int(self._turn[row]),
+            turns=self._turns[row],
             stop_state=int(self._stop_state[row]),
             live=bool(self.live[row]),
             problem_index=int(self.problem_index[row]),
@@ -658,7 +772,7 @@ class TokenStreams:
         self._turn_start[row] = state.turn_start
         self._limit[row] = state.limit
         self._inserted[row] = state.inserted
-        self._turn[row] = state.turn
+        self._turns[row] = state.turns
         self._stop_state[row] = state.stop_state
         self.live[row] = state.live
         self._update_legal(row)

@@ -10,7 +10,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,6 +35,8 @@ class Tokenizer(Protocol):
     """Equal for tokenizers that encode and decode alike; goes into caches and run manifests."""
     chat_template: ChatTemplate | None
     """Renders a chat as the text of a prompt, None where the tokenizer has no template."""
+    special_tokens: Mapping[str, int]
+    """The tokens that no ordinary text stands for, such as `"<|im_end|>"`, by how they are written."""
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text as tokens i32[l]; `start` adds what the tokenizer puts at the beginning of a sequence."""
@@ -41,10 +44,6 @@ class Tokenizer(Protocol):
 
     def token_bytes(self, token: int) -> bytes:
         """Give the bytes that a token stands for; empty for special tokens."""
-        ...
-
-    def special_token(self, text: str) -> int | None:
-        """Give the special token that is written so, such as `"<|im_end|>"`, or None."""
         ...
 
 
@@ -76,6 +75,7 @@ class ByteTokenizer:
     eos_token = 256
     fingerprint = "byte-v1"
     chat_template: ChatTemplate | None = None
+    special_tokens: Mapping[str, int] = MappingProxyType({})
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text as its UTF-8 bytes i32[l]; nothing marks the start.
@@ -89,10 +89,6 @@ class ByteTokenizer:
         """Give the byte, or nothing for the end token."""
         return b"" if token == self.eos_token else bytes((token,))
 
-    def special_token(self, text: str) -> int | None:
-        """There is no special token that can be written."""
-        return None
-
 
 class CharTokenizer:
     """One token for each character of an alphabet (ids from 1), and the end of a completion (0).
@@ -103,6 +99,7 @@ class CharTokenizer:
 
     eos_token = 0
     chat_template: ChatTemplate | None = None
+    special_tokens: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, alphabet: str) -> None:
         characters = list(dict.fromkeys(alphabet))
@@ -132,10 +129,6 @@ class CharTokenizer:
         """Give the character's UTF-8 bytes, or nothing for the end token."""
         return self._bytes[token]
 
-    def special_token(self, text: str) -> int | None:
-        """There is no special token that can be written."""
-        return None
-
 
 class HuggingFaceTokenizer:
     """A `transformers` tokenizer.
@@ -163,9 +156,10 @@ class HuggingFaceTokenizer:
         template = str(getattr(tokenizer, "chat_template", ""))
         self.fingerprint = "hf-" + hashlib.sha256((serialised + template).encode()).hexdigest()[:16]
         added = tokenizer.added_tokens_decoder.items()
-        self._special = {token.content: index for index, token in added if token.special}
-        self._special |= dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-        self._silent = frozenset(self._special.values())
+        special = {token.content: index for index, token in added if token.special}
+        special |= dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+        self.special_tokens: Mapping[str, int] = special
+        self._silent = frozenset(special.values())
         self._to_bytes = _piece_decoder(json.loads(serialised).get("decoder"), str(tokenizer.name_or_path))
         self._prefix = self._start_tokens()
         # Tokenizers in the style of Llama 2 put a space before every text; text that continues another must have none.
@@ -187,10 +181,6 @@ class HuggingFaceTokenizer:
         """Give the token's bytes, or nothing for special tokens."""
         piece = None if token in self._silent else self.inner.convert_ids_to_tokens(token)
         return b"" if piece is None else self._to_bytes(piece)
-
-    def special_token(self, text: str) -> int | None:
-        """Give the special token that is written so, or None."""
-        return self._special.get(text)
 
     def _encode(self, text: str) -> list[int]:
         return list(self.inner.encode(text, add_special_tokens=False))

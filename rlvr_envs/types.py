@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from verifiers import InvalidArgumentError, Problem, Verdict
+from verifiers import InvalidArgumentError, Message, Problem, Verdict
 
 Observation = dict[str, NDArray[np.int32]]
 """`tokens` i32[b l] right-padded with 0 and `length` i32[b 1]; without the axis b for a single environment."""
@@ -28,11 +30,67 @@ class Dataset(Protocol):
         ...
 
 
-class Interaction(Protocol):
-    """The other side of an episode of several turns, such as a tool or a user; a pure function."""
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool, as it was read from a turn of the policy."""
 
-    def __call__(self, completion: str, problem: Problem, turn: int) -> str | None:
-        """Answer the policy's turn (the first is 0) with text to append, or end the episode with None."""
+    name: str
+    arguments: Mapping[str, object]
+    id: str = ""
+    """The call's own id, where the model's format gives calls one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A finished turn of the policy, and what it was answered."""
+
+    tokens: NDArray[np.int32] = field(compare=False)
+    """i32[t], the policy's own tokens, including what stopped it."""
+    text: str
+    """The same without the stop string and special tokens."""
+    calls: tuple[ToolCall, ...] = ()
+    errors: tuple[str, ...] = ()
+    """What is wrong with tool calls that could not be read, in words for the policy."""
+    reply: tuple[Message, ...] = ()
+    """What the environment answered; nothing for the latest turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a turn of the policy.
+
+    Raises:
+        InvalidArgumentError: If the messages are no messages, or the reward is no finite number.
+    """
+
+    messages: tuple[Message, ...] = ()
+    """What is said to the policy, such as the results of tools."""
+    reward: float = 0.0
+    """What the turn earns, paid at its last token."""
+    ends: bool = False
+    """Whether the episode is over; the messages are not appended then."""
+
+    def __post_init__(self) -> None:
+        messages: object = self.messages
+        if not isinstance(messages, tuple) or not all(isinstance(message, Message) for message in messages):
+            raise InvalidArgumentError(
+                f"a reply's messages must be a tuple of verifiers.Message(role, content), got {self.messages!r}"
+            )
+        reward: object = self.reward
+        if not isinstance(reward, int | float) or not math.isfinite(reward):
+            raise InvalidArgumentError(f"a reply's reward must be a finite number, got {self.reward!r}")
+
+
+class Interaction(Protocol):
+    """The other side of an episode of several turns, such as tools or a user.
+
+    A pure function of the dialogue, so that forks, `set_state` and resuming need no state beside the turns. Several rows are
+    answered at the same time, in threads. If it raises, the episode ends like one whose verifier broke: excluded from learning,
+    counted in every report.
+    """
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Answer the last of the policy's turns, or end the episode there with None."""
         ...
 
 

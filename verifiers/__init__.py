@@ -43,7 +43,17 @@ from verifiers.registry import (
     verify,
     verify_batch,
 )
-from verifiers.types import AnswerVerifier, BatchVerifier, Message, Outcome, Problem, Verdict, Verifier
+from verifiers.types import (
+    AnswerVerifier,
+    BatchVerifier,
+    Completion,
+    Message,
+    Outcome,
+    Problem,
+    Verdict,
+    Verifier,
+    dialogue_of,
+)
 
 if TYPE_CHECKING:
     from verifiers.audit import AuditReport, audit_verifier
@@ -56,6 +66,7 @@ __all__ = [
     "AuditReport",
     "BatchVerifier",
     "CheckpointError",
+    "Completion",
     "DataError",
     "DivergedError",
     "EngineError",
@@ -79,6 +90,7 @@ __all__ = [
     "VerifierFailureError",
     "audit_verifier",
     "check_types",
+    "dialogue_of",
     "factory",
     "from_function",
     "import_attribute",

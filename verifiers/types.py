@@ -20,8 +20,43 @@ class Message:
     """One chat message."""
 
     role: str
-    """`"system"`, `"user"` or `"assistant"`."""
+    """`"system"`, `"user"`, `"assistant"` or `"tool"`."""
     content: str
+    name: str = ""
+    """For the result of a tool, which tool."""
+    call_id: str = ""
+    """For the result of a tool, the id that the call has, where the model's format gives calls one."""
+
+
+class Completion(str):
+    """The policy's last turn in an episode of several, which knows the turns before it.
+
+    Args:
+        text: The last turn.
+        dialogue: All that was said after the prompt, in order: the policy's turns as messages of the assistant, with this one,
+            and what they were answered.
+    """
+
+    dialogue: tuple[Message, ...]
+
+    def __new__(cls, text: str, dialogue: tuple[Message, ...]) -> Completion:
+        """Make the text."""
+        completion = super().__new__(cls, text)
+        completion.dialogue = dialogue
+        return completion
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as its arguments."""
+        return Completion, (str(self), self.dialogue)
+
+
+def dialogue_of(completion: str) -> tuple[Message, ...]:
+    """Give all that was said after the prompt, where a verifier wants more than the last turn.
+
+    Returns:
+        The policy's turns as messages of the assistant, and what they were answered; one message for an episode of one turn.
+    """
+    return completion.dialogue if isinstance(completion, Completion) else (Message("assistant", completion),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,9 +273,10 @@ class _Recorder:
         self.reward_scale[whole] = reward[whole] / paid[whole]
 
     def _record_rewards(self, info: dict[str, Any]) -> None:
-        """Add the reward of a deferred verdict, which arrives without a token, to the last token."""
+        """Add a reward that arrives without a token, of a deferred verdict or reply, to the policy's last token."""
         rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
-        self.rewards[rows, self.length[rows] - 1] += info["rewards"][rows, 0]
+        inserted = info["inserted"][rows] if "inserted" in info else 0
+        self.rewards[rows, self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
 
     def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
         """Move the parts of the last reward that belong to earlier tokens; the return does not change."""

@@ -24,7 +24,7 @@ from agents.playing.episode import play_episode
 from agents.playing.labels import legal_tokens, token_label
 from agents.playing.person import TextPlayer, TokenPlayer
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class
-from tests.envs.helpers import EOS, streams
+from tests.envs.helpers import EOS, says, streams
 from verifiers import DataError, InvalidArgumentError
 
 SHORT = ("max_new_tokens=4",)
@@ -125,7 +125,7 @@ def test_the_environment_answers_between_turns(player: Any, monkeypatch: pytest.
     """What was typed beyond a turn's end is not the next turn's."""
     env = TokenEnv(
         streams(
-            interaction=lambda completion, problem, turn: f"<{completion}>" if turn == 0 else None,
+            interaction=lambda turns, problem: says(f"<{turns[0].text}>") if len(turns) == 1 else None,
             max_inserted_tokens=8,
             max_new_tokens=20,
             stop=["."],

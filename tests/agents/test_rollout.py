@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from agents import Action, Episode, rollout
 from agents.agent import summarize
-from rlvr_envs import TokenVectorEnv
-from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env
+from rlvr_envs import Reply, TokenVectorEnv, Turn
+from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, vector_env
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 A, B = text_tokens("ab")
@@ -85,8 +86,8 @@ def test_rows_that_are_not_asked_for_stay_as_they_are() -> None:
     assert env.streams.length[1:].tolist() == env.streams.prompt_length[1:].tolist()
 
 
-def reply(completion: str, problem: Problem, turn: int) -> str | None:
-    return "!!" if turn == 0 else None
+def reply(turns: Sequence[Turn], problem: Problem) -> Reply | None:
+    return says("!!") if len(turns) == 1 else None
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
-from verifiers import Outcome, Problem, Verdict
+from rlvr_envs import ByteTokenizer, Reply, Rules, TokenStreams, TokenVectorEnv
+from verifiers import Message, Outcome, Problem, Verdict
 
 EOS = ByteTokenizer.eos_token
 PROBLEMS = [Problem(f"p{index}", "Q" * (index + 1), chr(ord("a") + index)) for index in range(5)]
@@ -34,6 +34,10 @@ def streams(num_streams: int = 1, problems: Sequence[Problem] = PROBLEMS, **rule
 
 def vector_env(num_envs: int, **rules: Any) -> TokenVectorEnv:
     return TokenVectorEnv(streams(num_envs, **rules))
+
+
+def says(text: str, *, reward: float = 0.0) -> Reply:
+    return Reply((Message("user", text),), reward)
 
 
 def text_tokens(text: str) -> list[int]:

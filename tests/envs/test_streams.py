@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -14,8 +15,8 @@ from gymnasium.error import ResetNeeded
 from hypothesis import given, settings, strategies as st
 
 import verifiers
-from rlvr_envs import TokenEnv, TokenVectorEnv
-from tests.envs.helpers import EOS, CountLetters, streams, text_tokens, vector_env, visible
+from rlvr_envs import Reply, TokenEnv, TokenVectorEnv, Turn
+from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, vector_env, visible
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, Verdict
 
 A, B, C = text_tokens("abc")
@@ -80,15 +81,13 @@ class Pieces:
     eos_token = 0
     fingerprint = "pieces"
     chat_template = None
+    special_tokens: ClassVar[dict[str, int]] = {}
 
     def encode(self, text: str, *, start: bool = False) -> np.ndarray:
         return np.array([self.pieces.index(text)], dtype=np.int32)
 
     def token_bytes(self, token: int) -> bytes:
         return b"\xff" if token == len(self.pieces) else self.pieces[token].encode()
-
-    def special_token(self, text: str) -> int | None:
-        return None
 
 
 @pytest.mark.parametrize(
@@ -302,8 +301,8 @@ def test_a_broken_verifier_truncates_with_nan_and_never_zero() -> None:
 # Several turns
 
 
-def ask_again(completion: str, problem: Problem, turn: int) -> str | None:
-    return f"[{completion}?]" if turn == 0 else None
+def ask_again(turns: Sequence[Turn], problem: Problem) -> Reply | None:
+    return says(f"[{turns[0].text}?]") if len(turns) == 1 else None
 
 
 def test_an_interaction_appends_tokens_and_only_the_last_turn_is_judged() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -11,8 +12,8 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from rlvr_envs import TextActions, TokenEnv
-from tests.envs.helpers import streams
+from rlvr_envs import Reply, TextActions, TokenEnv, Turn
+from tests.envs.helpers import says, streams
 from verifiers import InvalidArgumentError, Problem
 
 
@@ -69,8 +70,8 @@ def test_stop_strings_and_the_budget_end_a_text(
 
 
 def test_a_dialogue_goes_on_with_the_next_text() -> None:
-    def echo(completion: str, problem: Problem, turn: int) -> str | None:
-        return f"[{completion}]" if turn < 2 else None
+    def echo(turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        return says(f"[{turns[-1].text}]") if len(turns) < 3 else None
 
     env = text_env(interaction=echo, max_inserted_tokens=20, max_new_tokens=12)
     prompt, _ = env.reset(options={"problem": 0})

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from rlvr_envs import TaskEnv, TaskSpec, TokenEnv
 from rlvr_envs.tasks import Sort
 from rlvr_envs.testing import check_dataset, check_token_env, check_verifier
-from tests.envs.helpers import streams
+from tests.envs.helpers import says, streams
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, UnknownNameError, Verdict, VerifierContractError
 
 PROBLEM = Problem("sum/1", "2+2=", "4", {"gold_completion": "4"})
@@ -294,7 +294,10 @@ def test_sound_environments_pass() -> None:
     check_token_env(Doubles, verification="deferred")
     check_token_env("GridWorld", n=2)
     check_token_env(f"{__name__}:Doubles", episodes=1)
-    turns = {"interaction": lambda completion, problem, turn: "ok" if turn < 2 else None, "max_inserted_tokens": 8}
+    turns = {
+        "interaction": lambda turns, problem: says("ok") if len(turns) < 3 else None,
+        "max_inserted_tokens": 8,
+    }
     check_token_env(lambda: TokenEnv(streams(stop=list("abcdefgh"), **turns)), episodes=8)
 
 

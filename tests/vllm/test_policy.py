@@ -30,6 +30,7 @@ from agents.importance import Correction
 from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from agents.results.reading import RecordedRun
 from rlvr_envs import FixedActions
+from tests.envs.helpers import says
 from tests.vllm.doubles import TorchEngine
 from tests.vllm.worlds import CONTEXT, PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError, InvalidArgumentError
@@ -143,7 +144,10 @@ def test_the_environment_drops_what_follows_its_stop_string() -> None:
 def test_an_episode_of_several_turns_is_one_trajectory_of_the_learners_log_probabilities() -> None:
     policy = learner(temperature=1.0)
     env = world(
-        3, max_new_tokens=20, interaction=lambda text, problem, turn: "7=" if turn < 2 else None, max_inserted_tokens=4
+        3,
+        max_new_tokens=20,
+        interaction=lambda turns, problem: says("7=") if len(turns) < 3 else None,
+        max_inserted_tokens=4,
     )
     trajectories = rollout(env, on_torch(policy, env), EPISODES)
     assert any((~trajectory.policy_mask[trajectory.prompt_length :]).sum() == 4 for trajectory in trajectories)

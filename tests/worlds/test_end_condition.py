@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rlvr_envs import FixedActions, TokenEnv
-from tests.envs.helpers import EOS, streams, text_tokens, vector_env, visible
+from rlvr_envs import FixedActions, Reply, TokenEnv, Turn
+from tests.envs.helpers import EOS, says, streams, text_tokens, vector_env, visible
 from verifiers import IllegalTokenError, InvalidArgumentError, Problem
 
 A, B, C = text_tokens("abc")
@@ -58,8 +59,8 @@ def test_tokens_after_the_end_are_not_consumed() -> None:
 
 
 def test_it_ends_the_episode_although_the_interaction_would_answer() -> None:
-    def ask(completion: str, problem: Problem, turn: int) -> str:
-        return "?"
+    def ask(turns: Sequence[Turn], problem: Problem) -> Reply:
+        return says("?")
 
     env = single(interaction=ask, max_inserted_tokens=4, stop=["b"])
     env.reset(options={"problem": 0})

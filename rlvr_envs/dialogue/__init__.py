@@ -1,0 +1,24 @@
+"""How a conversation of several turns becomes tokens, and how a turn of the policy is read.
+
+What the model said stays as it is; what others say is appended as a suffix, and none of it becomes a special token.
+"""
+
+from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
+from rlvr_envs.dialogue.choose import get_dialogue
+from rlvr_envs.dialogue.dialogue import Dialogue, fit
+from rlvr_envs.dialogue.literal import encode_literal, spell
+from rlvr_envs.dialogue.plain import PlainDialogue
+from rlvr_envs.dialogue.template import TemplateDialogue
+
+__all__ = [
+    "CALL_FORMATS",
+    "CallFormat",
+    "Dialogue",
+    "ParsedTurn",
+    "PlainDialogue",
+    "TemplateDialogue",
+    "encode_literal",
+    "fit",
+    "get_dialogue",
+    "spell",
+]

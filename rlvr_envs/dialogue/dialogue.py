@@ -1,0 +1,72 @@
+"""What an environment needs of a conversation's format, and how messages are cut to the room there is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.dialogue.calls import ParsedTurn
+from rlvr_envs.dialogue.literal import encode_literal
+from rlvr_envs.tokenizers import Tokenizer, decode
+from verifiers import Message
+
+ToolSchema = Mapping[str, Any]
+"""`{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}`."""
+
+
+class Dialogue(Protocol):
+    """A format of conversations, for one tokenizer and the tools there are."""
+
+    tokenizer: Tokenizer
+    stop: Sequence[str | int]
+    """What ends a turn beside the end token and the stops of the environment."""
+
+    def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
+        """Encode the beginning of a conversation i32[l], up to where the policy's first turn begins."""
+        ...
+
+    def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
+        """Encode what stands between two turns of the policy i32[l]: the messages and what frames them.
+
+        Args:
+            messages: What others say, at least one message.
+            last_token: The last token of the turn that is answered.
+        """
+        ...
+
+    def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
+        """Read the tool calls in a turn of tokens i32[t]."""
+        ...
+
+
+def fit(dialogue: Dialogue, messages: Sequence[Message], last_token: int, room: int) -> NDArray[np.int32] | None:
+    """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens i32[l]; None if not even the marks fit.
+
+    The longest message is cut first, at its end, where a mark says how much is missing.
+    """
+    encoded = [encode_literal(dialogue.tokenizer, message.content) for message in messages]
+    kept = [len(tokens) for tokens in encoded]
+    shown = list(messages)
+    while len(tokens := dialogue.bridge(shown, last_token)) > room:
+        longest = int(np.argmax(kept))
+        if kept[longest] == 0:
+            return None
+        # The mark takes tokens too, and those at the cut may merge differently: another round takes what is left over.
+        kept[longest] = max(kept[longest] - max(len(tokens) - room, _MARK_TOKENS), 0)
+        text = _cut(dialogue.tokenizer, encoded[longest], kept[longest])
+        shown[longest] = dataclasses.replace(messages[longest], content=text)
+    return tokens
+
+
+_MARK_TOKENS = 8
+"""About what a mark takes."""
+
+
+def _cut(tokenizer: Tokenizer, tokens: NDArray[np.int32], kept: int) -> str:
+    """The text of the first `kept` tokens, and a mark."""
+    left = decode(tokenizer, tokens[:kept].tolist()).rstrip("\ufffd")
+    return f"{left} [cut: {len(tokens) - kept} of {len(tokens)} tokens]"

@@ -1,0 +1,47 @@
+"""Text as nothing but text, and tokens with the special ones written out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.tokenizers import Tokenizer
+from verifiers import DataError
+
+
+def encode_literal(tokenizer: Tokenizer, text: str, marks: Collection[str] = ()) -> NDArray[np.int32]:
+    """Encode text i32[l] of which nothing becomes a special token or one of the format's marks.
+
+    Where it spells one, the text is encoded in two parts that meet behind the mark's first character, so that other tokens
+    stand for the same text. Text without any is encoded as always.
+
+    Raises:
+        DataError: If the tokenizer makes a special token of it all the same.
+    """
+    marks = {*tokenizer.special_tokens, *marks}
+    cuts = {0, len(text)}
+    for mark in marks:
+        at = text.find(mark) if mark else -1
+        while at >= 0:
+            cuts.add(at + 1)
+            at = text.find(mark, at + 1)
+    places = sorted(cuts)
+    parts = [tokenizer.encode(text[start:end]) for start, end in itertools.pairwise(places)]
+    tokens = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+    special = np.isin(tokens, list(tokenizer.special_tokens.values()))
+    if special.any():
+        raise DataError(
+            f"the tokenizer reads a special token, {int(tokens[special][0])}, in {text[:80]!r} although no part of the text "
+            "spells one: what is inserted into an episode must be ordinary text"
+        )
+    return tokens
+
+
+def spell(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
+    """Decode tokens to text in which special tokens are written out."""
+    written = {token: text.encode() for text, token in tokenizer.special_tokens.items()}
+    pieces = (written.get(token) or tokenizer.token_bytes(token) for token in map(int, tokens))
+    return b"".join(pieces).decode("utf-8", errors="replace")

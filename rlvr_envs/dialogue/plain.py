@@ -1,0 +1,82 @@
+"""Conversations as plain text, for models without a chat template, such as tiny ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.dialogue.calls import CallFormat, ParsedTurn, between, call_of_json
+from rlvr_envs.dialogue.dialogue import ToolSchema
+from rlvr_envs.dialogue.literal import encode_literal, spell
+from rlvr_envs.tokenizers import Tokenizer
+from rlvr_envs.types import ToolCall
+from verifiers import InvalidArgumentError, Message
+
+OPENING, CLOSING = "<tool>", "</tool>"
+
+
+class PlainDialogue:
+    """Messages follow each other as text; only the results of tools have something around them.
+
+    A tool is called with `<tool>{"name": ..., "arguments": {...}}</tool>`. Where there is one tool with one argument, which is
+    text, that text alone will do, such as `<tool>12+34</tool>`.
+
+    Args:
+        tokenizer: Any tokenizer.
+        tools: The tools there are; the prompt does not list them.
+        frame: What stands around the result of a tool: a text with `{}`, where the result goes.
+
+    Raises:
+        InvalidArgumentError: If the frame has no `{}`.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, tools: Sequence[ToolSchema] = (), *, frame: str = "<result>{}</result>"
+    ) -> None:
+        before, place, after = frame.partition("{}")
+        if not place:
+            raise InvalidArgumentError(f"a frame must have {{}} where the result of a tool goes, got {frame!r}")
+        self.tokenizer = tokenizer
+        self.stop: Sequence[str | int] = (CLOSING,) if tools else ()
+        self._before, self._after = before, after
+        self._only = _only_argument(tools)
+        self._format = CallFormat("plain", self._find)
+
+    def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
+        """Encode the messages, with blank lines between them."""
+        return self.tokenizer.encode("\n\n".join(message.content for message in messages), start=True)
+
+    def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
+        """Encode the messages, those of tools in their frame."""
+        parts: list[NDArray[np.int32]] = []
+        for message in messages:
+            framed = message.role == "tool"
+            parts += [self.tokenizer.encode(self._before)] if framed and self._before else []
+            parts.append(encode_literal(self.tokenizer, message.content))
+            parts += [self.tokenizer.encode(self._after)] if framed and self._after else []
+        return np.concatenate(parts)
+
+    def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
+        """Read what stands between tags."""
+        return self._format.parse(spell(self.tokenizer, tokens))
+
+    def _find(self, text: str) -> Iterator[Callable[[], ToolCall]]:
+        for inner in between(text, OPENING, CLOSING):
+            if self._only is None or inner.lstrip().startswith("{"):
+                yield partial(call_of_json, inner)
+            else:
+                name, argument = self._only
+                yield partial(ToolCall, name, {argument: inner})
+
+
+def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:
+    """The name of the only tool, and that of its only argument, which is text; None where there are more."""
+    if len(tools) != 1:
+        return None
+    function = tools[0]["function"]
+    properties = function.get("parameters", {}).get("properties", {})
+    texts = [name for name, schema in properties.items() if schema.get("type") == "string"]
+    return (function["name"], texts[0]) if len(properties) == len(texts) == 1 else None
