@@ -4,7 +4,7 @@ What the model said stays as it is; what others say is appended as a suffix, and
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
-from rlvr_envs.dialogue.choose import get_dialogue
+from rlvr_envs.dialogue.choose import DialogueArgument, get_dialogue
 from rlvr_envs.dialogue.dialogue import Dialogue, fit
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.dialogue.plain import PlainDialogue
@@ -14,6 +14,7 @@ __all__ = [
     "CALL_FORMATS",
     "CallFormat",
     "Dialogue",
+    "DialogueArgument",
     "ParsedTurn",
     "PlainDialogue",
     "TemplateDialogue",

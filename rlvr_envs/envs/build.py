@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 import verifiers
+from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, get_dialogue
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.procedural.base import ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
+from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from verifiers import (
     InvalidArgumentError,
@@ -60,7 +62,15 @@ class Settings:
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
     interaction: Interaction | None = None
-    max_inserted_tokens: int = 0
+    """The other side of an episode of several turns; with tools, what answers turns that call none."""
+    tools: str | Sequence[ToolArgument] = ()
+    """What the policy may call: names such as `"calculator"`, tools, or functions with type hints."""
+    dialogue: DialogueArgument = "auto"
+    """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
+    max_turns: int | None = None
+    """The policy's turns; by default as many as `max_new_tokens` allows."""
+    max_inserted_tokens: int | None = None
+    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, else 0."""
 
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
@@ -88,26 +98,41 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
     prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
+    renderer = PromptRenderer(prompt, tokenizer)
     verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
+    turns = _turn_rules(settings, tokenizer, renderer)
+    stops = prompt.stop if settings.stop is None else _stops(settings.stop)
     rules = Rules(
         tokenizer=tokenizer,
-        render_prompt=PromptRenderer(prompt, tokenizer),
+        render_prompt=renderer,
         max_prompt_tokens=(
-            longest_prompt(dataset, tokenizer, prompt)
+            longest_prompt(dataset, renderer, turns)
             if settings.max_prompt_tokens is None
             else settings.max_prompt_tokens
         ),
         verifier=_verifier(verifier_spec),
-        stop=prompt.stop if settings.stop is None else _stops(settings.stop),
-        interaction=settings.interaction,
-        max_inserted_tokens=settings.max_inserted_tokens,
+        stop=(*stops, *turns.dialogue.stop) if turns.dialogue else stops,
+        interaction=turns.interaction,
+        max_inserted_tokens=turns.max_inserted_tokens,
+        max_turns=settings.max_turns,
+        dialogue=turns.dialogue,
+        opening=turns.opening,
         verification=settings.verification,
         verification_workers=settings.verification_workers,
         **_task_rules(task, settings, dataset, tokenizer),
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
-    return TokenStreams(dataset, rules, num_streams), _manifest(dataset, rules, prompt, verifier_spec)
+    manifest = _manifest(dataset, rules, prompt, verifier_spec)
+    if rules.interaction is not None:
+        manifest["turns"] = {
+            "tools": [tool_schema(tool) for tool in turns.tools],
+            "interaction": None if settings.interaction is None else _identity(settings.interaction),
+            "dialogue": type(turns.dialogue).__name__,
+            "max_turns": rules.max_turns,
+            "max_inserted_tokens": rules.max_inserted_tokens,
+        }
+    return TokenStreams(dataset, rules, num_streams), manifest
 
 
 def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -116,6 +141,40 @@ def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer:
     names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
     return {"max_new_tokens": task.max_new_tokens, **own, **given}
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """What makes episodes of several turns; nothing for those of one."""
+
+    tools: Sequence[Tool] = ()
+    interaction: Interaction | None = None
+    dialogue: Dialogue | None = None
+    opening: Callable[[Problem], tuple[Message, ...]] | None = None
+    max_inserted_tokens: int = 0
+
+
+def _turn_rules(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> _Turns:
+    tools = get_tools(settings.tools) if settings.tools else []
+    if not tools and settings.interaction is None:
+        if settings.max_inserted_tokens or settings.max_turns is not None:
+            raise InvalidArgumentError(
+                "max_inserted_tokens and max_turns are for episodes of several turns: give tools= or interaction=, too"
+            )
+        return _Turns()
+    schemas = [tool_schema(tool) for tool in tools]
+    dialogue = get_dialogue(settings.dialogue, tokenizer, schemas)
+    return _Turns(
+        tools,
+        ToolInteraction(tools, settings.interaction) if tools else settings.interaction,
+        dialogue,
+        # As plain text there is nothing to open: the prompt begins as in an episode of one turn.
+        renderer.messages if tools and not isinstance(dialogue, PlainDialogue) else None,
+        _INSERTED_TOKENS if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
+    )
+
+
+_INSERTED_TOKENS = 1024
 
 
 def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
@@ -214,24 +273,40 @@ def _identity(value: object) -> str:
 _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
 
 
-def longest_prompt(dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt) -> int:
+def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
     """Give the number of tokens under which the prompt of every problem fits.
 
     Exact for a finite data set, which is encoded once for each tokenizer and prompt. For a procedural one it is the bound
     that follows from the bytes of its longest prompt, since no token is shorter than a byte, and what the tokenizer puts
     before a text.
     """
-    render = PromptRenderer(prompt, tokenizer)
+    if turns.opening is not None and turns.dialogue is not None:
+        return _longest_opening(dataset, turns.dialogue, turns.opening)
+    tokenizer = render.tokenizer
     if isinstance(dataset, ProceduralDataset):
-        longest = Problem("", "0" * dataset.max_prompt_bytes, None)
+        longest = _longest_problem(dataset)
         opening = max(len(tokenizer.encode(character, start=True)) - 1 for character in dataset.alphabet)
         return opening + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
-    key = (tokenizer.fingerprint, prompt.fingerprint)
+    key = (tokenizer.fingerprint, render.prompt.fingerprint)
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render(dataset[index]) for index in range(len(dataset))])
     return known[key]
+
+
+def _longest_problem(dataset: ProceduralDataset[Any]) -> Problem:
+    return Problem("", "0" * dataset.max_prompt_bytes, None)
+
+
+def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
+    """The same where a dialogue encodes the prompt."""
+    if isinstance(dataset, ProceduralDataset):
+        messages = opening(_longest_problem(dataset))
+        frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
+        # Tokens of the frame may be split where text follows or goes before.
+        return len(frame) + sum(len(message.content.encode()) + 2 for message in messages)
+    return max(len(dialogue.open(opening(dataset[index]))) for index in range(len(dataset)))
 
 
 def _most_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> int:

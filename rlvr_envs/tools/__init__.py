@@ -1,0 +1,59 @@
+"""What a policy may call between its turns, and the interaction that carries the calls out.
+
+`tools=` of every environment takes them: a name of `TOOLS`, a `Tool`, or a plain function with type hints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from rlvr_envs.tools.calculator import Calculator
+from rlvr_envs.tools.calls import ToolInteraction
+from rlvr_envs.tools.tool import FunctionTool, Tool, ToolUseError, from_function, tool_schema
+from verifiers import InvalidArgumentError, unknown_name
+
+ToolArgument = str | Tool | Callable[..., object]
+
+TOOLS: dict[str, Callable[[], Tool]] = {"calculator": Calculator}
+"""The tools that have a name."""
+
+
+def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
+    """Find tools.
+
+    Args:
+        spec: Names of `TOOLS`, tools and plain functions; a text holds names with commas between them.
+
+    Raises:
+        UnknownNameError: If there is no tool of a name.
+        InvalidArgumentError: If something is neither a tool nor a function.
+    """
+    return [_tool(part) for part in (spec.split(",") if isinstance(spec, str) else spec)]
+
+
+def _tool(spec: ToolArgument) -> Tool:
+    if isinstance(spec, str):
+        if spec.strip() not in TOOLS:
+            raise unknown_name("tool", spec.strip(), list(TOOLS))
+        return TOOLS[spec.strip()]()
+    if isinstance(spec, Tool):
+        return spec
+    if callable(spec):
+        return cast("Tool", from_function(spec))
+    raise InvalidArgumentError(
+        f"a tool must be one of {', '.join(TOOLS)}, an object with the attributes of rlvr_envs.tools.Tool, or a function with "
+        f"type hints; got {spec!r}"
+    )
+
+
+__all__ = [
+    "TOOLS",
+    "FunctionTool",
+    "Tool",
+    "ToolInteraction",
+    "ToolUseError",
+    "from_function",
+    "get_tools",
+    "tool_schema",
+]

@@ -1,0 +1,121 @@
+"""`ToolInteraction`: the calls of a turn are carried out, and their results are the reply."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rlvr_envs.tools.tool import Arguments, Tool, ToolUseError
+from rlvr_envs.types import Interaction, Reply, ToolCall, Turn
+from verifiers import InvalidArgumentError, Message, Problem, missing_dependency
+
+
+class ToolTimeoutError(TimeoutError):
+    """A tool took longer than it may."""
+
+
+class ToolInteraction:
+    """Carries out tool calls.
+
+    A call that the policy got wrong (an unknown tool, arguments that are no JSON or do not fit) is answered with what is wrong,
+    and the episode goes on. A tool that breaks or hangs ends it, excluded from learning.
+
+    Args:
+        tools: The tools.
+        otherwise: Answers turns without calls; by default they end the episode.
+
+    Raises:
+        InvalidArgumentError: If two tools have one name, or there is none, or a tool's schema is not valid.
+        MissingDependencyError: If jsonschema is not installed.
+    """
+
+    def __init__(self, tools: Sequence[Tool], otherwise: Interaction | None = None) -> None:
+        names = [tool.name for tool in tools]
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgumentError(f"there must be a tool, and each must have a name of its own; got {names}")
+        self._tools = {tool.name: tool for tool in tools}
+        self._validators = {tool.name: _validator(tool) for tool in tools}
+        self._otherwise = otherwise
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Answer the calls of the last turn, one message for each."""
+        last = turns[-1]
+        if not last.calls and not last.errors:
+            return None if self._otherwise is None else self._otherwise(turns, problem)
+        before = [call for turn in turns[:-1] for call in turn.calls if self._objection(call) is None]
+        carried_out = {name: [call.arguments for call in before if call.name == name] for name in self._tools}
+        messages = []
+        for call in last.calls:
+            text = self._objection(call)
+            if text is None:
+                earlier = carried_out[call.name]
+                text = self._result(self._tools[call.name], call.arguments, tuple(earlier))
+                earlier.append(call.arguments)
+            messages.append(Message("tool", text, call.name, call.id))
+        wrong = [Message("tool", f"Error: {error}", next(iter(self._tools))) for error in last.errors]
+        return Reply((*messages, *wrong))
+
+    def _objection(self, call: ToolCall) -> str | None:
+        """What is wrong with a call, None if nothing is."""
+        if call.name not in self._tools:
+            return f"Error: there is no tool {call.name!r}; there are {', '.join(map(repr, self._tools))}"
+        errors = sorted(
+            self._validators[call.name].iter_errors(dict(call.arguments)), key=lambda error: list(error.path)
+        )
+        if not errors:
+            return None
+        where = "".join(f"[{step!r}]" for step in errors[0].absolute_path)
+        return (
+            f"Error: the arguments of {call.name} do not fit its schema: {where and f'at {where}: '}{errors[0].message}"
+        )
+
+    def _result(self, tool: Tool, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
+        try:
+            text = _within(tool.timeout_s, lambda: tool(arguments, earlier), tool.name)
+        except ToolUseError as error:
+            text = f"Error: {error}"
+        if not isinstance(text, str):
+            raise InvalidArgumentError(f"the tool {tool.name!r} must answer with text, got {type(text).__name__}")
+        if len(text) <= tool.max_characters:
+            return text
+        return f"{text[: tool.max_characters]} [cut: {len(text) - tool.max_characters} of {len(text)} characters]"
+
+
+def _validator(tool: Tool) -> Any:
+    try:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+    except ImportError as error:
+        raise missing_dependency("jsonschema", "tools", "an environment with tools") from error
+    try:
+        Draft202012Validator.check_schema(dict(tool.parameters))
+    except SchemaError as error:
+        said = f"the parameters of the tool {tool.name!r} are no valid JSON schema: {error.message}"
+        raise InvalidArgumentError(said) from error
+    return Draft202012Validator(dict(tool.parameters))
+
+
+def _within(seconds: float, function: Callable[[], object], name: str) -> object:
+    """Call a function in a thread of its own, which is left behind if it does not return in time.
+
+    Raises:
+        ToolTimeoutError: If it takes longer.
+    """
+    results: list[object] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name=f"tool-{name}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise ToolTimeoutError(f"the tool {name!r} took more than {seconds:g} s")
+    if errors:
+        raise errors[0]
+    return results[0]
