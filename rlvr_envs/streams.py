@@ -641,7 +641,9 @@ class TokenStreams:
         """Append the answers and pay the verdicts that have come, and judge the episodes that have ended."""
         for asked in [entry for entry in self._asked if entry.future.done()]:
             given = asked.future.result()  # if this raises, the row stays asked for and nothing is lost
-            self._settle_turn(asked.row, asked.turns, given, 0, step)
+            # An answer may come in the very transition that asks for it.
+            column = max(int(step.transition.consumed[asked.row]), 1) - 1
+            self._settle_turn(asked.row, asked.turns, given, column, step)
             self._asked.remove(asked)
         for awaited in [entry for entry in self._awaited if entry.future.done()]:
             ended, seconds = awaited.future.result()  # the same holds here

@@ -220,3 +220,6 @@ CALL_FORMATS = {
 }
 """By name: `hermes` (Qwen, Hermes, and Qwen3-Coder's XML), `llama` (Llama 3), `mistral`, `harmony` (GPT-OSS) and `deepseek`
 (V3, R1, V3.1)."""
+
+NO_CALLS = CallFormat("none", lambda text: iter(()))
+"""For conversations without tools."""

@@ -14,27 +14,18 @@ from verifiers import InvalidArgumentError
 
 DialogueArgument = str | Callable[[Tokenizer, Sequence[ToolSchema]], Dialogue]
 
-_WRITTEN_IN = {
-    "harmony": ("<|channel|>",),
-    "deepseek": ("<｜tool▁call▁begin｜>",),
-    "mistral": ("[TOOL_CALLS]",),
-    "llama": ("<|start_header_id|>",),
-    "hermes": ("<tool_call>",),
-}
-"""What the vocabulary or the template of a model that writes calls in a format has."""
-
 
 def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[ToolSchema]) -> Dialogue:
     """Find the format of conversations.
 
     Args:
-        spec: `"auto"` for the tokenizer's chat template where it has one, with the call format that its marks show; `"plain"`;
+        spec: `"auto"` for the tokenizer's chat template where it has one, with calls as the template writes them; `"plain"`;
             the name of a call format, for the chat template with calls in that format; or a function that builds a `Dialogue`.
         tokenizer: The environment's.
         tools: The tools there are.
 
     Raises:
-        InvalidArgumentError: If the name is unknown, or the tokenizer's template does not show its call format or has no tools.
+        InvalidArgumentError: If the name is unknown, or the tokenizer's template is not made for this.
     """
     if not isinstance(spec, str):
         return spec(tokenizer, tools)
@@ -48,17 +39,4 @@ def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[T
         raise InvalidArgumentError(
             f"dialogue={spec!r} needs a tokenizer with a chat template; use dialogue='plain' here"
         )
-    name = spec if spec != "auto" else _call_format(tokenizer, bool(tools))
-    return cast("Dialogue", TemplateDialogue(tokenizer, CALL_FORMATS[name], tools))
-
-
-def _call_format(tokenizer: HuggingFaceTokenizer, has_tools: bool) -> str:
-    """The call format that a tokenizer's tokens and template show."""
-    shown = "".join(tokenizer.special_tokens) + str(tokenizer.inner.chat_template)
-    names = [name for name, marks in _WRITTEN_IN.items() if any(mark in shown for mark in marks)]
-    if not names and has_tools:
-        raise InvalidArgumentError(
-            f"the chat template of {tokenizer.inner.name_or_path!r} does not show how its model writes tool calls: say "
-            f"which with dialogue={' or '.join(map(repr, CALL_FORMATS))}, or use dialogue='plain'"
-        )
-    return names[0] if names else "hermes"
+    return cast("Dialogue", TemplateDialogue(tokenizer, tools, call_format=CALL_FORMATS.get(spec)))

@@ -7,7 +7,9 @@ the assistant, so that nothing is known here of any model's marks.
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue.calls import CallFormat, ParsedTurn
+from rlvr_envs.dialogue.calls import CALL_FORMATS, NO_CALLS, CallFormat, ParsedTurn
 from rlvr_envs.dialogue.dialogue import ToolSchema
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.tokenizers import HuggingFaceTokenizer
 from verifiers import InvalidArgumentError, Message
 
 _ASSISTANT = "Zq7assistant7qZ"
+_USER = {"role": "user", "content": "x"}
 # The quotation mark tells whether the template writes what is said as JSON.
 _CONTENT = 'Zq7said{}"7qZ'
 _PLACE = re.compile(r'Zq7said(\d+)(\\?)"7qZ')
@@ -41,32 +44,30 @@ class TemplateDialogue:
 
     Args:
         tokenizer: One with a chat template.
-        call_format: How the model writes tool calls.
         tools: The tools that the template lists.
+        call_format: How the model writes tool calls; None for the format that reads what the template itself writes.
         options: Further variables of the template, such as `{"enable_thinking": False}`.
 
     Raises:
-        InvalidArgumentError: If there is no chat template, or it can't render tools or their results.
+        InvalidArgumentError: If there is no chat template, or it can't render tools, their calls or their results, or writes
+            calls in another format.
     """
 
     def __init__(
         self,
         tokenizer: HuggingFaceTokenizer,
-        call_format: CallFormat,
         tools: Sequence[ToolSchema] = (),
         *,
+        call_format: CallFormat | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        if tokenizer.chat_template is None:
-            raise InvalidArgumentError(
-                f"{tokenizer.inner.name_or_path!r} has no chat template: use dialogue='plain', or a model with one"
-            )
         self.tokenizer = tokenizer
-        self.stop: Sequence[str | int] = ()
-        self._format = call_format
         self._tools = [dict(tool) for tool in tools]
         self._options = dict(options or {})
-        self._check_tools()
+        if tokenizer.chat_template is None:
+            raise self._unfit("is missing")
+        self._format = self._chosen_format(call_format) if tools else NO_CALLS
+        self.stop: Sequence[str | int] = self._stops() if tools else ()
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the messages and the mark of the assistant's turn."""
@@ -77,71 +78,76 @@ class TemplateDialogue:
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
         """Encode what the template writes from the end of the assistant's turn to the beginning of the next."""
-        _, found, after = self._render_after(messages).rpartition(_ASSISTANT)
-        ends = [mark for mark in self.tokenizer.special_tokens if mark in after]
-        if not found or (not ends and any(message.role == "tool" for message in messages)):
-            raise InvalidArgumentError(
-                f"the chat template of {self.tokenizer.inner.name_or_path!r} does not show where a turn of the assistant ends: "
-                "use dialogue='plain', or a model that was made for conversations"
-            )
+        after = self._after_turn(messages)
         stop = spell(self.tokenizer, [last_token])
-        if stop in ends:
-            after = after.partition(stop)[2]
-        elif ends:
-            after = after[min(map(after.index, ends)) :]
-        return self._encode(_filled(after, messages))
+        if stop in self.tokenizer.special_tokens and stop in after:
+            return self._encode(_filled(after.partition(stop)[2], messages))
+        end = self._turn_end(after)
+        return self._encode(_filled(after[after.index(end) :] if end else after, messages))
 
     def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
         """Read the calls from the tokens, special tokens written out."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
-    def _check_tools(self) -> None:
-        if not self._tools:
-            return
+    # What the template shows of the model's format
+
+    def _chosen_format(self, given: CallFormat | None) -> CallFormat:
         name = str(self._tools[0]["function"]["name"])
-        result = Message("tool", "x", name)
-        if name not in self._render([{"role": "user", "content": "x"}]):
-            raise InvalidArgumentError(
-                f"the chat template of {self.tokenizer.inner.name_or_path!r} does not list tools: {name!r} is not in what it "
-                "renders. Use dialogue='plain', or a model that was made for tools"
-            )
-        if not _PLACE.search(self._render_after([result])):
-            raise InvalidArgumentError(
-                f"the chat template of {self.tokenizer.inner.name_or_path!r} leaves out what tools answer: use "
-                "dialogue='plain', or a model that was made for tools"
-            )
-        self.bridge([result], self.tokenizer.eos_token)
+        prompt = self._render([_USER])
+        if name not in prompt:
+            raise self._unfit(f"does not list tools: {name!r} is not in what it renders")
+        called = self._render([_USER, _calling([name])], reply=False)
+        said = called[len(os.path.commonprefix([prompt, called])) :]  # noqa: RUF071 - characters are meant
+        for form in (given,) if given else CALL_FORMATS.values():
+            calls = form.parse(said).calls
+            if [(call.name, dict(call.arguments)) for call in calls] == [(name, _ARGUMENTS)]:
+                return form
+        names = repr(given.name) if given else f"any of {', '.join(map(repr, CALL_FORMATS))}"
+        raise self._unfit(f"writes tool calls in another format than {names}: {said[:200]!r}")
 
-    def _render_after(self, messages: Sequence[Message]) -> str:
-        """The template's text of a question, a turn of the assistant and messages, with placeholders."""
+    def _stops(self) -> Sequence[str | int]:
+        """What ends a turn with a call, where it is not the end token."""
+        result = Message("tool", "x", str(self._tools[0]["function"]["name"]))
+        end = self._turn_end(self._after_turn([result]))
+        token = None if end is None else self.tokenizer.special_tokens[end]
+        return () if token is None or token == self.tokenizer.eos_token else (token,)
+
+    def _turn_end(self, after: str) -> str | None:
+        """The special token that ends a turn, in what the template writes after the placeholder within it."""
+        special = self.tokenizer.special_tokens
+        marks = sorted((after.index(mark), mark) for mark in special if mark in after)
+        last = [mark for _, mark in marks if special[mark] == self.tokenizer.eos_token]
+        return last[0] if last else marks[0][1] if marks else None
+
+    def _after_turn(self, messages: Sequence[Message]) -> str:
+        """What the template writes after a turn of the assistant that messages answer, with placeholders for these."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
-        user = {"role": "user", "content": "x"}
-        answer = {"role": "assistant", "content": _ASSISTANT}
         results = [message for message in messages if message.role == "tool"]
-        if not results:
-            return self._render([user, answer, *said])
-        calls = [
-            {
-                "type": "function",
-                "id": message.call_id or _CALL_ID,
-                "function": {"name": message.name, "arguments": {"x": _ASSISTANT}},
-            }
-            for message in results
-        ]
-        return self._render([user, {"role": "assistant", "content": "", "tool_calls": calls}, *said])
+        turn = _calling([message.name for message in results], [message.call_id for message in results])
+        text = self._render([_USER, turn if results else {"role": "assistant", "content": _ASSISTANT}, *said])
+        _, found, after = text.rpartition(_ASSISTANT)
+        if not found or len(_PLACE.findall(after)) < len(messages):
+            raise self._unfit(f"leaves out what is said after a turn of the assistant: {after[:200]!r}")
+        if results and self._turn_end(after) is None:
+            raise self._unfit(f"does not show where a turn with tool calls ends: {after[:200]!r}")
+        return after
 
-    def _render(self, chat: list[dict[str, Any]]) -> str:
+    def _render(self, chat: list[dict[str, Any]], *, reply: bool = True) -> str:
         try:
             return str(
                 self.tokenizer.inner.apply_chat_template(
-                    chat, tools=self._tools or None, tokenize=False, add_generation_prompt=True, **self._options
+                    chat, tools=self._tools or None, tokenize=False, add_generation_prompt=reply, **self._options
                 )
             )
-        except Exception as error:  # templates raise what they like
+        except Exception as error:
             roles = ", ".join(message["role"] for message in chat)
-            raise InvalidArgumentError(
-                f"the chat template of {self.tokenizer.inner.name_or_path!r} can't render the roles {roles}: {error}"
-            ) from error
+            raise self._unfit(f"can't render the roles {roles}: {error}") from error
+
+    def _unfit(self, reason: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"the chat template of {self.tokenizer.inner.name_or_path!r} {reason}. Use dialogue='plain', or a model whose "
+            "template is made for this"
+        )
 
     def _encode(self, pieces: Sequence[Piece]) -> NDArray[np.int32]:
         """Encode what the template writes as it is, and the rest as text."""
@@ -159,6 +165,18 @@ class TemplateDialogue:
                 run, at = "", mark.end()
             run += text[at:]
         return np.concatenate([*parts, encode_literal(self.tokenizer, run, marks)])
+
+
+_ARGUMENTS = {"x": _ASSISTANT}
+
+
+def _calling(names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Any]:
+    """A turn of the assistant that calls tools, with a placeholder as the argument of each."""
+    calls = [
+        {"type": "function", "id": id or _CALL_ID, "function": {"name": name, "arguments": dict(_ARGUMENTS)}}
+        for name, id in itertools.zip_longest(names, ids)
+    ]
+    return {"role": "assistant", "content": "", "tool_calls": calls}
 
 
 def _chat_message(message: Message, at: int) -> dict[str, Any]:

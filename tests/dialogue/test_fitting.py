@@ -1,0 +1,60 @@
+"""Replies are cut to the room there is, and say so."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rlvr_envs import ByteTokenizer
+from rlvr_envs.dialogue import PlainDialogue, TemplateDialogue, fit, spell
+from tests.dialogue.templates import tokenizer_of
+from verifiers import InvalidArgumentError, Message
+
+PLAIN = PlainDialogue(ByteTokenizer())
+
+
+def text(tokens: NDArray[np.int32] | None) -> str:
+    assert tokens is not None
+    return bytes(tokens.tolist()).decode()
+
+
+def test_what_fits_stays_whole() -> None:
+    tokens = fit(PLAIN, [Message("tool", "123"), Message("user", "4")], 0, 21)
+    assert text(tokens) == "<result>123</result>4"
+
+
+@pytest.mark.parametrize("room", [100, 500])
+def test_the_longest_is_cut_with_a_mark_that_counts(room: int) -> None:
+    tokens = fit(PLAIN, [Message("tool", "é" * 600), Message("tool", "short")], 0, room)
+    assert tokens is not None
+    said = text(tokens)
+    cut = re.fullmatch(r"<result>(é*) \[cut: (\d+) of 1200 tokens\]</result><result>short</result>", said)
+    assert cut is not None
+    assert room - 10 <= len(tokens) <= room
+    assert int(cut[2]) in (1200 - 2 * len(cut[1]), 1200 - 2 * len(cut[1]) - 1)
+
+
+def test_without_room_for_the_marks_there_is_no_reply() -> None:
+    assert fit(PLAIN, [Message("tool", "x" * 100)], 0, 20) is None
+    assert fit(PLAIN, [Message("tool", "x" * 100)], 0, 60) is not None
+
+
+def test_a_cut_reply_keeps_the_templates_frame() -> None:
+    tokenizer = tokenizer_of("chatml")
+    tokens = fit(TemplateDialogue(tokenizer), [Message("user", "word " * 200)], tokenizer.eos_token, 120)
+    assert tokens is not None
+    assert len(tokens) <= 120
+    said = spell(tokenizer, tokens)
+    assert re.fullmatch(
+        r"\n<\|im_start\|>user\n(word ?)+ \[cut: \d+ of 1000 tokens\]<\|im_end\|>\n<\|im_start\|>assistant\n", said
+    )
+
+
+def test_a_frame_says_where_the_result_goes() -> None:
+    with pytest.raises(InvalidArgumentError, match="where the result of a tool goes, got '<result>'"):
+        PlainDialogue(ByteTokenizer(), frame="<result>")
+    framed = PlainDialogue(ByteTokenizer(), frame="={}\n")
+    assert text(framed.bridge([Message("tool", "4")], 0)) == "=4\n"

@@ -1,0 +1,265 @@
+"""Tools: what the policy gets wrong it is told, what a tool gets wrong costs the episode, not the run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import gymnasium
+import pytest
+from hypothesis import given, strategies as st
+
+import rlvr_envs
+from rlvr_envs import Reply, ToolCall, Turn
+from rlvr_envs.tools import FunctionTool, ToolInteraction, ToolUseError, from_function, get_tools, tool_schema
+from rlvr_envs.tools.calculator import Calculator
+from verifiers import InvalidArgumentError, Message, Problem, UnknownNameError
+
+PROBLEM = Problem("p", "?", "!")
+
+
+def add(a: int, b: int = 1) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+def lookup(keys: list[str], how: Literal["any", "all"] = "any") -> dict[str, Any]:
+    """Looks keys up."""
+    return {"keys": keys, "how": how}
+
+
+def turn(*calls: ToolCall, errors: tuple[str, ...] = ()) -> Turn:
+    import numpy as np
+
+    return Turn(np.zeros(1, dtype=np.int32), "", calls, errors)
+
+
+def answers(tools: Sequence[Any], *turns: Turn) -> list[str]:
+    reply = ToolInteraction(get_tools(tools))(turns, PROBLEM)
+    assert reply is not None
+    return [message.content for message in reply.messages]
+
+
+def test_a_function_becomes_a_tool() -> None:
+    assert tool_schema(from_function(add))["function"] == {
+        "name": "add",
+        "description": "Adds two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+    }
+    schema = from_function(lookup).parameters["properties"]
+    assert schema["keys"] == {"type": "array", "items": {"type": "string"}}
+    assert schema["how"]["enum"] == ["any", "all"]
+
+
+def test_calls_are_carried_out_in_order_with_their_ids() -> None:
+    interaction = ToolInteraction(get_tools([add, lookup]))
+    calls = (ToolCall("add", {"a": 2, "b": 3}, "id1"), ToolCall("add", {"a": 4}), ToolCall("lookup", {"keys": ["é"]}))
+    reply = interaction([turn(*calls)], PROBLEM)
+    assert reply == Reply(
+        (
+            Message("tool", "5", "add", "id1"),
+            Message("tool", "5", "add"),
+            Message("tool", '{"keys": ["é"], "how": "any"}', "lookup"),
+        )
+    )
+
+
+def test_a_turn_without_calls_ends_the_episode_or_is_answered_otherwise() -> None:
+    assert ToolInteraction(get_tools([add]))([turn()], PROBLEM) is None
+    other = ToolInteraction(get_tools([add]), otherwise=lambda turns, problem: Reply(ends=True, reward=2.0))
+    assert other([turn()], PROBLEM) == Reply(ends=True, reward=2.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (ToolCall("sub", {}), "Error: there is no tool 'sub'; there are 'add', 'lookup'"),
+        (ToolCall("add", {}), "Error: the arguments of add do not fit its schema: 'a' is a required property"),
+        (ToolCall("add", {"a": "2"}), "Error: the arguments of add do not fit its schema: at ['a']: '2' is not of type "
+         "'integer'"),
+        (ToolCall("add", {"a": 1, "c": 2}), "Error: the arguments of add do not fit its schema: Additional properties are not "
+         "allowed ('c' was unexpected)"),
+        (ToolCall("lookup", {"keys": ["a", 1]}), "Error: the arguments of lookup do not fit its schema: at ['keys'][1]: 1 is "
+         "not of type 'string'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_answered_with_what_is_wrong(call: ToolCall, said: str) -> None:
+    assert answers([add, lookup], turn(call)) == [said]
+
+
+def test_calls_that_could_not_be_read_are_answered_too() -> None:
+    assert answers([add], turn(ToolCall("add", {"a": 1}), errors=("no JSON",))) == ["2", "Error: no JSON"]
+
+
+def test_a_tool_may_refuse_a_call_in_words() -> None:
+    def pick(n: int) -> str:
+        raise ToolUseError(f"{n} is not there")
+
+    assert answers([pick], turn(ToolCall("pick", {"n": 3}))) == ["Error: 3 is not there"]
+
+
+def test_a_tool_that_breaks_raises_for_its_episode() -> None:
+    def breaks() -> str:
+        raise ConnectionError("no server")
+
+    with pytest.raises(ConnectionError, match="no server"):
+        answers([breaks], turn(ToolCall("breaks", {})))
+
+    def bytes_only() -> bytes:
+        return b"x"
+
+    with pytest.raises(TypeError, match="bytes"):
+        answers([bytes_only], turn(ToolCall("bytes_only", {})))
+
+
+def test_a_tool_that_hangs_is_left_behind() -> None:
+    def hang() -> str:
+        time.sleep(60)
+        return ""
+
+    with pytest.raises(TimeoutError, match=r"the tool 'hang' took more than 0\.05 s"):
+        answers([from_function(hang, timeout_s=0.05)], turn(ToolCall("hang", {})))
+
+
+def test_a_long_answer_is_cut_with_a_mark() -> None:
+    def spam() -> str:
+        return "x" * 10_000_000
+
+    (said,) = answers([spam], turn(ToolCall("spam", {})))
+    assert said == "x" * 4000 + " [cut: 9996000 of 10000000 characters]"
+
+
+def test_a_tool_sees_its_own_earlier_calls_that_were_carried_out() -> None:
+    class Remembers:
+        name, description = "keep", ""
+        parameters = from_function(add).parameters
+        timeout_s, max_characters = 1.0, 100
+
+        def __call__(self, arguments: Any, earlier: Sequence[Any]) -> str:
+            return json.dumps([call["a"] for call in (*earlier, arguments)])
+
+    first = turn(ToolCall("keep", {"a": 1}), ToolCall("add", {"a": 9}), ToolCall("keep", {"wrong": 1}))
+    second = turn(ToolCall("keep", {"a": 2}), ToolCall("keep", {"a": 3}))
+    assert answers([Remembers(), add], first, second) == ["[1, 2]", "[1, 2, 3]"]
+
+
+def untyped(x) -> str:  # type: ignore[no-untyped-def] # what is refused
+    return ""
+
+
+def positional(x: int, /) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ([untyped], "the parameter 'x' of the tool 'untyped' must have a type hint"),
+        ([positional], "the parameter 'x' of the tool 'positional' must have a type hint and be named in calls"),
+        ([add, add], r"each must have a name of its own; got \['add', 'add'\]"),
+        ([3], "a tool must be one of calculator.*; got 3"),
+        (
+            [FunctionTool(add, "add", "", {"type": "integr"})],
+            "the parameters of the tool 'add' are no valid JSON schema",
+        ),
+    ],
+)
+def test_what_is_no_tool_is_refused(tools: list[Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        ToolInteraction(get_tools(tools))
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="calculator"):
+        get_tools("calulator")
+
+
+# The calculator
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("12+34", "46"),
+        ("2 ** 10 - 1", "1023"),
+        ("2^10", "1024"),
+        ("(1 + 2) * -3", "-9"),
+        ("1/3", "1/3 = 0.333333333333"),
+        ("-1/8", "-1/8 = -0.125"),
+        ("0.1 + 0.2", "3/10 = 0.3"),
+        ("1e3", "1000"),
+        ("7 // 2 + 7 % 2", "4"),
+        ("2 ** -2", "1/4 = 0.25"),
+        ("1e-13", "1/10000000000000 = 0"),
+    ],
+)
+def test_the_calculator_is_exact(expression: str, value: str) -> None:
+    assert Calculator()({"expression": expression}, ()) == value
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("1/0", "division by zero"),
+        ("0 ** -1", "division by zero"),
+        ("9 ** 9 ** 9", "too large"),
+        ("1e999999999", "too large"),
+        ("1e-999999999", "too large"),
+        ("2 ** 0.5", "the exponent 1/2 is no integer"),
+        ("__import__('os')", "is no arithmetic expression"),
+        ("True + 1", "is no arithmetic expression"),
+        ("", "is no arithmetic expression"),
+        ("(" * 400, "is no arithmetic expression"),
+        ("1 +" * 400, "at most 500"),
+        ("1\x00", "is no arithmetic expression"),
+    ],
+)
+def test_the_calculator_says_what_is_wrong(expression: str, said: str) -> None:
+    with pytest.raises(ToolUseError, match=said):
+        Calculator()({"expression": expression}, ())
+
+
+@given(st.recursive(st.integers(0, 99).map(str), lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(
+    lambda parts: f"({''.join(parts)})"), max_leaves=8))  # fmt: skip
+def test_the_calculator_agrees_with_fractions(expression: str) -> None:
+    import re
+
+    try:
+        expected = eval(re.sub(r"\d+", r"Fraction(\g<0>)", expression), {"Fraction": Fraction})
+    except ZeroDivisionError:
+        with pytest.raises(ToolUseError, match="division by zero"):
+            Calculator()({"expression": expression}, ())
+        return
+    assert Fraction(Calculator()({"expression": expression}, ()).partition(" = ")[0]) == expected
+
+
+# In an environment
+
+
+def test_any_environment_takes_tools() -> None:
+    env: Any = gymnasium.make("rlvr/Addition-v0", tools="calculator", max_new_tokens=60).unwrapped
+    observation, _ = env.reset(seed=0)
+    prompt = rlvr_envs.decode(env.tokenizer, observation["tokens"][: observation["length"][0]])
+    problem = env.streams.problem(0)
+    question = prompt.strip().rstrip("=").split("\n")[-1]
+    observation, reward, terminated, _, info = env.step_many(env.tokenizer.encode(f"<tool>{question}</tool>"))
+    said = rlvr_envs.decode(env.tokenizer, observation["tokens"][: observation["length"][0]])
+    assert said.endswith(f"</tool><result>{problem.reference}</result>")
+    assert (reward, terminated) == (0.0, False)
+    answer = [*env.tokenizer.encode(str(problem.reference)), env.tokenizer.eos_token]
+    _, reward, terminated, _, info = env.step_many(answer)
+    assert (reward, terminated, info["completion"]) == (1.0, True, str(problem.reference))
+    assert env.manifest["turns"]["tools"][0]["function"]["name"] == "calculator"
+
+
+def test_rules_for_turns_need_turns() -> None:
+    with pytest.raises(InvalidArgumentError, match="are for episodes of several turns: give tools= or interaction="):
+        gymnasium.make("rlvr/Addition-v0", max_turns=3)
