@@ -72,7 +72,10 @@ class TemplateDialogue:
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the messages and the mark of the assistant's turn."""
         chat = [_chat_message(message, at) for at, message in enumerate(messages)]
-        tokens, opening = self._encode(_filled(self._render(chat), messages)), self.tokenizer.encode("", start=True)
+        text = self._render(chat)
+        if len(_PLACE.findall(text)) < len(messages):
+            raise self._unfit(f"leaves out what a message says: {text[:200]!r}")
+        tokens, opening = self._encode(_filled(text, messages)), self.tokenizer.encode("", start=True)
         begun = tokens[: len(opening)].tolist() == opening.tolist()
         return tokens if begun else np.concatenate([opening, tokens])
 

@@ -114,6 +114,21 @@ _FAMILIES = {
 }
 FAMILIES = tuple(_FAMILIES)
 
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Adds two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    },
+}
+ARGUMENTS = {"a": 1, "b": 22}
+CALL = {"type": "function", "id": "123456789", "function": {"name": "add", "arguments": ARGUMENTS}}
+
 
 def tokenizer_of(family: str) -> HuggingFaceTokenizer:
     """A byte-level tokenizer with the family's template and special tokens, some of which need a beginning."""

@@ -11,24 +11,10 @@ from hypothesis import given, settings, strategies as st
 from rlvr_envs.dialogue import CALL_FORMATS, TemplateDialogue, get_dialogue, spell
 from rlvr_envs.dialogue.choose import PlainDialogue
 from rlvr_envs.tokenizers import ByteTokenizer
-from tests.dialogue.templates import FAMILIES, tokenizer_of
+from tests.dialogue.templates import ARGUMENTS, CALL, FAMILIES, TOOL, tokenizer_of
 from verifiers import InvalidArgumentError, Message
 
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "add",
-        "description": "Adds two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-            "required": ["a", "b"],
-        },
-    },
-}
-ARGUMENTS = {"a": 1, "b": 22}
 FORMATS = {"chatml": "hermes", "xml": "hermes"}
-CALL = {"type": "function", "id": "123456789", "function": {"name": "add", "arguments": ARGUMENTS}}
 
 
 def rendered(family: str, chat: list[dict[str, Any]], *, tools: bool = True, reply: bool = True) -> str:
