@@ -100,7 +100,8 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     renderer = PromptRenderer(prompt, tokenizer)
     verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
-    turns = _turn_rules(settings, tokenizer, renderer)
+    own = _task_rules(task, settings, dataset, tokenizer)
+    turns = _turn_rules(settings, own.pop("interaction", None), own.pop("max_inserted_tokens", 0), tokenizer, renderer)
     stops = prompt.stop if settings.stop is None else _stops(settings.stop)
     rules = Rules(
         tokenizer=tokenizer,
@@ -119,7 +120,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         opening=turns.opening,
         verification=settings.verification,
         verification_workers=settings.verification_workers,
-        **_task_rules(task, settings, dataset, tokenizer),
+        **own,
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
@@ -127,7 +128,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     if rules.interaction is not None:
         manifest["turns"] = {
             "tools": [tool_schema(tool) for tool in turns.tools],
-            "interaction": None if settings.interaction is None else _identity(settings.interaction),
+            "interaction": _identity(rules.interaction),
             "dialogue": type(turns.dialogue).__name__,
             "max_turns": rules.max_turns,
             "max_inserted_tokens": rules.max_inserted_tokens,
@@ -154,23 +155,28 @@ class _Turns:
     max_inserted_tokens: int = 0
 
 
-def _turn_rules(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> _Turns:
+def _turn_rules(
+    settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
+) -> _Turns:
+    """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
     tools = get_tools(settings.tools) if settings.tools else []
-    if not tools and settings.interaction is None:
+    interaction = interaction if settings.interaction is None else settings.interaction
+    if not tools and interaction is None:
         if settings.max_inserted_tokens or settings.max_turns is not None:
             raise InvalidArgumentError(
                 "max_inserted_tokens and max_turns are for episodes of several turns: give tools= or interaction=, too"
             )
         return _Turns()
-    schemas = [tool_schema(tool) for tool in tools]
-    dialogue = get_dialogue(settings.dialogue, tokenizer, schemas)
+    dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
+    plain = isinstance(dialogue, PlainDialogue)
+    enough = room if room and plain and not tools else max(room, _INSERTED_TOKENS)
     return _Turns(
         tools,
-        ToolInteraction(tools, settings.interaction) if tools else settings.interaction,
+        ToolInteraction(tools, interaction) if tools else interaction,
         dialogue,
         # As plain text there is nothing to open: the prompt begins as in an episode of one turn.
-        renderer.messages if tools and not isinstance(dialogue, PlainDialogue) else None,
-        _INSERTED_TOKENS if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
+        renderer.messages if tools and not plain else None,
+        enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
     )
 
 

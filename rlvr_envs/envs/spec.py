@@ -67,7 +67,12 @@ def benchmark_task(
     )
 
 
-def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: int) -> TaskSpec:
+def procedural_task(
+    dataset: type[ProceduralDataset[Any]],
+    *,
+    max_new_tokens: int,
+    rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None,
+) -> TaskSpec:
     """Describe the task of a family of generated problems; its difficulty fields become arguments."""
     names = tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split")
     return TaskSpec(
@@ -77,6 +82,7 @@ def procedural_task(dataset: type[ProceduralDataset[Any]], *, max_new_tokens: in
         data_options=names,
         verifier=dataset.verifier,
         max_new_tokens=max_new_tokens,
+        rules=rules,
     )
 
 

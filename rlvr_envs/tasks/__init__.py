@@ -37,7 +37,9 @@ from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv
+from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
 from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
+from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv
 from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
@@ -66,6 +68,8 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     CountdownEnv,
     SortEnv,
     ReverseEnv,
+    GuessNumberEnv,
+    MastermindEnv,
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
@@ -110,7 +114,9 @@ __all__ = [
     "Countdown",
     "Function",
     "GridWorld",
+    "GuessNumber",
     "LinearEquation",
+    "Mastermind",
     "Maze",
     "Polynomial",
     "Reverse",

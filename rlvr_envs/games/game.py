@@ -1,0 +1,83 @@
+"""A game of one player is a function of what the player has said; everything else follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rlvr_envs.types import Reply, Turn
+from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What the last of some moves led to."""
+
+    text: str
+    """What the player is told."""
+    over: bool = False
+    score: float = 0.0
+    """What the game is worth, from 0 (lost) to 1 (won), once it is over."""
+
+
+class Game(Protocol):
+    """The rules of a game; picklable, and pure."""
+
+    def __call__(self, reference: Any, moves: Sequence[str]) -> Move:
+        """Say what the last of the player's moves leads to.
+
+        Args:
+            reference: The reference of the problem, such as a secret.
+            moves: What the player said in each turn, at least one.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class GameInteraction:
+    """Answers the player's moves until the game is over."""
+
+    game: Game
+
+    @property
+    def fingerprint(self) -> str:
+        """Which game it is, the same in every process."""
+        return f"{self.game.__module__}:{getattr(self.game, '__qualname__', type(self.game).__qualname__)}"
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
+        """Answer the last move."""
+        move = self.game(problem.reference, [turn.text for turn in turns])
+        return Reply((Message("user", f"\n{move.text}\n"),), ends=move.over)
+
+
+@dataclass(frozen=True)
+class GameVerifier:
+    """Scores a game by playing it again: won is correct, lost or never finished is not, anything between is a score."""
+
+    game: Game
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge the dialogue that a completion ends."""
+        moves = [message.content for message in dialogue_of(completion) if message.role == "assistant"]
+        move = self.game(problem.reference, moves)
+        detail = {"moves": len(moves), "over": move.over}
+        if move.over and 0 < move.score < 1:
+            return Verdict(move.score, Outcome.SCORED, moves[-1], detail)
+        won = move.over and move.score == 1
+        return Verdict.of(Outcome.CORRECT if won else Outcome.INCORRECT, moves[-1], detail=detail)
+
+
+def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[Any, object], Mapping[str, Any]]:
+    """Give the rules of a game's environments.
+
+    Args:
+        game: The game.
+        room: Gives, for a data set, the bytes that a player needs for a game, and the most that it is told.
+    """
+
+    def rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:
+        said, told = room(dataset)
+        return {"interaction": GameInteraction(game), "max_new_tokens": said, "max_inserted_tokens": told}
+
+    return rules

@@ -1,0 +1,124 @@
+"""Guessing a number: `guess 1-100:`, answered with `higher` and `lower`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, game_rules
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+
+_NUMBER = re.compile(r"\d+")
+_ANSWERS = ("higher", "lower", "no number")
+
+
+class Secret(NamedTuple):
+    """What is to be guessed, and in how many turns."""
+
+    number: int
+    guesses: int
+
+
+def play(reference: Secret, moves: Sequence[str]) -> Move:
+    """Answer the last guess, which is the last number in the turn."""
+    numbers = _NUMBER.findall(moves[-1])
+    # More digits than the secret has need not be read as a number.
+    guess = int(numbers[-1][:20]) if numbers else None
+    if guess == reference.number:
+        return Move("right", over=True, score=1.0)
+    if len(moves) >= reference.guesses:
+        return Move("lost", over=True)
+    return Move("no number" if guess is None else "higher" if guess < reference.number else "lower")
+
+
+@dataclass(frozen=True)
+class GuessNumber(ProceduralDataset[int]):
+    """Guess a number from 1 to `high` that is told higher or lower after each guess.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        high: The greatest number, 8 to 10**9.
+        guesses: How many guesses there are; by default just enough for halving what is left.
+    """
+
+    name: ClassVar[str] = "guess_number"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.guess_number:GuessNumberVerifier", {})
+
+    high: int = 100
+    guesses: int | None = None
+
+    @property
+    def turns(self) -> int:
+        """How many guesses there are."""
+        return math.ceil(math.log2(self.high + 1)) if self.guesses is None else self.guesses
+
+    def _describe(self) -> Format:
+        return Format(
+            difficulty=f"to-{self.high}-in-{self.turns}",
+            max_prompt_bytes=len(f"guess 1-{self.high}:"),
+            max_answer_bytes=len(str(self.high)),
+            prompt_alphabet=DIGITS + "guess -:\n" + "".join(_ANSWERS),
+            answer_alphabet=DIGITS,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("high", self.high, 8, 10**9)
+        if self.guesses is not None:
+            require_whole("guesses", self.guesses, 1, 1_000)
+
+    def _draw(self, rng: np.random.Generator) -> int:
+        return int(rng.integers(1, self.high, endpoint=True))
+
+    def _key(self, content: int) -> object:
+        return content
+
+    def _task(self, content: int) -> Task:
+        return Task(f"guess 1-{self.high}:", Secret(content, self.turns), str(content))
+
+
+class GuessNumberVerifier(GameVerifier):
+    """Correct where the number was guessed in time."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: GuessNumber) -> tuple[int, int]:
+    longest = max(map(len, _ANSWERS)) + len("\n\n")
+    return dataset.turns * (dataset.max_answer_bytes + 1), (dataset.turns - 1) * longest
+
+
+class GuessNumberEnv(TaskEnv):
+    """Guess a number, told higher or lower after each guess.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is a guess, the last number in it. It is answered with `higher`, `lower` or `no number` until the
+    number is guessed or there are no guesses left. Halving what is left always wins, and a later turn needs
+    the answers to earlier ones. Problems are generated: nothing is downloaded, and the secrets of the train
+    and test splits are disjoint.
+
+    ## Starting State
+    The range.
+
+    ## Reward
+    1 when the number is guessed in time, else 0.
+
+    ## Episode End
+    Terminates when the number is guessed or the guesses are used up; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `high` (100) and `guesses`
+    (7 for 100). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(GuessNumber, max_new_tokens=28, rules=game_rules(play, _room))

@@ -1,0 +1,125 @@
+"""Mastermind: `break 4 of 1-6:`, answered with how many digits are right and how many are misplaced."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, game_rules
+from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+
+_DIGITS = re.compile(r"\d+")
+
+
+class Code(NamedTuple):
+    """The code to break, and in how many turns."""
+
+    digits: str
+    guesses: int
+
+
+def feedback(code: str, guess: str) -> tuple[int, int]:
+    """Count the digits of a guess that are right, and those that are in the code elsewhere."""
+    right = sum(map(str.__eq__, code, guess))
+    return right, (Counter(code) & Counter(guess)).total() - right
+
+
+def play(reference: Code, moves: Sequence[str]) -> Move:
+    """Answer the last guess, which is the last number in the turn."""
+    guess = (_DIGITS.findall(moves[-1]) or [""])[-1]
+    if guess == reference.digits:
+        return Move("right", over=True, score=1.0)
+    if len(moves) >= reference.guesses:
+        return Move("lost", over=True)
+    if len(guess) != len(reference.digits):
+        return Move("no guess")
+    right, misplaced = feedback(reference.digits, guess)
+    return Move(f"{right} right {misplaced} near")
+
+
+@dataclass(frozen=True)
+class Mastermind(ProceduralDataset[str]):
+    """Break a code of digits.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        length: Digits of the code, 1 to 9.
+        colours: Digits are drawn uniformly from 1 to this one, 2 to 9.
+        guesses: How many guesses there are.
+    """
+
+    name: ClassVar[str] = "mastermind"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.mastermind:MastermindVerifier", {})
+
+    length: int = 4
+    colours: int = 6
+    guesses: int = 10
+
+    def _describe(self) -> Format:
+        return Format(
+            difficulty=f"{self.length}-of-{self.colours}-in-{self.guesses}",
+            max_prompt_bytes=len(f"break {self.length} of 1-{self.colours}:"),
+            max_answer_bytes=self.length,
+            prompt_alphabet=DIGITS + "break of-:\nright near no guess lost",
+            answer_alphabet=DIGITS,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("length", self.length, 1, 9)
+        require_whole("colours", self.colours, 2, 9)
+        require_whole("guesses", self.guesses, 1, 1_000)
+
+    def _draw(self, rng: np.random.Generator) -> str:
+        return "".join(map(str, rng.integers(1, self.colours, size=self.length, endpoint=True).tolist()))
+
+    def _key(self, content: str) -> object:
+        return content
+
+    def _task(self, content: str) -> Task:
+        return Task(f"break {self.length} of 1-{self.colours}:", Code(content, self.guesses), content)
+
+
+class MastermindVerifier(GameVerifier):
+    """Correct where the code was broken in time."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: Mastermind) -> tuple[int, int]:
+    return dataset.guesses * (dataset.length + 1), (dataset.guesses - 1) * len("\n9 right 9 near\n")
+
+
+class MastermindEnv(TaskEnv):
+    """Break a code of digits, told after each guess how many are right.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is a guess, the last number in it. It is answered with how many of its digits are right, and how
+    many are in the code at another place (`1 right 2 near`), until the code is broken or there are no guesses left. Problems
+    are generated: nothing is downloaded, and the codes of the train and test splits are disjoint.
+
+    ## Starting State
+    How many digits the code has, and which digits there are.
+
+    ## Reward
+    1 when the code is broken in time, else 0.
+
+    ## Episode End
+    Terminates when the code is broken or the guesses are used up; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4), `colours` (6) and
+    `guesses` (10). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Mastermind, max_new_tokens=50, rules=game_rules(play, _room))

@@ -1,0 +1,152 @@
+"""Games: their answers, what they are worth, and players who play them as well as can be."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import rlvr_envs
+from rlvr_envs.tasks.guess_number import Secret, play as guess
+from rlvr_envs.tasks.mastermind import Code, feedback, play as break_code
+from tests.dialogue.templates import tokenizer_of
+from verifiers import Outcome
+
+Player = Callable[[list[tuple[str, str]]], str]
+"""Says the next move after pairs of moves and answers."""
+
+
+def played(env: Any, problem: int, player: Player) -> tuple[float, bool, Any]:
+    """Play one episode; give its return, whether it terminated, and its verdict."""
+    env.reset(options={"problem": problem})
+    history: list[tuple[str, str]] = []
+    earned = 0.0
+    while True:
+        move = player(history)
+        tokens = [*env.tokenizer.encode(move), env.tokenizer.eos_token]
+        observation, reward, terminated, truncated, info = env.step_many(tokens)
+        earned += reward
+        if terminated or truncated:
+            return earned, terminated, info["verdict"]
+        length = int(observation["length"][0])
+        told = observation["tokens"][length - info["inserted"] : length]
+        history.append((move, rlvr_envs.decode(env.tokenizer, told).strip()))
+
+
+def halving(high: int) -> Player:
+    def player(history: list[tuple[str, str]]) -> str:
+        low, top = 1, high
+        for move, told in history:
+            low, top = (int(move) + 1, top) if told == "higher" else (low, int(move) - 1)
+        return str((low + top) // 2)
+
+    return player
+
+
+@pytest.mark.parametrize("high", [8, 100, 1000])
+def test_halving_always_finds_the_number(high: int) -> None:
+    env: Any = gymnasium.make("rlvr/GuessNumber-v0", high=high, size=60).unwrapped
+    assert {played(env, problem, halving(high))[0] for problem in range(60)} == {1.0}
+
+
+def test_with_a_guess_less_halving_wins_exactly_where_the_number_is_one_of_the_first_halves() -> None:
+    env: Any = gymnasium.make("rlvr/GuessNumber-v0", high=15, guesses=3, size=200).unwrapped
+    for problem in range(200):
+        earned, terminated, verdict = played(env, problem, halving(15))
+        secret = env.streams.dataset[problem].reference.number
+        assert (earned == 1.0) == (secret % 2 == 0)  # the fourth guess would be an odd number
+        assert terminated
+        assert verdict.outcome is (Outcome.CORRECT if earned else Outcome.INCORRECT)
+
+
+@pytest.mark.parametrize(
+    ("moves", "told", "over", "score"),
+    [
+        (["50"], "higher", False, 0.0),
+        (["90"], "lower", False, 0.0),
+        (["not 10 but 77"], "right", True, 1.0),
+        (["who knows"], "no number", False, 0.0),
+        (["9" * 10_000], "lower", False, 0.0),
+        (["50", "75", "76"], "lost", True, 0.0),
+        (["50", "75", "77"], "right", True, 1.0),
+    ],
+)
+def test_a_guess_is_answered(moves: list[str], told: str, over: bool, score: float) -> None:
+    move = guess(Secret(77, 3), moves)
+    assert (move.text, move.over, move.score) == (told, over, score)
+
+
+def consistent(history: list[tuple[str, str]]) -> str:
+    """Guesses the first code that every answer so far allows."""
+    for code in map("".join, itertools.product("1234", repeat=3)):
+        if all("{} right {} near".format(*feedback(code, move)) == told for move, told in history):
+            return code
+    raise AssertionError("no code fits the answers")
+
+
+def test_guessing_what_fits_breaks_every_code() -> None:
+    env: Any = gymnasium.make("rlvr/Mastermind-v0", length=3, colours=4, size=64).unwrapped
+    assert {played(env, problem, consistent)[0] for problem in range(64)} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("code", "move", "told"),
+    [
+        ("1122", "2211", "0 right 4 near"),
+        ("1123", "1111", "2 right 0 near"),
+        ("1234", "4325", "0 right 3 near"),
+        ("1234", "I say 1243", "2 right 2 near"),
+        ("1234", "123", "no guess"),
+        ("1234", "", "no guess"),
+        ("1234", "1234", "right"),
+    ],
+)
+def test_a_code_is_answered(code: str, move: str, told: str) -> None:
+    assert break_code(Code(code, 10), [move]).text == told
+
+
+@pytest.mark.parametrize("name", ["GuessNumber", "Mastermind"])
+@pytest.mark.parametrize("tokenizer", ["byte", "char"])
+def test_games_are_environments_with_room_for_every_game(name: str, tokenizer: str) -> None:
+    env: Any = gymnasium.make(f"rlvr/{name}-v0", tokenizer=tokenizer)
+    check_env(env.unwrapped, skip_render_check=True)
+    dataset = env.unwrapped.streams.dataset
+    wrong = "1" * dataset.max_answer_bytes
+    problem = next(index for index in range(100) if str(dataset[index].metadata["gold_completion"]) != wrong)
+    earned, terminated, verdict = played(env.unwrapped, problem, lambda history: wrong)
+    assert (earned, terminated) == (0.0, True)
+    assert verdict.detail["moves"] == dataset[problem].reference.guesses
+
+
+def test_a_game_that_is_not_finished_is_not_won() -> None:
+    env: Any = gymnasium.make("rlvr/GuessNumber-v0", max_new_tokens=3).unwrapped
+    _, terminated, verdict = played(env, 0, lambda history: "0")
+    assert (terminated, verdict.outcome, verdict.detail["over"]) == (False, Outcome.INCORRECT, False)
+
+
+def test_games_are_told_in_the_chat_template() -> None:
+    env: Any = gymnasium.make(
+        "rlvr/GuessNumber-v0", tokenizer=tokenizer_of("chatml").inner, max_new_tokens=200
+    ).unwrapped
+    assert {played(env, problem, _through_chat)[0] for problem in range(10)} == {1.0}
+
+
+def _through_chat(history: list[tuple[str, str]]) -> str:
+    return halving(100)([(move, told.split("\n")[2]) for move, told in history])
+
+
+def test_the_manifest_names_the_game() -> None:
+    env: Any = gymnasium.make("rlvr/Mastermind-v0").unwrapped
+    assert env.manifest["turns"]["interaction"] == "rlvr_envs.tasks.mastermind:play"
+
+
+def test_policies_play_many_games_at_once() -> None:
+    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=3, high=8)
+    env.reset(options={"problems": np.array([0, 1, 2])})
+    *_, info = env.step_many([[ord("9"), 256]] * 3, [2, 2, 2])
+    assert info["inserted"].tolist() == [len("\nlower\n")] * 3
