@@ -31,7 +31,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,dev]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,dev]'
 	touch $@
 
 lint: setup
@@ -205,7 +205,7 @@ $(PYTHONS:%=.cache/%/.installed): .cache/%/.installed: pyproject.toml constraint
 	rm -rf .cache/$*
 	$* -m venv .cache/$*
 	.cache/$*/bin/pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e '.[hub,server]' build hypothesis jinja2 pytest pytest-xdist transformers
+		-e '.[hub,server,tools]' build hypothesis jinja2 pytest pytest-xdist transformers
 	touch $@
 
 # The lowest versions that pyproject.toml allows, and what calls them; those of torch and vLLM are what all other targets have.

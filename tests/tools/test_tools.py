@@ -18,6 +18,8 @@ from rlvr_envs.tools import FunctionTool, ToolInteraction, ToolUseError, from_fu
 from rlvr_envs.tools.calculator import Calculator
 from verifiers import InvalidArgumentError, Message, Problem, UnknownNameError
 
+pytest.importorskip("jsonschema")
+
 PROBLEM = Problem("p", "?", "!")
 
 
