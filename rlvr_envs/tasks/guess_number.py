@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 _NUMBER = re.compile(r"\d+")
 _ANSWERS = ("higher", "lower", "no number")
@@ -60,8 +60,8 @@ class GuessNumber(ProceduralDataset[int]):
         """How many guesses there are."""
         return math.ceil(math.log2(self.high + 1)) if self.guesses is None else self.guesses
 
-    def _describe(self) -> Format:
-        return Format(
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
             difficulty=f"to-{self.high}-in-{self.turns}",
             max_prompt_bytes=len(f"guess 1-{self.high}:"),
             max_answer_bytes=len(str(self.high)),
@@ -80,8 +80,8 @@ class GuessNumber(ProceduralDataset[int]):
     def _key(self, content: int) -> object:
         return content
 
-    def _task(self, content: int) -> Task:
-        return Task(f"guess 1-{self.high}:", Secret(content, self.turns), str(content))
+    def _task(self, content: int) -> GeneratedProblem:
+        return GeneratedProblem(f"guess 1-{self.high}:", Secret(content, self.turns), str(content))
 
 
 class GuessNumberVerifier(GameVerifier):

@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, Format, ProceduralDataset, Task, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
 _DIGITS = re.compile(r"\d+")
 
@@ -63,8 +63,8 @@ class Mastermind(ProceduralDataset[str]):
     colours: int = 6
     guesses: int = 10
 
-    def _describe(self) -> Format:
-        return Format(
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
             difficulty=f"{self.length}-of-{self.colours}-in-{self.guesses}",
             max_prompt_bytes=len(f"break {self.length} of 1-{self.colours}:"),
             max_answer_bytes=self.length,
@@ -83,8 +83,8 @@ class Mastermind(ProceduralDataset[str]):
     def _key(self, content: str) -> object:
         return content
 
-    def _task(self, content: str) -> Task:
-        return Task(f"break {self.length} of 1-{self.colours}:", Code(content, self.guesses), content)
+    def _task(self, content: str) -> GeneratedProblem:
+        return GeneratedProblem(f"break {self.length} of 1-{self.colours}:", Code(content, self.guesses), content)
 
 
 class MastermindVerifier(GameVerifier):

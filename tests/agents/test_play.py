@@ -152,7 +152,7 @@ def test_a_deferred_verdict_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_verifier_that_breaks_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = typed(monkeypatch, "1\n", verifier=f"{__name__}:broken")
+    said = typed(monkeypatch, "1\n", verifier=f"{__name__}:failing")
     assert "verifier_error, no score\n" in said
     assert "error:     RuntimeError: no judge" in said
 
