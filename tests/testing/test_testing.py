@@ -279,7 +279,7 @@ class Unrepeatable(Doubles):
 
 
 class Unfit(Doubles):
-    task = replace(Doubles.task, verifier=(f"{__name__}:broken", {}))
+    task = replace(Doubles.task, verifier=(f"{__name__}:failing", {}))
 
 
 class Overridden(Doubles):
