@@ -1,0 +1,128 @@
+"""Credit by turns: advantages that are the same for all tokens of a turn, where an episode has several.
+
+Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; what the environment says between two turns
+belongs to neither, and a reward received there to the turn before it. From one turn to the next is one step of time: a discount
+factor or a GAE decay counts turns, not tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from agents.advantages import gae, group_z_score, returns_to_go
+
+
+def turn_numbers(mask: Bool[Tensor, "b t"]) -> Int[Tensor, "b t"]:
+    """Number the turns from 0.
+
+    Args:
+        mask: bool[b t], the policy's own tokens.
+
+    Returns:
+        i64[b t], the turn that each token belongs to, or that went before it; -1 before the first.
+    """
+    before = torch.nn.functional.pad(mask, (1, 0))[:, :-1]
+    return (mask & ~before).long().cumsum(1) - 1
+
+
+def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b u"]:
+    """The sum of the rewards of each turn, f64[b u]; 0 for turns that an episode does not have.
+
+    Args:
+        rewards: f[b t]; those before the first turn are ignored.
+        mask: bool[b t], the policy's own tokens.
+    """
+    numbers = turn_numbers(mask)
+    paid = torch.where(numbers >= 0, rewards.double(), 0.0)
+    return torch.zeros(_shape(numbers), dtype=torch.float64, device=rewards.device).scatter_add(
+        1, numbers.clamp(min=0), paid
+    )
+
+
+def turn_returns_to_go(
+    rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], gamma: float = 1.0
+) -> Float[Tensor, "b t"]:
+    """For each token the discounted sum of the rewards from its turn onwards: G_u = r_u + gamma * G_(u+1).
+
+    Returns:
+        f64[b t]; 0 outside the mask.
+    """
+    return _at_tokens(returns_to_go(turn_rewards(rewards, mask), _turn_mask(mask), gamma), mask)
+
+
+def turn_gae(
+    rewards: Float[Tensor, "b t"],
+    values: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    *,
+    gamma: float = 1.0,
+    gae_lambda: float = 1.0,
+    bootstrap: Float[Tensor, " b"] | None = None,
+) -> Float[Tensor, "b t"]:
+    """Generalised advantage estimation whose step is a turn; V is the value before a turn's first token.
+
+    Args:
+        rewards: f[b t].
+        values: f[b t], V of the state before each token; only those before the first token of a turn are used.
+        mask: bool[b t], the policy's own tokens.
+        gamma: Discount factor from one turn to the next.
+        gae_lambda: Decay of the weights of later TD errors.
+        bootstrap: f[b], V of the state after the last turn; None means 0 for all.
+
+    Returns:
+        f64[b t]; 0 outside the mask.
+    """
+    numbers = turn_numbers(mask)
+    first = mask & (torch.nn.functional.pad(numbers, (1, 0), value=-1)[:, :-1] < numbers)
+    states = torch.zeros(_shape(numbers), dtype=torch.float64, device=values.device)
+    states = states.scatter_add(1, numbers.clamp(min=0), torch.where(first, values.double(), 0.0))
+    paid = turn_rewards(rewards, mask)
+    return _at_tokens(
+        gae(paid, states, _turn_mask(mask), gamma=gamma, gae_lambda=gae_lambda, bootstrap=bootstrap), mask
+    )
+
+
+Relative = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Advantages of scores f[b] relative to groups i[b], where valid bool[b], such as those of `agents.advantages`."""
+
+
+def turn_group_relative(
+    rewards: Float[Tensor, "b t"],
+    mask: Bool[Tensor, "b t"],
+    groups: Int[Tensor, " b"],
+    valid: Bool[Tensor, " b"],
+    *,
+    gamma: float = 1.0,
+    relative: Relative = group_z_score,
+) -> Float[Tensor, "b t"]:
+    """Compare what is earned from each turn onwards with that of the group's other episodes from the same turn onwards.
+
+    Episodes that have no such turn are not compared. With `relative=leave_one_out` the gradient is unbiased: what other
+    episodes earn does not depend on this one's tokens.
+
+    Returns:
+        f64[b t]; 0 outside the mask.
+    """
+    earned, has_turn = returns_to_go(turn_rewards(rewards, mask), _turn_mask(mask), gamma), _turn_mask(mask)
+    columns = [relative(earned[:, turn], groups, valid & has_turn[:, turn]) for turn in range(earned.shape[1])]
+    return _at_tokens(torch.stack(columns, dim=1), mask)
+
+
+def _shape(numbers: Tensor) -> tuple[int, int]:
+    """b, and the number of turns of the episode that has most, at least 1."""
+    return len(numbers), max(int(numbers.max()) + 1 if numbers.numel() else 0, 1)
+
+
+def _turn_mask(mask: Tensor) -> Tensor:
+    """bool[b u], the turns that each episode has."""
+    numbers = turn_numbers(mask)
+    return torch.arange(_shape(numbers)[1], device=mask.device) <= numbers.max(dim=1, keepdim=True).values
+
+
+def _at_tokens(of_turns: Tensor, mask: Tensor) -> Tensor:
+    """Give f64[b u] to the tokens of each turn, f64[b t]."""
+    return torch.where(mask, of_turns.gather(1, turn_numbers(mask).clamp(min=0)), 0.0)

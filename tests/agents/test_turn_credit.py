@@ -1,0 +1,145 @@
+"""Advantages by turns: numbers by hand, the limit of one turn, and the exact gradient on a world of two turns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from agents.advantages import gae, group_z_score, leave_one_out, returns_to_go
+from agents.turns import turn_gae, turn_group_relative, turn_numbers, turn_returns_to_go, turn_rewards
+
+# Prompt, two own tokens, an answer of two, one own token, an answer, two own tokens, padding.
+MASK = torch.tensor([[0, 1, 1, 0, 0, 1, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]]).bool()
+REWARDS = torch.tensor([[9.0, 1, 2, 4, 0, 8, 0, 16, 32, 0], [9.0, 5, 0, 0, 0, 0, 0, 0, 0, 0]])
+
+
+def test_turns_are_runs_of_the_policys_tokens() -> None:
+    assert turn_numbers(MASK).tolist() == [[-1, 0, 0, 0, 0, 1, 1, 2, 2, 2], [-1] + [0] * 9]
+    assert turn_rewards(REWARDS, MASK).tolist() == [[7.0, 8.0, 48.0], [5.0, 0.0, 0.0]]
+
+
+def test_a_turns_return_is_discounted_by_turns() -> None:
+    by_hand = [7 + 8 / 2 + 48 / 4, 8 + 48 / 2, 48.0]
+    got = turn_returns_to_go(REWARDS, MASK, gamma=0.5)
+    assert got[0].tolist() == [0, by_hand[0], by_hand[0], 0, 0, by_hand[1], 0, by_hand[2], by_hand[2], 0]
+    assert got[1].tolist() == [0, 5.0] + [0] * 8
+
+
+def test_generalised_advantages_by_turns() -> None:
+    values = torch.zeros(2, 10)
+    values[0, [1, 5, 7]] = torch.tensor([10.0, 20.0, 30.0])
+    values[0, [2, 8]] = 1e6  # the values within a turn are not asked for
+    errors = [7 + 0.5 * 20 - 10, 8 + 0.5 * 30 - 20, 48 + 0.5 * 6 - 30]
+    last, middle = errors[2], errors[1] + 0.5 * 0.8 * errors[2]
+    got = turn_gae(REWARDS, values, MASK, gamma=0.5, gae_lambda=0.8, bootstrap=torch.tensor([6.0, 0.0]))
+    first = errors[0] + 0.5 * 0.8 * middle
+    torch.testing.assert_close(got[0, [1, 2, 5, 7, 8]].tolist(), [first, first, middle, last, last])
+    assert got[0, ~MASK[0]].tolist() == [0.0] * 5
+
+
+def test_groups_are_compared_turn_by_turn_among_those_that_have_the_turn() -> None:
+    mask = torch.tensor([[1, 0, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]]).bool()
+    rewards = torch.tensor([[0.0, 0, 3], [0, 0, 1], [1, 0, 0], [float("nan"), 0, 0]]).nan_to_num()
+    groups, valid = torch.zeros(4, dtype=torch.long), torch.tensor([True, True, True, False])
+    got = turn_group_relative(rewards, mask, groups, valid, relative=leave_one_out)
+    assert got.tolist() == [[3 - 1.0, 0, 2.0], [1 - 2.0, 0, -2.0], [1 - 2.0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_one_turn_is_one_step(length: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    rewards, values = torch.randn(2, 6, length + 1, generator=generator).double()
+    mask = torch.ones(6, length + 1, dtype=torch.bool)
+    mask[:, 0] = False
+    scores = rewards[:, 1:].sum(1)
+    groups, valid = torch.arange(6) // 3, torch.ones(6, dtype=torch.bool)
+    ours = turn_group_relative(rewards, mask, groups, valid)
+    torch.testing.assert_close(ours[:, 1], group_z_score(scores, groups, valid))
+    torch.testing.assert_close(turn_gae(rewards, values, mask)[:, 1], scores - values[:, 1])
+    torch.testing.assert_close(turn_returns_to_go(rewards, mask)[:, 1], returns_to_go(rewards, mask)[:, 1])
+    if length == 1:
+        torch.testing.assert_close(
+            turn_gae(rewards, values, mask, gamma=0.9, gae_lambda=0.7),
+            gae(rewards, values, mask, gamma=0.9, gae_lambda=0.7),
+        )
+
+
+def test_without_own_tokens_there_is_nothing() -> None:
+    nothing = torch.zeros(2, 3, dtype=torch.bool)
+    assert turn_returns_to_go(torch.ones(2, 3), nothing).eq(0).all()
+
+
+# A world of two turns of two tokens of {0, 1}; the first is answered with its sum modulo 2, which the second sees.
+
+MASK2 = torch.tensor([0, 1, 1, 0, 1, 1]).bool()
+
+
+def episode(choices: tuple[int, ...]) -> tuple[list[int], list[float]]:
+    """Tokens and rewards of an episode of two turns."""
+    a, b, c, d = choices
+    told = (a + b) % 2
+    return [0, a, b, told, c, d], [0.0, 0.0, 1.0 * a * b, 0.25, 0.0, 2.0 * (c == told) + 1.0 * d]
+
+
+EPISODES = [episode(choices) for choices in itertools.product((0, 1), repeat=4)]
+
+
+def log_probability(theta: Tensor, tokens: list[int]) -> Tensor:
+    """Log-probabilities [t] of a table by position and all tokens before it."""
+    seen = [int("".join(map(str, tokens[:at])) or "0", 2) for at in range(6)]
+    return torch.stack([theta[at, seen[at]].log_softmax(0)[tokens[at]] for at in range(6)])
+
+
+def exact_gradient(theta: Tensor) -> Tensor:
+    value = torch.zeros((), dtype=torch.float64)
+    for tokens, rewards in EPISODES:
+        value = value + log_probability(theta, tokens)[MASK2].sum().exp() * sum(rewards)
+    (gradient,) = torch.autograd.grad(value, theta)
+    return gradient
+
+
+def expected_gradient(theta: Tensor, advantages: Callable[[Tensor], Tensor], size: int) -> Tensor:
+    """The expected mean over a group of sum of A grad log pi, by enumeration of all groups of a size."""
+    total = torch.zeros((), dtype=torch.float64)
+    logprobs = [log_probability(theta, tokens) for tokens, _ in EPISODES]
+    for group in itertools.product(range(len(EPISODES)), repeat=size):
+        rows = torch.stack([logprobs[index] for index in group])
+        probability = rows.detach()[:, MASK2].sum().exp()
+        weights = advantages(torch.tensor([EPISODES[index][1] for index in group], dtype=torch.float64))
+        total = total + probability * (rows * weights).sum() / size
+    (gradient,) = torch.autograd.grad(total, theta)
+    return gradient
+
+
+def masks(count: int) -> Tensor:
+    return MASK2.expand(count, -1)
+
+
+@pytest.mark.parametrize(
+    ("advantages", "size"),
+    [
+        (lambda rewards: turn_returns_to_go(rewards, masks(len(rewards))), 1),
+        (lambda rewards: turn_gae(rewards, torch.full_like(rewards, 0.7), masks(len(rewards))), 1),
+        (
+            lambda rewards: turn_group_relative(
+                rewards,
+                masks(len(rewards)),
+                torch.zeros(len(rewards), dtype=torch.long),
+                torch.ones(len(rewards), dtype=torch.bool),
+                relative=leave_one_out,
+            ),
+            2,
+        ),
+    ],
+    ids=["returns", "gae", "leave-one-out"],
+)
+def test_the_expected_gradient_is_the_exact_one(advantages: Callable[[Tensor], Tensor], size: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    theta = torch.randn(6, 32, 2, generator=generator, dtype=torch.float64).requires_grad_()
+    torch.testing.assert_close(
+        expected_gradient(theta, advantages, size), exact_gradient(theta), atol=1e-12, rtol=1e-10
+    )
