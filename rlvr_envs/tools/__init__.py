@@ -10,12 +10,13 @@ from typing import cast
 
 from rlvr_envs.tools.calculator import Calculator
 from rlvr_envs.tools.calls import ToolInteraction
+from rlvr_envs.tools.python import PythonTool
 from rlvr_envs.tools.tool import FunctionTool, Tool, ToolUseError, from_function, tool_schema
 from verifiers import InvalidArgumentError, unknown_name
 
 ToolArgument = str | Tool | Callable[..., object]
 
-TOOLS: dict[str, Callable[[], Tool]] = {"calculator": Calculator}
+TOOLS: dict[str, Callable[[], Tool]] = {"calculator": Calculator, "python": PythonTool}
 """The tools that have a name."""
 
 
@@ -49,7 +50,9 @@ def _tool(spec: ToolArgument) -> Tool:
 
 __all__ = [
     "TOOLS",
+    "Calculator",
     "FunctionTool",
+    "PythonTool",
     "Tool",
     "ToolInteraction",
     "ToolUseError",

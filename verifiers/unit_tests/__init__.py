@@ -1,6 +1,7 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
 from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
+from verifiers.unit_tests.runner import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
@@ -18,6 +19,8 @@ __all__ = [
     "CallTests",
     "CheckTests",
     "FunctionTests",
+    "ProgramOutput",
+    "ProgramRunner",
     "StdioCase",
     "StdioTests",
     "UnitTestVerifier",

@@ -103,15 +103,11 @@ class Job:
         return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
 
     def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
-        with _files(case.stdin.encode(), b"", b"", self._program()) as files:
-            with lend() as worker:
-                answer = worker.run(_request(self.limits, tested=False), files, self.limits.wall_s)
-            size = os.fstat(files[1]).st_size
-            output = os.pread(files[1], size, 0)
-            streams = _streams(files)
-        failure = _script_failure(answer, size >= self.limits.output_mib << 20)
-        text = output.decode(errors="replace")
-        if failure is None and not matches(text, case.expected, tests.comparison, tests.tolerance):
+        text, streams, answer = run_script(lend, self.limits, self._program(), case.stdin)
+        failure = script_failure(answer, len(text) >= self.limits.output_mib << 20)
+        if failure is None and not matches(
+            text.decode(errors="replace"), case.expected, tests.comparison, tests.tolerance
+        ):
             failure = "wrong_answer"
         exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
         return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}
@@ -124,17 +120,9 @@ class Job:
             text, prefix = _continued(prefix, text), ""
         alias = tests.module if isinstance(tests, FunctionTests) else ""
         path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
-        content = {
-            "files": {**tests.files, **self.program.others, path: text},
-            "main": path,
-            "prefix": prefix,
-            "prelude": getattr(tests, "prelude", ""),
-            "entry_point": self._entry_point,
-            "alias": alias,
-            # A number, since each child would pay for deriving one from a string.
-            "seed": zlib.crc32(self.seed.encode("utf-8", "surrogatepass")),
-        }
-        return _encoded(content)
+        content = _script(path, {**tests.files, **self.program.others, path: text}, self.seed)
+        content |= {"prefix": prefix, "prelude": getattr(tests, "prelude", "")}
+        return _encoded(content | {"entry_point": self._entry_point, "alias": alias})
 
     @property
     def _entry_point(self) -> str:
@@ -163,6 +151,35 @@ class Job:
         cases = [[encode(case.args), encode(dict(case.kwargs)), encode(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
         return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
+
+
+def run_script(
+    lend: Lend, limits: Limits, program: bytes, stdin: str
+) -> tuple[bytes, Mapping[str, str], Mapping[str, Any]]:
+    """Run an encoded program by itself; gives its standard output, excerpts of both streams, and the worker's answer."""
+    with _files(stdin.encode(), b"", b"", program) as files:
+        with lend() as worker:
+            answer = worker.run(_request(limits, tested=False), files, limits.wall_s)
+        return os.pread(files[1], os.fstat(files[1]).st_size, 0), _streams(files), answer
+
+
+def _script(main: str, files: Mapping[str, str], seed: str) -> dict[str, object]:
+    # The seed is a number, since each child would pay for deriving one from a string.
+    number = zlib.crc32(seed.encode("utf-8", "surrogatepass"))
+    return {
+        "files": dict(files),
+        "main": main,
+        "prefix": "",
+        "prelude": "",
+        "entry_point": "",
+        "alias": "",
+        "seed": number,
+    }
+
+
+def encode_script(text: str, seed: str) -> bytes:
+    """Encode a program of one file, which runs by itself."""
+    return _encoded(_script("solution.py", {"solution.py": text}, seed))
 
 
 @functools.lru_cache(8)
@@ -357,7 +374,8 @@ def _not_run(name: str) -> dict[str, Any]:
     return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "answer": nothing}
 
 
-def _script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
+def script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
+    """Say in which class a program by itself failed, None if it did not."""
     status = answer["candidate"]["exit"]
     if answer["stopped"] or status == -signal.SIGXCPU:
         return "timeout"

@@ -1,0 +1,83 @@
+"""A Python interpreter in the sandbox, as a notebook: each call is a cell that sees what the cells before it defined."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_envs.tools.notebook import notebook
+from rlvr_envs.tools.tool import Arguments, ToolUseError
+from verifiers.unit_tests import ProgramRunner
+
+_NOTEBOOK = inspect.getsource(notebook)
+
+
+class PythonTool:
+    """Runs Python in the sandbox of `unit_tests`: no files, no network, no processes, limits on time and memory.
+
+    What a cell prints is the answer, and the value of its last line. State is nothing but the earlier cells, which are run
+    again with each call: so an episode can be forked and resumed, no two share anything, and a call costs what all cells
+    until then cost. `random` is seeded; code that reads the clock sees other values when it is run again.
+
+    Args:
+        timeout_s: CPU seconds of a cell; it may wait for as long again.
+        memory_mib: Address space, in MiB.
+        packages: Installed packages that cells may import beside the standard library.
+        max_characters: The longest answer; a longer one is cut, with a mark.
+        isolation: As for `UnitTestVerifier`.
+
+    Raises:
+        InvalidArgumentError: If a setting is out of range, or a package is not installed.
+    """
+
+    name = "python"
+    description = (
+        "Runs Python code and answers with what it prints and the value of its last line. "
+        "Later calls see what earlier ones defined."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"code": {"type": "string", "description": "the code to run"}},
+        "required": ["code"],
+        "additionalProperties": False,
+    }
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 5.0,
+        memory_mib: int = 1024,
+        packages: str | Sequence[str] = (),
+        max_characters: int = 4000,
+        isolation: str = "auto",
+    ) -> None:
+        self._cell_s = timeout_s
+        self.timeout_s = 600.0  # the sandbox has limits of its own
+        self.max_characters = max_characters
+        self._runner = ProgramRunner(memory_mib=memory_mib, packages=packages, isolation=isolation)
+
+    def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
+        """Run the cells so far, and answer with what the last one wrote.
+
+        Raises:
+            ToolUseError: If the code was ended by a limit, or ended the interpreter.
+        """
+        cells = [str(call["code"]) for call in (*earlier, arguments)]
+        program = f"{_NOTEBOOK}notebook({json.dumps(cells)}, {self._cell_s!r})\n"
+        output = self._runner(program, timeout_s=len(cells) * self._cell_s + 1)
+        written = output.stdout.strip("\n")
+        if output.failure is None:
+            return written or "(no output)"
+        raise ToolUseError(
+            f"{_REASONS.get(output.failure, f'the interpreter ended: {output.failure}')}\n{written}".strip()
+        )
+
+
+_REASONS = {
+    "timeout": "the code took too much time",
+    "memory": "the code took too much memory",
+    "output_limit": "the code printed too much",
+    "forbidden": "the code did what the sandbox forbids: there are no files, processes or network",
+}
