@@ -22,10 +22,16 @@ class Message:
     role: str
     """`"system"`, `"user"`, `"assistant"` or `"tool"`."""
     content: str
-    name: str = ""
-    """For the result of a tool, which tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMessage(Message):
+    """The result of a tool, with the role `"tool"`."""
+
+    name: str
+    """Which tool."""
     call_id: str = ""
-    """For the result of a tool, the id that the call has, where the model's format gives calls one."""
+    """The id that the call has, where the model's format gives calls one."""
 
 
 class Completion(str):

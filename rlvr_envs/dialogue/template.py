@@ -21,7 +21,7 @@ from rlvr_envs.dialogue.calls import CALL_FORMATS, NO_CALLS, CallFormat, ParsedT
 from rlvr_envs.dialogue.dialogue import ToolSchema
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.tokenizers import HuggingFaceTokenizer
-from verifiers import InvalidArgumentError, Message
+from verifiers import InvalidArgumentError, Message, ToolMessage
 
 _ASSISTANT = "Zq7assistant7qZ"
 _USER = {"role": "user", "content": "x"}
@@ -110,7 +110,7 @@ class TemplateDialogue:
 
     def _stops(self) -> Sequence[str | int]:
         """What ends a turn with a call, where it is not the end token."""
-        result = Message("tool", "x", str(self._tools[0]["function"]["name"]))
+        result = ToolMessage("tool", "x", str(self._tools[0]["function"]["name"]))
         end = self._turn_end(self._after_turn([result]))
         token = None if end is None else self.tokenizer.special_tokens[end]
         return () if token is None or token == self.tokenizer.eos_token else (token,)
@@ -125,7 +125,7 @@ class TemplateDialogue:
     def _after_turn(self, messages: Sequence[Message]) -> str:
         """What the template writes after a turn of the assistant that messages answer, with placeholders for these."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
-        results = [message for message in messages if message.role == "tool"]
+        results = [message for message in messages if isinstance(message, ToolMessage)]
         turn = _calling([message.name for message in results], [message.call_id for message in results])
         text = self._render([_USER, turn if results else {"role": "assistant", "content": _ASSISTANT}, *said])
         _, found, after = text.rpartition(_ASSISTANT)
@@ -186,7 +186,9 @@ def _chat_message(message: Message, at: int) -> dict[str, Any]:
     """A message as templates want it, with a placeholder for what it says."""
     chat = {"role": message.role, "content": _CONTENT.format(at)}
     return (
-        chat | {"name": message.name, "tool_call_id": message.call_id or _CALL_ID} if message.role == "tool" else chat
+        chat | {"name": message.name, "tool_call_id": message.call_id or _CALL_ID}
+        if isinstance(message, ToolMessage)
+        else chat
     )
 
 

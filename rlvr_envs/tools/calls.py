@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_envs.tools.tool import Arguments, Tool, ToolUseError
 from rlvr_envs.types import Interaction, Reply, ToolCall, Turn
-from verifiers import InvalidArgumentError, Message, Problem, missing_dependency
+from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, missing_dependency
 
 
 class ToolTimeoutError(TimeoutError):
@@ -45,15 +45,15 @@ class ToolInteraction:
             return None if self._otherwise is None else self._otherwise(turns, problem)
         before = [call for turn in turns[:-1] for call in turn.calls if self._objection(call) is None]
         carried_out = {name: [call.arguments for call in before if call.name == name] for name in self._tools}
-        messages = []
+        messages: list[Message] = []
         for call in last.calls:
             text = self._objection(call)
             if text is None:
                 earlier = carried_out[call.name]
                 text = self._result(self._tools[call.name], call.arguments, tuple(earlier))
                 earlier.append(call.arguments)
-            messages.append(Message("tool", text, call.name, call.id))
-        wrong = [Message("tool", f"Error: {error}", next(iter(self._tools))) for error in last.errors]
+            messages.append(ToolMessage("tool", text, call.name, call.id))
+        wrong = [ToolMessage("tool", f"Error: {error}", next(iter(self._tools))) for error in last.errors]
         return Reply((*messages, *wrong))
 
     def _objection(self, call: ToolCall) -> str | None:

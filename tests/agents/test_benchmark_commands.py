@@ -20,7 +20,7 @@ ARGUMENTS = {
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
     "sandbox": "--programs 1 --workers 1 --repeats 1",
-    "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring placement",
+    "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring cpu_affinity",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
 }
 SAYS_WHAT_IS_MISSING = {"math_verifier": "math-verify is not installed", "training_step": "TRL is not installed"}

@@ -111,7 +111,7 @@ def test_a_hang_is_reported_and_the_audit_goes_on() -> None:
 
 @pytest.mark.parametrize("verifier", [broken.non_deterministic, broken.RemembersTheLast])
 def test_the_same_question_twice(verifier: Callable[..., object]) -> None:
-    assert audited(verifier).found(Check.DETERMINISM)
+    assert audited(verifier).findings_of(Check.DETERMINISM)
 
 
 def test_a_batch_that_differs() -> None:

@@ -16,7 +16,7 @@ import rlvr_envs
 from rlvr_envs import Reply, ToolCall, Turn
 from rlvr_envs.tools import FunctionTool, ToolInteraction, ToolUseError, from_function, get_tools, tool_schema
 from rlvr_envs.tools.calculator import Calculator
-from verifiers import InvalidArgumentError, Message, Problem, UnknownNameError
+from verifiers import InvalidArgumentError, Problem, ToolMessage, UnknownNameError
 
 pytest.importorskip("jsonschema")
 
@@ -67,9 +67,9 @@ def test_calls_are_carried_out_in_order_with_their_ids() -> None:
     reply = interaction([turn(*calls)], PROBLEM)
     assert reply == Reply(
         (
-            Message("tool", "5", "add", "id1"),
-            Message("tool", "5", "add"),
-            Message("tool", '{"keys": ["é"], "how": "any"}', "lookup"),
+            ToolMessage("tool", "5", "add", "id1"),
+            ToolMessage("tool", "5", "add"),
+            ToolMessage("tool", '{"keys": ["é"], "how": "any"}', "lookup"),
         )
     )
 

@@ -12,7 +12,7 @@ from rlvr_envs import HuggingFaceTokenizer
 from rlvr_envs.dialogue import TemplateDialogue
 from tests.dialogue.templates import CALL, TOOL
 from tests.tiny_models import byte_level_tokenizer
-from verifiers import InvalidArgumentError, Message
+from verifiers import InvalidArgumentError, Message, ToolMessage
 
 trl = pytest.importorskip("trl")
 
@@ -89,7 +89,7 @@ def test_a_call_and_its_result_are_the_templates_or_it_is_refused(name: str) -> 
         {"role": "tool", "content": '"23"\n{}', "name": "add", "tool_call_id": "123456789"},
     ]
     whole = rendered(tokenizer, chat, tools=True)
-    result = Message("tool", '"23"\n{}', "add", "123456789")
+    result = ToolMessage("tool", '"23"\n{}', "add", "123456789")
     check_bridge(tokenizer, whole, "22", lambda last: dialogue.bridge([result], last))
     prompt = rendered(tokenizer, chat[:1], tools=True)
     said = whole[len(prompt) :] if whole.startswith(prompt) else whole[whole.rindex("Hi") + 2 :]
