@@ -26,15 +26,15 @@ from verifiers import verifier_record
 
 @dataclass(frozen=True)
 class Grade:
-    """Judge completions that were made elsewhere, and write them down as rlvr eval does."""
+    """Judge completions from elsewhere, and record them as rlvr eval does."""
 
     file: Annotated[Path, tyro.conf.Positional]
     """File of completions: JSON Lines with completion and problem_id, lm-eval's --log_samples, OpenAI's batch output, or an
     Inspect log."""
     env: str
-    """Environment whose problems they answer, such as GSM8K."""
+    """Environment whose problems the completions answer, such as GSM8K."""
     split: str = "test"
-    """Split of the data set."""
+    """Split of the data set that the completions answer."""
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to report pass@k, the probability that one of k samples is correct."""
     maj_at: tuple[int, ...] = ()

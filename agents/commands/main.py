@@ -20,7 +20,6 @@ import importlib
 import io
 import itertools
 import os
-import re
 import sys
 import sysconfig
 import traceback
@@ -35,6 +34,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from agents.commands.usage_errors import usage_error
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole, print_warnings_safely
 from agents.interrupts import Terminated
@@ -299,7 +299,10 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
             raise
         # If a config rejects a value, tyro names the config's path within the command, which means nothing to the user.
         cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
-        message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
+        if isinstance(cause, RLVRError):
+            raise _RefusedError(str(cause)) from cause
+        message = usage_error(options, arguments, said.getvalue())
+        message += f"{' See' if message.endswith('?') else '; see'} {prog} --help"
         raise _RefusedError(message) from cause
 
 
@@ -332,16 +335,6 @@ def _wide_terminal() -> Iterator[None]:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
-
-
-def _without_box(text: str) -> str:
-    """Tyro's message about an invalid command line, without the frame, the title and the pointers to help."""
-    text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
-    _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
-    sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
-    first, *others = (section.strip() for section in re.split(r"[-─]{10,}", sections) if section.strip())
-    kept = [section for section in others if section.startswith("Perhaps you meant")]
-    return ". ".join([first, *kept])
 
 
 # Errors

@@ -82,7 +82,9 @@ class SuiteTraining:
         for name in ("agents", "seeds"):
             values = getattr(self, name)
             if isinstance(values, str) or not values or len(set(values)) < len(values):
-                raise InvalidArgumentError(f"{name} must be a list of at least one, each once, got {values!r}")
+                raise InvalidArgumentError(
+                    f"{name} must be a list that is not empty and repeats nothing, got {values!r}"
+                )
         if not all(isinstance(seed, int) and seed >= 0 for seed in self.seeds):
             raise InvalidArgumentError(f"seeds must be whole numbers of at least 0, got {self.seeds!r}")
 
@@ -105,7 +107,7 @@ class Suite:
         _check_at_least_1(max_new_tokens=self.max_new_tokens)
         folders = [environment.folder for environment in self.environments]
         if len(set(folders)) < len(folders):
-            raise InvalidArgumentError(f"two environments have one name, and need a label each: {', '.join(folders)}")
+            raise InvalidArgumentError(f"environments of the same name need different labels: {', '.join(folders)}")
         if not self.environments:
             raise InvalidArgumentError("a suite needs at least one environment: [[environments]]")
         if self.seed < 0 or self.temperature < 0:

@@ -177,13 +177,13 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
         (
             'title = "T"\n' + '[[environments]]\nname = "Sort"\n' * 2,
             2,
-            "two environments have one name, and need a label each",
+            "environments of the same name need different labels",
         ),
         (SUITE.replace("agents", "agent", 1), 2, "unknown key in [train] 'agent'"),
         (SUITE.replace('"rloo"', '"rlo"'), 2, "unknown agent 'rlo'"),
         (SUITE.replace("num-envs", "steps"), 2, "'steps' can't be among the options of [train]"),
         (SUITE.replace("num-envs", "num-env"), 2, "num-env"),
-        (SUITE.replace("[0, 3]", "[0, 0]"), 2, "seeds must be a list of at least one, each once"),
+        (SUITE.replace("[0, 3]", "[0, 0]"), 2, "seeds must be a list that is not empty and repeats nothing"),
         (SUITE.replace("[0, 3]", '["a"]'), 2, "seeds must be whole numbers"),
     ],
 )

@@ -290,7 +290,7 @@ def test_answers_are_read_as_they_are_meant() -> None:
     assert read(chat(None, refusal="I won't")) == TextCompletion("I won't", 3, False)
     assert read(chat([{"type": "text", "text": "4"}])).text == "4"  # type: ignore[arg-type]  # as some servers answer
     assert read(completion("4")) == TextCompletion("4", 0, False)
-    with pytest.raises(DataError, match="a completion is text, got None"):
+    with pytest.raises(DataError, match="a completion must be text, got None"):
         read(b'{"choices": [{"message": {}}]}')
 
 

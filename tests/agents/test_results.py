@@ -181,7 +181,7 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
     ("line", "message"),
     [
         ({"text": "x"}, r"line 1 has the columns \['text'\]: expected one of 'completion', 'resps', 'custom_id'"),
-        ({"completion": 3}, "line 1: a completion is text, got 3"),
+        ({"completion": 3}, "line 1: a completion must be text, got 3"),
         ({"completion": []}, "line 1 holds no completion"),
         ({"completion": "x", "id": 1.5}, "named by its id or index, got 1.5"),
         ({"resps": [["x"]]}, "has 'resps' and no 'doc_id'"),
