@@ -18,10 +18,10 @@ from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import answer_verifier, count_votes
 from agents.results.completions import read_completions
-from agents.results.evaluation_record import EvaluationRecord, Sample
+from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.results.judging import judge, match_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import verifier_record
+from verifiers import InvalidArgumentError, verifier_record
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class Grade:
         votes_by = answer_verifier(verifier) if self.maj_at else None
         placed = match_problems(read_completions(self.file), dataset)
         out = self.out or free_folder(Path("runs/eval"), f"{self.file.stem}-{folder_name(name)}")
+        if (out / MANIFEST).exists() and not self.overwrite:
+            raise InvalidArgumentError(
+                f"{out} holds an evaluation: replace it with --overwrite, or choose another folder"
+            )
         settings = {
             "env": name,
             "split": self.split,

@@ -5,8 +5,8 @@ Every error is one line on standard error. The exit code is
 | | |
 |---|---|
 | 0 | done |
-| 1 | the command failed, or found an error (`verify`, `check-dataset` and `audit-verifier`) |
-| 2 | the command line is invalid: an unknown option, an invalid or missing value; `verify`: the verifier broke |
+| 1 | the command failed, or found something (`verify`, `check-dataset`, `audit-verifier`, `contamination`, `rescore`) |
+| 2 | the command line is invalid: an unknown option, a bad value, a file that is not there; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
@@ -40,6 +40,7 @@ from agents.console.terminal import TerminalConsole, print_warnings_safely
 from agents.interrupts import Terminated
 from verifiers import (
     InvalidArgumentError,
+    MissingDataError,
     RLVRError,
     UnknownNameError,
     VerifierContractError,
@@ -125,7 +126,7 @@ def _exit_code(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()  # here, where an error can still be reported
         return code
-    except (_RefusedError, InvalidArgumentError, UnknownNameError, VerifierContractError) as error:
+    except (_RefusedError, InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError) as error:
         return _report(error, str(error), REFUSED)
     except RLVRError as error:
         return _report(error, str(error), CANNOT)
@@ -137,7 +138,7 @@ def _exit_code(arguments: list[str]) -> int:
             return _unforeseen(error)  # raised by a library or the user's code, not by a system call
         if error.filename is None:
             _drop_output()  # it may be the output that can't be written
-        return _report(error, _os_error(error), CANNOT)
+        return _report(error, _os_error(error), REFUSED if isinstance(error, FileNotFoundError) else CANNOT)
     except MemoryError as error:
         text = f"there is not enough memory ({error}): choose smaller numbers, such as fewer episodes at once with --num-envs"
         return _report(error, text, CANNOT)

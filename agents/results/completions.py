@@ -52,7 +52,7 @@ def read_completions(path: Path) -> list[ExternalCompletion]:
             )
         completions = list(_inspect_samples(path, samples))
     else:
-        completions = _from_lines(path, read_lines(path, _mapping))
+        completions = _from_lines(path, read_lines(path, _mapping, growing=False))
     if not completions:
         raise DataError(f"{path} holds no completions")
     return completions

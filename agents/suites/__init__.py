@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from verifiers import DataError, InvalidArgumentError, RLVRError, check_types, unknown_name
+from verifiers import DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
 """A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
@@ -129,7 +129,8 @@ def read_suite(name: str) -> Suite:
 
     Raises:
         UnknownNameError: If there is no such suite; the message offers the nearest.
-        DataError: If its file can't be read, or is not TOML.
+        MissingDataError: If there is no such file.
+        DataError: If the file can't be read, or is not TOML.
         InvalidArgumentError: If a key is unknown or missing, or its value is none that it can have.
     """
     path = Path(name) if name.endswith(".toml") else _FOLDER / f"{name}.toml"
@@ -137,6 +138,9 @@ def read_suite(name: str) -> Suite:
         raise unknown_name("suite", name, suite_names())
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        known = ", ".join(suite_names())
+        raise MissingDataError(f"there is no file {name!r}: expected a suite's path, or one of {known}") from error
     except OSError as error:
         raise DataError(f"the suite {name!r} can't be read: {error.strerror}") from error
     except ValueError as error:

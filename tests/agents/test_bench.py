@@ -202,7 +202,7 @@ def test_a_suite_that_is_none_is_refused_in_one_line(
     ("arguments", "code", "message"),
     [
         (["--suite", "tyny"], 2, "unknown suite 'tyny'. Did you mean 'tiny'?"),
-        (["--suite", "no/such.toml"], 1, "the suite 'no/such.toml' can't be read: No such file"),
+        (["--suite", "no/such.toml"], 2, "there is no file 'no/such.toml': expected a suite's path, or one of core"),
         (["--suite", "tiny"], 2, "the suite 'tiny' trains no agents: name models with --model"),
         (["--suite", "tiny", "--model", "a", "a"], 2, "a model is named twice"),
         (["--suite", "tiny", "--model", "a", "--resume"], 2, "--resume needs --out"),

@@ -371,7 +371,7 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
         (["model=x"], 2, "'model' has an option of its own"),
         (["--engine", "torch"], 2, "--base-url and --engine openai come together"),
         (["--env", "Countdown", "--maj-at", "2"], 2, "maj@k needs a verifier that compares answers"),
-        (["--maj-at", "4"], 2, "maj@4 takes 4 samples of each problem, and there will be 3"),
+        (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
     ):
         result, _, error = run(capsys, server, folder, *more)
         assert (result, message in error) == (code, True), error
