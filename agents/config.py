@@ -40,12 +40,16 @@ class AgentConfig:
     minibatches: int = 1
     """Number of optimiser steps in each pass, each on an equal part of the batch."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
-    """How the losses of tokens are averaged or summed to one loss."""
+    """How the losses of the tokens are reduced to one loss: `token-mean` averages over all tokens of the batch; the others
+    average over completions, of which each counts with the mean of its tokens, their sum, or their sum divided by
+    `max_tokens` (`-norm`)."""
     max_tokens: int | None = None
     """Length of the longest completion: the constant that the aggregation `sequence-mean-token-sum-norm` divides by,
     and the limit of the truncation rule `soft-overlong`. Generation is limited by `max_new_tokens` of the environment."""
     truncation: Truncation = Truncation.SCORE
-    """How episodes count that ran out of tokens before they ended."""
+    """How an episode counts that ran out of tokens before it ended: with its own `score`, not at all (`mask`), with the
+    critic's value of its last state added (`bootstrap`), or with `truncation_reward` (`fixed-reward`). `soft-overlong`
+    takes up to 1 from every score, growing over the last `overlong_margin` tokens before `max_tokens`."""
     truncation_reward: float = 0.0
     """Reward of a truncated episode under the truncation rule `fixed-reward`."""
     overlong_margin: int | None = None
@@ -55,7 +59,8 @@ class AgentConfig:
     kl_coefficient_end: float | None = None
     """Weight of the KL divergence at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     kl_estimator: KLEstimator = KLEstimator.K3
-    """How the KL divergence is estimated from the sampled tokens."""
+    """How the KL divergence is estimated from a sampled token with the ratio r of reference to policy: -log r (`k1`),
+    (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), or `k3` weighted by the ratio of policy to sampler (`k3-ratio`)."""
     kl_placement: Literal["loss", "reward"] = "loss"
     """Whether the KL estimate is a term of the loss or is subtracted from the reward of each token."""
     kl_target: float | None = None
@@ -72,9 +77,9 @@ class AgentConfig:
     entropy_coefficient_end: float | None = None
     """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     importance_correction: Correction | None = None
-    """How off-policy tokens are weighted, which another engine or older weights sampled; `none` treats the sampler's
-    log-probabilities as the learner's. If not set, it is `none` where the policy samples itself, and `token-truncate` where an
-    engine does."""
+    """How off-policy tokens are weighted, which are those that another engine or older weights sampled; `none` takes the
+    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples, and
+    `token-truncate` if an engine does."""
     importance_cap: float = 2.0
     """Largest importance weight."""
     importance_floor: float = 0.0

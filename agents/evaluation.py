@@ -272,7 +272,7 @@ def _number_of_problems(available: int | None, wanted: int | None, samples: int)
     count = available if wanted is None else wanted
     if count is None:
         raise InvalidArgumentError(
-            "the environment does not say its num_problems: say how many are to be drawn, as in evaluate(env, problems=100)"
+            "the environment has no num_problems: say how many problems to draw, as in evaluate(env, problems=100)"
         )
     if count < 1 or samples < 1 or (available is not None and count > available):
         said = "at least 1 of each is needed" if available is None else f"the environment has {available} problems"

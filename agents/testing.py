@@ -214,7 +214,7 @@ _SCORES = ("weighted_sum", {"parts": {"digits": _share_of_digits, "variety": _va
 def _errored(trajectory: Trajectory) -> Trajectory:
     rewards = np.zeros_like(trajectory.rewards)
     rewards[-1] = math.nan
-    verdict = Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": "the check of an agent broke it"})
+    verdict = Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": "broken on purpose by check_agent"})
     return dataclasses.replace(trajectory, rewards=rewards, verdict=verdict, terminated=False, truncated=True)
 
 

@@ -662,7 +662,9 @@ class TokenStreams:
             InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
         """
         if self.pending_rows():
-            raise InvalidArgumentError("answers are awaited, and can't be copied or pickled: call wait() first")
+            raise InvalidArgumentError(
+                "an environment that awaits answers can't be copied or pickled: call wait() first"
+            )
         return {**self.__dict__, "_executor": None, "_answering": None}
 
     def close(self) -> None:

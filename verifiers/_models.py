@@ -175,7 +175,7 @@ def chat_messages(prompt: str | Sequence[Message]) -> list[dict[str, str]]:
 
 def wrong_length(length: int, limit: float, model: str) -> Verdict:
     """The verdict of a text that is empty or of more tokens than the model takes."""
-    reason = f"prompt and completion are {length} tokens, and the {model} takes 1 to {limit:.0f}"
+    reason = f"prompt and completion have {length} tokens, and the {model} takes 1 to {limit:.0f}"
     return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason, "tokens": length})
 
 

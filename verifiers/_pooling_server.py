@@ -72,7 +72,7 @@ class PoolingServer:
     ) -> None:
         if not str(address).startswith(("http://", "https://")):
             raise InvalidArgumentError(
-                f"a server's address begins with http:// or https://, such as http://localhost:8000; got {address!r}"
+                f"a server's address must begin with http:// or https://, such as http://localhost:8000; got {address!r}"
             )
         if not is_number(timeout_s) or not 0 < timeout_s < math.inf:
             raise InvalidArgumentError(f"timeout_s must be a positive number of seconds, got {timeout_s!r}")
@@ -110,7 +110,7 @@ class PoolingServer:
             answer: Any = json.loads(body)
         except ValueError as error:
             raise _FailedScore(
-                f"JSON was expected of the reward model's server at {self._shown}, and {self._clean(body)!r} came",
+                f"expected JSON from the reward model server at {self._shown}, got {self._clean(body)!r}",
                 temporary=True,
             ) from error
         try:
@@ -118,12 +118,12 @@ class PoolingServer:
             logits = entry["data"]
         except (TypeError, KeyError, ValueError) as error:
             raise _FailedScore(
-                f"the server at {self._shown} does not answer like /pooling of vLLM: {self._clean(body)!r}",
+                f"the server at {self._shown} does not answer like vLLM's /pooling: {self._clean(body)!r}",
                 temporary=False,
             ) from error
         if not isinstance(logits, list) or len(logits) != 1 or not is_number(logits[0]) or math.isinf(logits[0]):
             raise _FailedScore(
-                f"one finite logit was expected of the reward model's server at {self._shown}, and {logits!r:.100} came; "
+                f"expected one finite logit from the reward model server at {self._shown}, got {logits!r:.100}; "
                 "does it serve a sequence classifier with num_labels=1?",
                 temporary=False,
             )
@@ -141,11 +141,11 @@ class PoolingServer:
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise _FailedScore(
-                f"no reward model's server answers at {self._shown}: {reason!r}", temporary=True
+                f"no reward model server answers at {self._shown}: {reason!r}", temporary=True
             ) from error
         if status != http.HTTPStatus.OK:
             raise _FailedScore(
-                f"the reward model's server at {self._shown} answered {status}: {self._clean(body)}",
+                f"the reward model server at {self._shown} answered {status}: {self._clean(body)}",
                 temporary=status in _TEMPORARY,
             )
         return body

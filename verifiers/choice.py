@@ -47,7 +47,7 @@ class ChoiceVerifier:
         settled = sorted({mention.letter for mention in mentions if not mention.denied})
         if len(settled) == 1:
             return Verdict.of(Outcome.CORRECT if settled == [reference] else Outcome.INCORRECT, settled[0])
-        reason = f"it settles on {' and '.join(settled)}" if settled else "every letter is denied or asked about"
+        reason = f"it chooses {' and '.join(settled)}" if settled else "it only rejects letters or asks about them"
         return Verdict.of(Outcome.INCORRECT, ", ".join(settled) or None, detail={"reason": reason})
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:

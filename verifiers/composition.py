@@ -81,7 +81,7 @@ def part_spec(part: PartSpec) -> tuple[VerifierSpec, Mapping[str, object]]:
             f"got {part!r}"
         )
     if is_verifier_file(pair[0]):
-        raise InvalidArgumentError(f"a part can't be a file: write what {pair[0]} says in its place")
+        raise InvalidArgumentError(f"a part can't be a file: replace {pair[0]} with its contents")
     return cast("tuple[VerifierSpec, Mapping[str, object]]", pair)
 
 

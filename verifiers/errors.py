@@ -11,7 +11,7 @@ RLVRError
 ├── VerifierFailureError (RuntimeError)    a verifier broke on too many episodes for a run to go on
 ├── SandboxUnavailableError (RuntimeError) the system offers no isolation for untrusted programs
 ├── DataError (ValueError)                 a data row or file is not as declared; the message names file and line
-├── MissingDataError (FileNotFoundError)   a data set is not here; the message says how to get it
+├── MissingDataError (FileNotFoundError)   a data set, a run or a file is not there; the message says how to get it
 ├── PromptTooLongError (ValueError)        a prompt does not fit the observation's buffer
 ├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
 ├── DivergedError (FloatingPointError)     a model's weights are no numbers any more
@@ -70,7 +70,7 @@ class DataError(RLVRError, ValueError):
 
 
 class MissingDataError(RLVRError, FileNotFoundError):
-    """A data set was found neither locally nor on the hub."""
+    """A data set was found neither locally nor on the hub, or a run or a file is not where it was looked for."""
 
 
 class PromptTooLongError(RLVRError, ValueError):

@@ -47,7 +47,7 @@ class Format:
         if structure is not None and structure not in get_args(Structure):
             raise unknown_name("structure", structure, get_args(Structure))
         if opened and structure is None:
-            raise InvalidArgumentError("opened=True is about <think>: it goes with a structure, not with a pattern")
+            raise InvalidArgumentError("opened=True refers to <think>: it needs a structure, not a pattern")
         self._structure = structure
         self._opened = opened
         self._pattern = None if pattern is None else _compiled(pattern)

@@ -217,7 +217,7 @@ def _check_server(server: str | None, *, device: object, **of_server: object) ->
         if given:
             raise InvalidArgumentError(f"{' and '.join(given)} go with a server: pass server=, or leave them out")
     elif device is not None:
-        raise InvalidArgumentError(f"with a server nothing runs here: leave device={str(device)!r} out")
+        raise InvalidArgumentError(f"the model runs on the server: leave device={str(device)!r} out")
 
 
 def _name_of(model: object) -> str:

@@ -23,25 +23,25 @@ class AuditVerifier:
     """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
-    """A verifier's name, my_verifiers:function, or a file such as my_verifier.toml."""
+    """Verifier to audit: its name, my_verifiers:function, or a file such as my_verifier.toml."""
     dataset: str = field(kw_only=True)
-    """The environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv."""
+    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv."""
     verifier: str | None = None
-    """The verifier, if it is not the first argument."""
+    """Verifier to audit, if it is not the first argument."""
     reward_model: str | None = None
-    """The folder or Hugging Face name of a reward model to audit, in place of a verifier's name."""
+    """Folder or Hugging Face name of a reward model to audit, in place of a verifier."""
     split: str | None = None
     """Split of the data set; by default the last one, which is the test split if there is one."""
     limit: int | None = None
-    """Number of golds to sample; all of them by default."""
+    """Number of gold answers to sample; all of them by default."""
     seed: int = 0
-    """Seed of the sample of golds, and of the order of the questions."""
+    """Seed of the sample of gold answers, and of the order of the questions."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value."""
     answer_format: str | None = None
-    """How a completion presents its answer, with ANSWER in its place; by default as the data set's own completions do."""
+    """Text of a completion, in which ANSWER stands for the answer; by default answers are presented as in the data set."""
     skip: tuple[str, ...] = ()
     """Transformations and attacks to leave out, by the names in the report."""
     deadline_s: float = 5.0

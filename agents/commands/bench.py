@@ -23,7 +23,7 @@ from verifiers import InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
 _MOST_STEPS = 1_000_000
-"""Training ends by its budget of tokens long before."""
+"""An upper limit: training ends long before, when its budget of tokens is spent."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Bench:
     def __post_init__(self) -> None:
         check_at_least(1, num_envs=self.num_envs)
         if len(set(self.model)) < len(self.model):
-            raise InvalidArgumentError("a model is named twice in --model: a model does not differ from itself")
+            raise InvalidArgumentError("--model names a model twice: name different models")
         if self.resume and self.out is None:
             raise InvalidArgumentError("--resume needs --out, the folder of the bench to continue")
 
@@ -62,7 +62,7 @@ class Bench:
             raise InvalidArgumentError(f"the suite {self.suite!r} trains no agents: name models with --model")
         if self.engine == "openai" and suite.train is not None:
             raise InvalidArgumentError(
-                f"the suite {self.suite!r} trains agents, which no server has: leave --engine out"
+                f"the suite {self.suite!r} trains the agents itself, so they are not on a server: leave --engine out"
             )
         out = self.out or free_folder(Path("runs/bench"), suite.name)
         entrants = _entrants(self.model, suite.train, out)
@@ -177,7 +177,7 @@ def _trainings(train: SuiteTraining, out: Path) -> Iterator[Any]:
             taken = {name.replace("_", "-") for name in train.options} & own.keys()
             if taken:
                 raise InvalidArgumentError(
-                    f"{min(taken)!r} can't be among the options of [train], which decides it itself"
+                    f"{min(taken)!r} can't be among the options of [train]: rlvr bench sets it itself"
                 )
             arguments = [word for name, value in (own | dict(train.options)).items() for word in _words(name, value)]
             yield parse_command(command, arguments, f"rlvr train {agent}")

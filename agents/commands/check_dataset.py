@@ -26,11 +26,11 @@ class CheckDataset:
     """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """An environment, such as GSM8K or rlvr/GSM8K-v0."""
+    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: int | None = None
-    """Number of problems of each split to check, the first ones; all of them by default."""
+    """Number of problems to check, from the beginning of each split; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
 
@@ -51,7 +51,7 @@ class CheckDataset:
                 if self.split is not None:
                     raise
                 missing = error
-                console.print(f"{split}: not here ({task.sizes[split]} problems)", markup=False)
+                console.print(f"{split}: not available here ({task.sizes[split]} problems)", markup=False)
                 continue
             results.append(self._check(console, split, dataset, make_verifier(task, None, dataset)))
         if not results and missing is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -17,10 +18,10 @@ from verifiers.statistics import FEW_PROBLEMS
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare evaluations problem by problem, each with the first."""
+    """Compare evaluations with the first one, problem by problem."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folders that rlvr eval or rlvr grade has written, two or more; the first is what the others are compared with."""
+    """Two or more folders that rlvr eval or rlvr grade has written; the others are compared with the first."""
 
     def run(self, console: Console) -> int:
         """Print a table and a sentence for each run after the first."""
@@ -43,9 +44,11 @@ class Compare:
 
 
 def _table(comparisons: list[RunComparison]) -> Table:
-    table = Table()
-    for column in ("run", "score", "interval", "difference", "interval ", "p"):
-        table.add_column(column, justify="left" if column == "run" else "right")
+    # Names are wrapped in a narrow terminal, and numbers are never cut.
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("run", overflow="fold")
+    for column in ("score", "95 % interval", "difference", "95 % interval", "p"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in comparisons:
         approximate = "≈" if row.interval.approximate else ""
         cells = [

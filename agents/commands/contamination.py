@@ -18,7 +18,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Contamination:
-    """Find problems of one data set that stand in another, by the word n-grams of their prompts."""
+    """Find problems of one data set that occur in another, by the word n-grams of their prompts."""
 
     train: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TRAIN")]
     """Environment that is trained on, such as GSM8K."""
@@ -29,9 +29,9 @@ class Contamination:
     evaluation_split: str = "test"
     """Split of the data set that is evaluated on."""
     words: int = NGRAM
-    """Number of words of an n-gram. A prompt with no more words than that is looked for as a whole."""
+    """Number of words of an n-gram. A prompt with at most this many words is compared as a whole."""
     threshold: float = 0.5
-    """Share of a problem's n-grams from which it counts as contaminated."""
+    """Share of a problem's n-grams that must occur in the training data for it to count as contaminated."""
     train_args: tuple[str, ...] = ()
     """Arguments of the data set that is trained on, each as name=value."""
     evaluation_args: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Contamination:
     def __post_init__(self) -> None:
         check_at_least(2, words=self.words)
         if not 0 < self.threshold <= 1:
-            raise InvalidArgumentError(f"--threshold is a share above 0 and at most 1, got {self.threshold}")
+            raise InvalidArgumentError(f"--threshold must be above 0 and at most 1, got {self.threshold}")
 
     def run(self, console: Console) -> int:
         """Print the contaminated problems; 1 if there are any."""
@@ -61,8 +61,8 @@ class Contamination:
         short = sum(overlap.whole for overlap in results)
         if short:
             console.print(
-                f"{short} of {len(results)} prompts have at most {self.words} words: they count where they are a whole "
-                f"prompt of {self.train}; --words sets the number",
+                f"{short} of {len(results)} prompts have at most {self.words} words: such a prompt counts only if it is a "
+                f"whole prompt of {self.train}; --words sets this number",
                 markup=False,
                 soft_wrap=True,
             )

@@ -12,7 +12,7 @@ from agents.experiments.demo import DemoConfig, run_demo
 
 @dataclass(frozen=True)
 class Demo:
-    """Watch GRPO teach a tiny transformer to add, and a control beside it. Takes about 3 minutes on two cores."""
+    """Watch GRPO and a control run teach a tiny transformer to add; it takes about 3 minutes on two cores."""
 
     folder: Path = Path("runs/demo")
     """Folder for the starting checkpoint and the runs."""

@@ -50,7 +50,7 @@ class Evaluate:
     split: str = "test"
     """Split of the data set to answer."""
     problems: int | None = None
-    """Number of problems to answer, the first ones; all of them by default."""
+    """Number of problems to answer, from the beginning of the split; all of them by default."""
     samples: int = 1
     """Number of completions for each problem."""
     pass_at: tuple[int, ...] = ()

@@ -18,23 +18,23 @@ from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import answer_verifier, count_votes
 from agents.results.completions import read_completions
-from agents.results.evaluation_record import EvaluationRecord, Sample
+from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.results.judging import judge, match_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import verifier_record
+from verifiers import InvalidArgumentError, verifier_record
 
 
 @dataclass(frozen=True)
 class Grade:
-    """Judge completions that were made elsewhere, and write them down as rlvr eval does."""
+    """Judge completions from elsewhere, and record them as rlvr eval does."""
 
     file: Annotated[Path, tyro.conf.Positional]
     """File of completions: JSON Lines with completion and problem_id, lm-eval's --log_samples, OpenAI's batch output, or an
     Inspect log."""
     env: str
-    """Environment whose problems they answer, such as GSM8K."""
+    """Environment whose problems the completions answer, such as GSM8K."""
     split: str = "test"
-    """Split of the data set."""
+    """Split of the data set that the completions answer."""
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to report pass@k, the probability that one of k samples is correct."""
     maj_at: tuple[int, ...] = ()
@@ -63,6 +63,10 @@ class Grade:
         votes_by = answer_verifier(verifier) if self.maj_at else None
         placed = match_problems(read_completions(self.file), dataset)
         out = self.out or free_folder(Path("runs/eval"), f"{self.file.stem}-{folder_name(name)}")
+        if (out / MANIFEST).exists() and not self.overwrite:
+            raise InvalidArgumentError(
+                f"{out} holds an evaluation: replace it with --overwrite, or choose another folder"
+            )
         settings = {
             "env": name,
             "split": self.split,

@@ -191,11 +191,11 @@ class GradientLabCommand:
     seed: int = 0
     """Seed of all random draws."""
     estimator: str | None = None
-    """One agent in place of the table of estimators: its name, such as grpo, or a custom agent as module:Class, where the
-    module may be in the current folder. Its config is module:ClassConfig, or AgentConfig."""
+    """One agent to examine in place of the table of estimators: its name, such as grpo, or a custom agent as module:Class,
+    whose config is module:ClassConfig or AgentConfig."""
     aggregation: Aggregation | None = None
-    """How the losses of tokens are averaged or summed to one loss; None uses each agent's own default. Only
-    sequence-mean-token-sum is on the gradient's scale."""
+    """How the losses of the tokens are reduced to one loss; None uses each agent's own default. Only
+    sequence-mean-token-sum has the scale of the gradient."""
     env: str | None = None
     """Environment small enough that all completions can be enumerated, such as Maze with --env-args max_new_tokens=5;
     None uses a built-in problem with 15 completions, each with its own score."""

@@ -5,8 +5,8 @@ Every error is one line on standard error. The exit code is
 | | |
 |---|---|
 | 0 | done |
-| 1 | the command failed, or found an error (`verify`, `check-dataset` and `audit-verifier`) |
-| 2 | the command line is invalid: an unknown option, an invalid or missing value; `verify`: the verifier broke |
+| 1 | the command failed, or found something (`verify`, `check-dataset`, `audit-verifier`, `contamination`, `rescore`) |
+| 2 | the command line is invalid: an unknown option, a bad value, a file that is not there; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
@@ -20,7 +20,6 @@ import importlib
 import io
 import itertools
 import os
-import re
 import sys
 import sysconfig
 import traceback
@@ -35,11 +34,13 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from agents.commands.usage_errors import usage_error
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole, print_warnings_safely
 from agents.interrupts import Terminated
 from verifiers import (
     InvalidArgumentError,
+    MissingDataError,
     RLVRError,
     UnknownNameError,
     VerifierContractError,
@@ -125,7 +126,7 @@ def _exit_code(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()  # here, where an error can still be reported
         return code
-    except (_RefusedError, InvalidArgumentError, UnknownNameError, VerifierContractError) as error:
+    except (_RefusedError, InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError) as error:
         return _report(error, str(error), REFUSED)
     except RLVRError as error:
         return _report(error, str(error), CANNOT)
@@ -137,7 +138,7 @@ def _exit_code(arguments: list[str]) -> int:
             return _unforeseen(error)  # raised by a library or the user's code, not by a system call
         if error.filename is None:
             _drop_output()  # it may be the output that can't be written
-        return _report(error, _os_error(error), CANNOT)
+        return _report(error, _os_error(error), REFUSED if isinstance(error, FileNotFoundError) else CANNOT)
     except MemoryError as error:
         text = f"there is not enough memory ({error}): choose smaller numbers, such as fewer episodes at once with --num-envs"
         return _report(error, text, CANNOT)
@@ -299,7 +300,10 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
             raise
         # If a config rejects a value, tyro names the config's path within the command, which means nothing to the user.
         cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
-        message = str(cause) if isinstance(cause, RLVRError) else f"{_without_box(said.getvalue())}; see {prog} --help"
+        if isinstance(cause, RLVRError):
+            raise _RefusedError(str(cause)) from cause
+        message = usage_error(options, arguments, said.getvalue())
+        message += f"{' See' if message.endswith('?') else '; see'} {prog} --help"
         raise _RefusedError(message) from cause
 
 
@@ -332,16 +336,6 @@ def _wide_terminal() -> Iterator[None]:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
-
-
-def _without_box(text: str) -> str:
-    """Tyro's message about an invalid command line, without the frame, the title and the pointers to help."""
-    text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
-    _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
-    sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
-    first, *others = (section.strip() for section in re.split(r"[-─]{10,}", sections) if section.strip())
-    kept = [section for section in others if section.startswith("Perhaps you meant")]
-    return ". ".join([first, *kept])
 
 
 # Errors

@@ -29,8 +29,8 @@ class Play:
     """Step through one episode of an environment, by typing or with a model, and see its verdict.
 
     Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and where the
-    environment limits the tokens, each line is some tokens: its text, #ID for a token by its number, or nothing for the end
-    token.
+    environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
+    nothing for the end token.
     """
 
     env: str

@@ -12,33 +12,39 @@ from rich.console import Console
 from agents.commands.common import check_at_least
 from agents.files.outputs import check_new_file
 from agents.results.plots import TrainingCurve, bands, plot
+from verifiers import InvalidArgumentError
+
+_SUFFIXES = (".svg", ".png")
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw a metric of training runs as SVG and PNG; runs that differ in their seed alone are one curve with a band."""
+    """Draw a metric of training runs as SVG and PNG; runs that differ only in their seed are one curve with a band."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folders of training runs, one or more."""
     metric: str = "reward"
-    """Metric to draw, a name in metrics.jsonl, such as entropy."""
+    """Name of the metric in metrics.jsonl, such as entropy."""
     smooth: int = 10
-    """Number of steps of the running mean; 1 draws what was measured."""
+    """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
-    """File to write, without its suffix."""
+    """Path of the two files to write, to which .svg and .png are added."""
     title: str | None = None
     """Title of the plot."""
     overwrite: bool = False
     """Replace files that are there already."""
 
     def __post_init__(self) -> None:
+        if not self.runs:
+            raise InvalidArgumentError("a plot needs at least one run, got none")
         check_at_least(1, smooth=self.smooth)
 
     def run(self, console: Console) -> int:
         """Draw, and print where the files are."""
-        for suffix in (".svg", ".png"):
-            check_new_file(self.out.with_name(f"{self.out.name}{suffix}"), overwrite=self.overwrite)
-        drawn = bands([TrainingCurve.read(folder, self.metric) for folder in self.runs], self.smooth)
-        files = plot(drawn, self.out, metric=self.metric, title=self.title)
+        out = self.out.with_suffix("") if self.out.suffix in _SUFFIXES else self.out
+        curves = [TrainingCurve.read(folder, self.metric) for folder in self.runs]
+        for suffix in _SUFFIXES:
+            check_new_file(out.with_name(f"{out.name}{suffix}"), overwrite=self.overwrite)
+        files = plot(bands(curves, self.smooth), out, metric=self.metric, title=self.title)
         console.print(f"written to {files[0]} and {files[1]}", markup=False, soft_wrap=True)
         return 0

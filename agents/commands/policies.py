@@ -67,7 +67,7 @@ def sampler_for(
     """
     if engine == "torch":
         if pairs:
-            raise InvalidArgumentError(f"engine 'torch' has no arguments, got {list(pairs)}: set engine to 'vllm'")
+            raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
         return contextlib.nullcontext(policy)
     from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
 

@@ -21,13 +21,13 @@ from verifiers import DataError, Outcome
 
 @dataclass(frozen=True)
 class Rescore:
-    """Judge the completions of an evaluation by another verifier, and list the verdicts that differ."""
+    """Judge the completions of an evaluation with another verifier, and list the verdicts that differ."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval or rlvr grade has written; it stays as it is."""
+    """Folder that rlvr eval or rlvr grade has written; it is not changed."""
     verifier: str | None = None
-    """Verifier to use: its name, my_verifiers:function, or a file, my_verifier.toml; by default the environment's own as of
-    today."""
+    """Verifier to use: its name, my_verifiers:function, or a file, my_verifier.toml; by default the environment's
+    current one."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()

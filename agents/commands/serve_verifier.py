@@ -23,19 +23,19 @@ class ServeVerifier:
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     host: str = "127.0.0.1"
-    """Address to listen on. Anything but this machine's own needs --token."""
+    """Address to listen on; one that other machines can reach needs --token."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
-    """Environment variable with the token that requests must bring, as env:NAME."""
+    """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
     max_items: int = 1024
-    """Most completions in one request."""
+    """Maximum number of completions in one request."""
     max_bytes: int = 16777216
-    """Most bytes in one request."""
+    """Maximum number of bytes in one request."""
     max_waiting: int = 8192
-    """Most completions that may wait for a verdict."""
+    """Maximum number of completions that may wait for a verdict."""
     batch_size: int = 256
-    """Most completions in one batch of the verifier."""
+    """Maximum number of completions that the verifier judges in one batch."""
     end_of_text: tuple[str, ...] = ()
     """End tokens as text, such as '<|im_end|>', where OpenRLHF's queries end in them."""
 

@@ -38,7 +38,7 @@ class Show:
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the problem, or its index in the data set."""
     sample: int | None = None
-    """Number of the completion among those of the problem, from 0; in training, of the episode within its step. By default
+    """Number of the completion among those of the problem, or in training of the episode within its step, from 0; by default
     the first one recorded."""
     step: int | None = None
     """Training step of the completion; by default the first one recorded."""

@@ -67,7 +67,7 @@ class TrainOptions:
     steps: int = 100
     """Total number of training steps; schedules end there unless schedule_steps is set."""
     token_budget: int | None = None
-    """Number of sampled tokens after which training ends, with the step that reaches it, even before --steps."""
+    """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
     """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
     run_folder: Path | None = None
@@ -102,7 +102,7 @@ class TrainOptions:
     log_rollouts: int = 4
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Where metrics go besides metrics.jsonl: tensorboard, wandb, trackio, or nothing for none of them."""
+    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None

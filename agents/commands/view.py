@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError
 LOG = "inspect.eval"
 """Name of the log in a run's folder."""
 OLDEST = "0.3.275"
-"""The first version of inspect-ai whose viewer can be told to show completions as they are."""
+"""The first version of inspect-ai whose viewer has a setting to show completions as they are."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class View:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that rlvr eval, rlvr grade or rlvr train has written."""
     log: Path | None = None
-    """File of the log, whose name ends in .eval; by default inspect.eval in the folder RUN."""
+    """File to write, whose name ends in .eval; by default inspect.eval in the folder RUN."""
     start: bool = True
     """Start the viewer after the log is written."""
     port: int = 7575
-    """Port of this machine on which to serve the viewer, from 1 to 65535."""
+    """Port on which this machine serves the viewer, from 1 to 65535."""
     overwrite: bool = False
-    """Replace an existing log that is not that of the run as it is now."""
+    """Replace the log even if it is not that of this run."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:

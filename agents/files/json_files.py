@@ -153,29 +153,34 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON, or is truncated: {error}") from error
 
 
-def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Return the result of `parse` for each line's value, ignoring a partial last line; the file is not changed.
+def read_lines(path: Path, parse: Callable[[Any], T], *, growing: bool = True) -> list[T]:
+    """Return the result of `parse` for each line's value; the file is not changed.
+
+    Args:
+        path: Path of the file.
+        parse: What makes a result of a line's value.
+        growing: Whether the file may still be written to, so that a last line without a line break is incomplete and ignored.
 
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
-    return _read_lines(path, parse)[0]
+    return _read_lines(path, parse, growing=growing)[0]
 
 
-def _read_lines(path: Path, parse: Callable[[Any], T]) -> tuple[list[T], int]:
+def _read_lines(
+    path: Path, parse: Callable[[Any], T], *, growing: bool = True, advice: str = "correct or remove that line"
+) -> tuple[list[T], int]:
     """The values of all complete lines, and the offset of the end of the last one."""
     values: list[T] = []
     end = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
+            if growing and not line.endswith(b"\n"):
                 break
             try:
                 values.append(parse(json.loads(line)))
             except (ValueError, RecursionError) as error:
-                raise DataError(
-                    f"{path}, line {number} is damaged ({error}): remove that line to regenerate it"
-                ) from error
+                raise DataError(f"{path}, line {number} is damaged ({error}): {advice}") from error
             end += len(line)
     return values, end
 
@@ -217,7 +222,7 @@ class JsonLines:
         Raises:
             DataError: If a line is not JSON, or `parse` raises a ValueError.
         """
-        values, end = _read_lines(self.path, parse)
+        values, end = _read_lines(self.path, parse, advice="remove that line, and it is generated again")
         self._file.truncate(end)
         return values
 

@@ -59,7 +59,7 @@ def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[i
         for k in draws:
             if not 1 <= k <= samples:
                 raise InvalidArgumentError(
-                    f"{name}@{k} takes {k} samples of each problem, and there will be {samples}: ask for more samples"
+                    f"{name}@{k} is not possible: k must be from 1 to {samples}, the number of samples of each problem"
                 )
 
 

@@ -67,7 +67,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, list[RunComparison]]
         raise InvalidArgumentError(f"a comparison takes at least two runs, got {len(runs)}")
     folders = [run.folder.resolve() for run in runs]
     if len(set(folders)) < len(folders):
-        raise InvalidArgumentError("one run is named twice: a run does not differ from itself")
+        raise InvalidArgumentError("a run is named twice: compare different runs")
     problems, scores = paired_scores(runs)
     results = [statistics.compare(scores[0], other) for other in scores[1:]]
     adjusted = statistics.holm([result.p_value for result in results])

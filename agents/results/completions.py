@@ -52,7 +52,7 @@ def read_completions(path: Path) -> list[ExternalCompletion]:
             )
         completions = list(_inspect_samples(path, samples))
     else:
-        completions = _from_lines(path, read_lines(path, _mapping))
+        completions = _from_lines(path, read_lines(path, _mapping, growing=False))
     if not completions:
         raise DataError(f"{path} holds no completions")
     return completions
@@ -103,7 +103,7 @@ def _openai_batch(line: dict[str, Any], number: int, source: str) -> tuple[int |
     response = line.get("response")
     if not isinstance(response, Mapping) or response.get("status_code", 200) != 200:
         raise DataError(
-            f"{source} is a failed request ({line.get('error') or response!r}): leave such lines out, or ask again"
+            f"{source} is a failed request ({line.get('error') or response!r}): remove such lines, or request them again"
         )
     body = response.get("body")
     choices = body.get("choices") if isinstance(body, Mapping) else None
@@ -156,7 +156,7 @@ def message_text(choice: object, source: str) -> str:
 
 def _key(value: object, source: str) -> int | str:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise DataError(f"{source}: a problem is named by its id or index, got {value!r}")
+        raise DataError(f"{source}: a problem must be named by its id or index, got {value!r}")
     return value
 
 
@@ -168,5 +168,5 @@ def _list(value: object, source: str) -> list[Any]:
 
 def _text(value: object, source: str) -> str:
     if not isinstance(value, str):
-        raise DataError(f"{source}: a completion is text, got {value!r}")
+        raise DataError(f"{source}: a completion must be text, got {value!r}")
     return value

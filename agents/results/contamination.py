@@ -51,7 +51,7 @@ def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: in
         InvalidArgumentError: If there are fewer than 2 words in an n-gram.
     """
     if words < 2:
-        raise InvalidArgumentError(f"an n-gram has at least 2 words here, got {words}")
+        raise InvalidArgumentError(f"an n-gram must have at least 2 words, got {words}")
     grams = [list(dict.fromkeys(_windows(_words(text_of(problem)), words))) for problem in evaluated]
     wanted = {gram for of_problem in grams for gram in of_problem}
     seen: set[tuple[str, ...]] = set()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from agents.console.printable import printable
 from agents.files.json_files import read_json, to_json
-from verifiers import DataError, InvalidArgumentError, missing_dependency, statistics, unknown_name
+from verifiers import DataError, InvalidArgumentError, MissingDataError, missing_dependency, statistics, unknown_name
 
 Array = NDArray[np.float64]
 _OF_ONE_RUN = ("seed", "run_folder", "run_id", "resume", "keep", "checkpoint_every", "loggers", "versions", "steps")
@@ -42,13 +42,17 @@ class TrainingCurve:
         """Read a metric of a run that `rlvr train` wrote; the run may still be going on.
 
         Raises:
-            DataError: If the folder holds no run, or no step was logged.
+            MissingDataError: If the folder holds no run.
+            DataError: If no step was logged.
             UnknownNameError: If no step has the metric; the message offers the nearest.
         """
         folder = Path(folder)
         config = read_json(folder / "config.json") if (folder / "config.json").is_file() else None
         if not isinstance(config, dict) or not (folder / "metrics.jsonl").is_file():
-            raise DataError(f"{folder} holds no training run: expected a folder with config.json and metrics.jsonl")
+            raise MissingDataError(
+                f"{folder} {'holds no training run' if folder.exists() else 'does not exist'}: expected a folder with "
+                "config.json and metrics.jsonl, as rlvr train writes"
+            )
         rows = list(_rows(folder / "metrics.jsonl"))
         if not rows:
             raise DataError(f"{folder} has no finished step to plot")
@@ -115,10 +119,10 @@ def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
     Raises:
         InvalidArgumentError: If there are no curves, or `smooth` is less than 1.
     """
-    if not curves or smooth < 1:
-        raise InvalidArgumentError(
-            f"a plot takes at least one run and a running mean of 1 step, got {len(curves)} and {smooth}"
-        )
+    if not curves:
+        raise InvalidArgumentError("a plot needs at least one run, got none")
+    if smooth < 1:
+        raise InvalidArgumentError(f"smooth, the number of steps of the running mean, must be at least 1, got {smooth}")
     groups: dict[str, list[TrainingCurve]] = {}
     for curve in curves:
         groups.setdefault(curve.setting, []).append(curve)

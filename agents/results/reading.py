@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agents.files.json_files import read_json, read_lines
 from agents.results.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.training.rollout_log import ROLLOUTS
-from verifiers import DataError
+from verifiers import DataError, MissingDataError
 
 RecordLine = dict[str, Any]
 """A line of a record; `agents.results.evaluation_record` lists its columns."""
@@ -34,11 +34,12 @@ class RecordedRun:
         """Read a run's folder; nothing in it is changed, and another process may still write there.
 
         Raises:
-            DataError: If the folder holds no evaluation, or a damaged one.
+            MissingDataError: If the folder holds no evaluation.
+            DataError: If the evaluation is damaged.
         """
         folder = Path(folder)
         if not (folder / MANIFEST).is_file():
-            raise DataError(
+            raise MissingDataError(
                 f"{folder} {'holds no evaluation' if folder.exists() else 'does not exist'}: expected a folder with {MANIFEST} "
                 f"and {SAMPLES}, as rlvr eval writes"
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from verifiers import DataError, InvalidArgumentError, RLVRError, check_types, unknown_name
+from verifiers import DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
 """A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
@@ -82,7 +82,9 @@ class SuiteTraining:
         for name in ("agents", "seeds"):
             values = getattr(self, name)
             if isinstance(values, str) or not values or len(set(values)) < len(values):
-                raise InvalidArgumentError(f"{name} must be a list of at least one, each once, got {values!r}")
+                raise InvalidArgumentError(
+                    f"{name} must be a list that is not empty and repeats nothing, got {values!r}"
+                )
         if not all(isinstance(seed, int) and seed >= 0 for seed in self.seeds):
             raise InvalidArgumentError(f"seeds must be whole numbers of at least 0, got {self.seeds!r}")
 
@@ -105,7 +107,7 @@ class Suite:
         _check_at_least_1(max_new_tokens=self.max_new_tokens)
         folders = [environment.folder for environment in self.environments]
         if len(set(folders)) < len(folders):
-            raise InvalidArgumentError(f"two environments have one name, and need a label each: {', '.join(folders)}")
+            raise InvalidArgumentError(f"environments of the same name need different labels: {', '.join(folders)}")
         if not self.environments:
             raise InvalidArgumentError("a suite needs at least one environment: [[environments]]")
         if self.seed < 0 or self.temperature < 0:
@@ -127,7 +129,8 @@ def read_suite(name: str) -> Suite:
 
     Raises:
         UnknownNameError: If there is no such suite; the message offers the nearest.
-        DataError: If its file can't be read, or is not TOML.
+        MissingDataError: If there is no such file.
+        DataError: If the file can't be read, or is not TOML.
         InvalidArgumentError: If a key is unknown or missing, or its value is none that it can have.
     """
     path = Path(name) if name.endswith(".toml") else _FOLDER / f"{name}.toml"
@@ -135,6 +138,9 @@ def read_suite(name: str) -> Suite:
         raise unknown_name("suite", name, suite_names())
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        known = ", ".join(suite_names())
+        raise MissingDataError(f"there is no file {name!r}: expected a suite's path, or one of {known}") from error
     except OSError as error:
         raise DataError(f"the suite {name!r} can't be read: {error.strerror}") from error
     except ValueError as error:

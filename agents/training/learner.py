@@ -37,7 +37,7 @@ class Loss:
     terms: TokenLoss
     """The terms of each token's loss."""
     aggregation: Aggregation
-    """How the losses of tokens are averaged or summed."""
+    """How the losses of the tokens are reduced to one loss."""
     max_tokens: int | None = None
     """The constant length of some aggregations; see `agents.losses.token_weights`."""
     clipped: ClippedTokens | None = None
@@ -55,9 +55,8 @@ class LearnerConfig:
     """
 
     learning_rate: float | None = None
-    """Learning rate of AdamW. None chooses one from the number of parameters, about 1e-4 for a million and 1e-6 from a
-    billion on, ten times as much for supervised learning and ten times as much for LoRA; see
-    `agents.training.learning_rate`."""
+    """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million and 1e-6 for a
+    billion or more, ten times as much for supervised learning, and ten times as much for LoRA."""
     weight_decay: float = 0.0
     """Weight decay of AdamW."""
     beta1: float = 0.9
@@ -71,13 +70,14 @@ class LearnerConfig:
     warmup_steps: int = 0
     """Number of optimiser steps over which the learning rate rises linearly from 0."""
     schedule_steps: int | None = None
-    """Number of optimiser steps of a whole run, at which schedules end. None derives it from the `steps` of `learn`; a run
-    that is resumed with more steps continues at the rate that the longer run has there."""
+    """Number of optimiser steps of a whole run, at which schedules end. None takes the length of the run (`--steps`, or
+    `steps` of `learn`); a run resumed with more steps continues at the rate that the longer run has at that step."""
     micro_batch_size: int = 64
     """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
     skip_zero_advantages: bool = True
-    """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups without spread. They still
-    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` are those of the others."""
+    """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups of equal scores. They still
+    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` leave them out. It has no
+    effect on supervised learning or on agents with a critic."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -61,7 +61,9 @@ class RolloutLog:
 
     def __init__(self, folder: Path, per_step: int) -> None:
         if per_step < 1:
-            raise InvalidArgumentError(f"a log of rollouts has at least 1 completion of each step, got {per_step}")
+            raise InvalidArgumentError(
+                f"a log of rollouts must have at least 1 completion of each step, got {per_step}"
+            )
         self.per_step = per_step
         self._lines = JsonLines(folder / ROLLOUTS)
 

@@ -33,7 +33,7 @@ from agents.files.outputs import locked
 from agents.files.versions import package_versions
 from agents.training.loggers import LoggedRun, MetricLogger, check_loggers, open_loggers
 from agents.training.rollout_log import RolloutLog
-from verifiers import CheckpointError, InvalidArgumentError, redacted
+from verifiers import CheckpointError, InvalidArgumentError, MissingDataError, redacted
 
 BEST_OVER = 20
 """Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
@@ -270,11 +270,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read a run's `config.json`.
 
     Raises:
-        CheckpointError: If there is none, or it can't be read.
+        MissingDataError: If there is none.
+        CheckpointError: If it can't be read.
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
-        raise CheckpointError(f"no run to resume at {folder}: expected a folder with config.json")
+        raise MissingDataError(f"no run to resume at {folder}: expected a folder with config.json")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

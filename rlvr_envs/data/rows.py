@@ -102,7 +102,7 @@ class Row:
         for column in columns:
             near = difflib.get_close_matches(column, list(self.values), n=1, cutoff=0.5)
             if near:
-                return f" Is {near[0]!r} meant?"
+                return f" Did you mean {near[0]!r}?"
         return ""
 
 

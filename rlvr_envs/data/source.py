@@ -84,8 +84,8 @@ class Source:
         if path is None:
             raise MissingDataError(
                 f"{self.name}, split {split!r}, was not found at {self._layout(folder, split)}. Put it there, name another "
-                f"folder with data_dir= or {local.DATA_DIR_VARIABLE}, or name none to download {self.hub_id} from the "
-                f"hub, for which: {hub.INSTALL}"
+                f"folder with data_dir= or {local.DATA_DIR_VARIABLE}, or name no folder, so that {self.hub_id} is "
+                f"downloaded from the hub ({hub.INSTALL})"
             )
         return path
 

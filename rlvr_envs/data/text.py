@@ -268,7 +268,7 @@ def _reader(
     if convert is not None:
         converters.find_converter(convert)
     if convert is not None and "choices" in named:
-        raise InvalidArgumentError("convert= and a column of choices both say what the reference is: give one of them")
+        raise InvalidArgumentError("convert= and a column of choices both define the reference: give only one of them")
     if verifiers is not None and not (by_source and isinstance(verifiers, Mapping)):
         raise InvalidArgumentError(
             f"verifiers= maps a data_source to a verifier, and needs layout='verl'; got {verifiers!r} with layout={layout!r}"

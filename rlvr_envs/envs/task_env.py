@@ -56,9 +56,9 @@ class TaskEnv(TokenEnv):
         ]
         if overridden:
             raise InvalidArgumentError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which its vector environment does not call: say what is "
-                "different in its TaskSpec (docs/plugging-in.md), or name a function that builds it, of which so many are "
-                "then stepped one by one"
+                f"{cls.__name__} overrides {', '.join(overridden)}, which its vector environment does not call: put the "
+                "difference into its TaskSpec (docs/plugging-in.md), or name a function that builds it, whose environments are "
+                "then stepped one at a time"
             )
         streams, manifest = build(cls.task, num_envs, options)
         return TokenVectorEnv(streams, copy=copy, manifest=manifest)

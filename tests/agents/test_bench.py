@@ -177,13 +177,13 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
         (
             'title = "T"\n' + '[[environments]]\nname = "Sort"\n' * 2,
             2,
-            "two environments have one name, and need a label each",
+            "environments of the same name need different labels",
         ),
         (SUITE.replace("agents", "agent", 1), 2, "unknown key in [train] 'agent'"),
         (SUITE.replace('"rloo"', '"rlo"'), 2, "unknown agent 'rlo'"),
         (SUITE.replace("num-envs", "steps"), 2, "'steps' can't be among the options of [train]"),
         (SUITE.replace("num-envs", "num-env"), 2, "num-env"),
-        (SUITE.replace("[0, 3]", "[0, 0]"), 2, "seeds must be a list of at least one, each once"),
+        (SUITE.replace("[0, 3]", "[0, 0]"), 2, "seeds must be a list that is not empty and repeats nothing"),
         (SUITE.replace("[0, 3]", '["a"]'), 2, "seeds must be whole numbers"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_suite_that_is_none_is_refused_in_one_line(
     ("arguments", "code", "message"),
     [
         (["--suite", "tyny"], 2, "unknown suite 'tyny'. Did you mean 'tiny'?"),
-        (["--suite", "no/such.toml"], 1, "the suite 'no/such.toml' can't be read: No such file"),
+        (["--suite", "no/such.toml"], 2, "there is no file 'no/such.toml': expected a suite's path, or one of core"),
         (["--suite", "tiny"], 2, "the suite 'tiny' trains no agents: name models with --model"),
         (["--suite", "tiny", "--model", "a", "a"], 2, "a model is named twice"),
         (["--suite", "tiny", "--model", "a", "--resume"], 2, "--resume needs --out"),

@@ -202,7 +202,7 @@ def test_bad_input_says_what_was_expected(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, error = run(capsys, *arguments)
-    assert code == (1 if "no run to resume" in message else 2)
+    assert code == 2
     assert message in error
     assert "Traceback" not in error
 

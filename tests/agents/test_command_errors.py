@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import re
 import subprocess
 import sys
 import types
@@ -445,6 +446,72 @@ def test_errors_that_were_reported_are_one_line(
     assert len(lines) == 1
     assert message in lines[0]
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "train grpo --env Sort --model nowhere",
+        "train grpo --env Sort --run-folder nowhere --resume",
+        "sft --env Sort --out new --model nowhere",
+        "eval --env Sort --model nowhere",
+        "play --env Sort --model nowhere",
+        "bench --suite nowhere.toml --model model",
+        "check-dataset GSM8K --args data_dir=nowhere",
+        "audit-verifier math --dataset GSM8K --data-args data_dir=nowhere",
+        "contamination GSM8K MATH500 --train-args data_dir=nowhere",
+        "verify 1 1 --verifier nowhere.toml",
+        "grade nowhere.jsonl --env Sort",
+        "rescore nowhere",
+        "compare graded nowhere",
+        "show nowhere 0",
+        "view nowhere",
+        "plot nowhere",
+        "plot graded",
+    ],
+)
+def test_what_is_not_there_is_named_with_exit_code_2(
+    arguments: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command whose exit code 1 is a finding must not give it for a mistyped path."""
+    code, lines, said = outcome(arguments.split(), capsys)
+    assert code == REFUSED, said
+    assert len(lines) == 1
+    assert re.search("nowhere|graded", lines[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("eval --env Sort --mdel x", "unknown option --mdel. Did you mean --model? See rlvr eval --help"),
+        (
+            "train grpo --env Sort --lerning-rate 1 --no-fst",
+            "unknown options --lerning-rate and --no-fst. Did you mean --learning-rate and --fast? See rlvr train grpo --help",
+        ),
+        ("eval --env=Sort --modell=x", "unknown option --modell. Did you mean --model? See rlvr eval --help"),
+        ("plot trained --qq", "unknown option --qq; see rlvr plot --help"),
+        ("eval --problems 3", "missing: --env, --model; see rlvr eval --help"),
+        ("verify 1", "missing: REFERENCE; see rlvr verify --help"),
+        ("eval --env Sort --model", "--model needs a value; see rlvr eval --help"),
+        ("verify 1 2 3 4", "unexpected: 3, 4; see rlvr verify --help"),
+        ("sft --env Sort --out o --schedule x", "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'"),
+        ("plot", "a plot needs at least one run, got none"),
+    ],
+)
+def test_a_mistyped_command_line_is_answered_in_one_sentence(
+    arguments: str, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, [line], _ = outcome(arguments.split(), capsys)
+    assert code == REFUSED
+    assert line.startswith(f"error: {message}")
+
+
+def test_a_plot_is_written_under_the_name_that_was_typed(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("one", "two.png", "v0.3"):
+        assert outcome(["plot", "trained", "--out", name], capsys)[0] == 0
+    written = {path.name for path in workplace.iterdir() if path.suffix in (".svg", ".png")}
+    assert written == {"one.svg", "one.png", "two.svg", "two.png", "v0.3.svg", "v0.3.png"}
 
 
 def damaged_models(folder: Path) -> None:

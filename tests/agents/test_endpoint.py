@@ -290,7 +290,7 @@ def test_answers_are_read_as_they_are_meant() -> None:
     assert read(chat(None, refusal="I won't")) == TextCompletion("I won't", 3, False)
     assert read(chat([{"type": "text", "text": "4"}])).text == "4"  # type: ignore[arg-type]  # as some servers answer
     assert read(completion("4")) == TextCompletion("4", 0, False)
-    with pytest.raises(DataError, match="a completion is text, got None"):
+    with pytest.raises(DataError, match="a completion must be text, got None"):
         read(b'{"choices": [{"message": {}}]}')
 
 
@@ -371,7 +371,7 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
         (["model=x"], 2, "'model' has an option of its own"),
         (["--engine", "torch"], 2, "--base-url and --engine openai come together"),
         (["--env", "Countdown", "--maj-at", "2"], 2, "maj@k needs a verifier that compares answers"),
-        (["--maj-at", "4"], 2, "maj@4 takes 4 samples of each problem, and there will be 3"),
+        (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
     ):
         result, _, error = run(capsys, server, folder, *more)
         assert (result, message in error) == (code, True), error

@@ -173,7 +173,7 @@ def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_
 
 
 def test_without_any_number_of_problems_the_error_says_what_to_do() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"does not say its num_problems: say how many .*problems=100"):
+    with pytest.raises(InvalidArgumentError, match=r"has no num_problems: say how many .*problems=100"):
         evaluate(third_party(2), tiny_policy())
     with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems x 1: at least 1 of each"):
         evaluate(third_party(2), tiny_policy(), problems=0)

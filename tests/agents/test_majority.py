@@ -105,7 +105,7 @@ def test_a_verifier_that_compares_no_answers_is_refused_before_any_sample() -> N
 
     with pytest.raises(InvalidArgumentError, match=r"maj@k needs a verifier that compares answers .*got CountLetters"):
         evaluate(vector_env(2), NeverActs(), maj_at=[1])  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="maj@3 takes 3 samples of each problem, and there will be 2"):
+    with pytest.raises(InvalidArgumentError, match="maj@3 is not possible: k must be from 1 to 2"):
         evaluate(vector_env(2), NeverActs(), samples=2, maj_at=[3])  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from agents.commands.main import main
 from agents.results.plots import TrainingCurve, bands, plot, running_mean
-from verifiers import DataError, InvalidArgumentError, UnknownNameError, statistics
+from verifiers import DataError, InvalidArgumentError, MissingDataError, UnknownNameError, statistics
 
 
 def run_folder(folder: Path, rewards: Sequence[float | None], seed: int = 0, **config: Any) -> Path:
@@ -87,7 +87,7 @@ def test_a_run_that_is_going_on_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_or_has_no_such_metric_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no training run"):
+    with pytest.raises(MissingDataError, match="holds no training run"):
         TrainingCurve.read(tmp_path)
     with pytest.raises(DataError, match="no finished step"):
         TrainingCurve.read(run_folder(tmp_path / "empty", []))

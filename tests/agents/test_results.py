@@ -21,7 +21,7 @@ from agents.results.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, 
 from agents.results.judging import match_problems
 from agents.results.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Sort
-from verifiers import DataError, InvalidArgumentError, Message, Outcome, Problem, Verdict, statistics
+from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics
 
 PROBLEMS = Sort("test", size=40)
 
@@ -67,7 +67,7 @@ def test_of_a_sample_that_was_made_again_the_last_line_counts_and_an_unfinished_
 
 
 def test_a_folder_without_an_evaluation_and_damaged_lines_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no evaluation"):
+    with pytest.raises(MissingDataError, match="holds no evaluation"):
         RecordedRun.read(tmp_path)
     run_of(tmp_path / "run", [[1.0]])
     with (tmp_path / "run" / SAMPLES).open("a") as file:
@@ -181,7 +181,7 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
     ("line", "message"),
     [
         ({"text": "x"}, r"line 1 has the columns \['text'\]: expected one of 'completion', 'resps', 'custom_id'"),
-        ({"completion": 3}, "line 1: a completion is text, got 3"),
+        ({"completion": 3}, "line 1: a completion must be text, got 3"),
         ({"completion": []}, "line 1 holds no completion"),
         ({"completion": "x", "id": 1.5}, "named by its id or index, got 1.5"),
         ({"resps": [["x"]]}, "has 'resps' and no 'doc_id'"),
@@ -193,6 +193,31 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
 def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: Path, line: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_completions(written(tmp_path / "file.jsonl", [line]))
+
+
+def test_a_last_line_without_a_line_break_is_a_completion(tmp_path: Path) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_text('{"completion": "a"}\n{"completion": "b"}')
+    assert [completion.text for completion in read_completions(path)] == ["a", "b"]
+    path.write_text('{"completion": "a"}\n{"completion": "b')
+    with pytest.raises(DataError, match=r"file.jsonl, line 2 is damaged .*: correct or remove that line"):
+        read_completions(path)
+
+
+def test_a_folder_with_an_evaluation_is_named_with_what_grading_can_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.jsonl").write_text('{"completion": "1"}\n')
+    codes = []
+    for options in ([], [], ["--overwrite"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["grade", "made.jsonl", "--env", "Sort", "--out", "graded", *options])
+        codes.append(ended.value.code)
+    assert codes == [0, 2, 0]
+    error = capsys.readouterr().err
+    assert "graded holds an evaluation: replace it with --overwrite" in error
+    assert "--resume" not in error
 
 
 def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
@@ -319,7 +344,7 @@ def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None
     run = run_of(tmp_path / "a", [[1.0]])
     with pytest.raises(InvalidArgumentError, match="at least two runs, got 1"):
         compare_runs([run])
-    with pytest.raises(InvalidArgumentError, match="one run is named twice"):
+    with pytest.raises(InvalidArgumentError, match="a run is named twice"):
         compare_runs([run, run])
     with pytest.raises(DataError, match="no scored problem in common"):
         compare_runs([run, run_of(tmp_path / "b", [[None]])])
@@ -335,6 +360,23 @@ def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.Captur
     assert "a: 1 errored samples are left out" in printed
     assert "means over 21 problems" in printed
     assert "b is better than a" in printed
+
+
+def test_the_table_fits_80_columns_and_cuts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
+    run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
+    run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
+    with pytest.raises(SystemExit):
+        main(["compare", *(str(tmp_path / name) for name in names)])
+    table = capsys.readouterr().out.partition("means over")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in table
+    for name in names:
+        pieces = [line[:20].split() for line in table.splitlines()]
+        assert name in "".join(piece[0] for piece in pieces if piece)
 
 
 # Overlap of data sets
@@ -413,7 +455,7 @@ def test_more_draws_than_samples_are_refused_before_any_work(k: int, capsys: pyt
     with pytest.raises(SystemExit) as ended:
         main(["eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", str(k)])
     assert ended.value.code == 2
-    assert f"pass@{k} takes" in capsys.readouterr().err
+    assert f"pass@{k} is not possible: k must be from 1 to 2" in capsys.readouterr().err
 
 
 def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from agents import (
     tiny_model,
 )
 from agents.training.run import latest_checkpoint
-from verifiers import CheckpointError, InvalidArgumentError
+from verifiers import CheckpointError, InvalidArgumentError, MissingDataError
 
 STEPS = 8
 OPTIONS = [
@@ -143,5 +143,5 @@ def test_a_run_folder_is_not_written_over(tmp_path: Path) -> None:
     assert metrics(tmp_path / "run") == [{"step": 1, "reward": None, "loss": 0.5}]
     with pytest.raises(InvalidArgumentError, match="holds a run already"):
         Run(tmp_path / "run", {}, loggers=())
-    with pytest.raises(CheckpointError, match="no run to resume"):
+    with pytest.raises(MissingDataError, match="no run to resume"):
         Run(tmp_path / "other", {}, resume=True, loggers=())

@@ -103,7 +103,7 @@ _ALL_BUT_ITSELF = tuple(name for name in TRANSFORMATIONS if name != "itself")
         (lambda: audit_verifier("math", []), InvalidArgumentError, "at least one problem"),
         (lambda: audit_verifier("math", problems("5"), limit=0), InvalidArgumentError, "limit"),
         (lambda: audit_verifier("math", problems("5"), deadline_s=0), InvalidArgumentError, "deadline_s"),
-        (lambda: audit_verifier("math", problems("5"), answer_format="x"), InvalidArgumentError, "must hold ANSWER"),
+        (lambda: audit_verifier("math", problems("5"), answer_format="x"), InvalidArgumentError, "must contain ANSWER"),
         (lambda: audit_verifier("math", problems("5"), skip=["hedges"]), UnknownNameError, "Did you mean 'hedge'"),
         (lambda: audit_verifier("maths", problems("5")), UnknownNameError, "Did you mean 'math'"),
         (lambda: audit_verifier("math", problems(["a test"])), InvalidArgumentError, "problem 'p0' is a list"),

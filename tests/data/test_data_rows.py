@@ -25,7 +25,7 @@ def test_values_come_from_the_first_column_that_is_there() -> None:
 
 def test_a_missing_column_names_place_columns_found_and_the_nearest() -> None:
     assert message(row(questoin="?", answer="1").text, "question") == (
-        "data/x/test.jsonl, line 4: no column 'question'. Columns found: 'questoin', 'answer'. Is 'questoin' meant?"
+        "data/x/test.jsonl, line 4: no column 'question'. Columns found: 'questoin', 'answer'. Did you mean 'questoin'?"
     )
 
 

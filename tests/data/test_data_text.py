@@ -162,7 +162,7 @@ def test_a_missing_column_names_file_line_and_nearest(write_rows: WriteRows) -> 
     with pytest.raises(DataError) as caught:
         load(path)
     assert str(caught.value) == (
-        f"{path}, line 2: no column 'answer'. Columns found: 'question', 'answers'. Is 'answers' meant?"
+        f"{path}, line 2: no column 'answer'. Columns found: 'question', 'answers'. Did you mean 'answers'?"
     )
 
 

@@ -400,7 +400,7 @@ def test_settings_that_do_not_fit_are_refused(options: dict[str, Any], message: 
         (lambda: llama(), r"no trained token_classifier head: the weights \['score"),
         (
             lambda: spread(transformers.BertForTokenClassification(transformers.BertConfig(**SHAPE, num_labels=2))),
-            "is a Bert model, whose tokens see later ones",
+            "is a Bert model, whose tokens attend to later ones",
         ),
     ],
     ids=["three labels", "a language model", "an encoder"],

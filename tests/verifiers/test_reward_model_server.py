@@ -126,7 +126,7 @@ def test_requests_are_no_more_at_a_time_than_the_batch_size(verifier: Any) -> No
     [
         ((500, b"out of memory"), "answered 500: out of memory (3 tries)"),
         ((503, b""), "answered 503:  (3 tries)"),
-        ((200, b'{"data": [{"da'), "JSON was expected"),
+        ((200, b'{"data": [{"da'), "expected JSON"),
         (None, "no reward model's server answers"),
     ],
     ids=["500", "503", "half JSON", "closed connection"],

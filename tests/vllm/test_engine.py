@@ -237,7 +237,7 @@ def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> N
 
 
 def test_top_p_is_refused_on_a_cpu() -> None:
-    with pytest.raises(EngineError, match="vLLM on CPU does not say which tokens top-k, top-p and min-p kept"):
+    with pytest.raises(EngineError, match="vLLM on CPU does not report which tokens top-k, top-p and min-p kept"):
         VLLMPolicy.for_env(learner(top_p=0.9), world(1), VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT))
 
 

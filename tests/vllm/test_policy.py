@@ -233,9 +233,9 @@ def test_masks_that_change_are_refused() -> None:
     env = world(1, legal_actions=only(MOST))
     unaware = VLLMPolicy(policy, stop_tokens=[EOS], engine=TorchEngine(policy.model))
     observation, info = env.reset(options={"problems": np.array([0])})
-    with pytest.raises(InvalidArgumentError, match="is told once which"):
+    with pytest.raises(InvalidArgumentError, match="takes one set of them"):
         unaware.act(observation, action_mask=info["action_mask"])
-    with pytest.raises(InvalidArgumentError, match="is told once which"):
+    with pytest.raises(InvalidArgumentError, match="takes one set of them"):
         on_torch(policy, env).act(observation, action_mask=1 - info["action_mask"])
 
 
@@ -324,7 +324,7 @@ def test_kept_tokens_that_are_not_allowed_are_left_out_of_the_record() -> None:
 def test_an_engine_that_does_not_say_what_it_kept_is_refused() -> None:
     policy, env = learner(top_p=0.5), world(1)
     sampler = on_torch(policy, env)
-    with pytest.raises(EngineError, match="does not say which tokens top-k, top-p and min-p kept"):
+    with pytest.raises(EngineError, match="does not report which tokens top-k, top-p and min-p kept"):
         rollout(env, sampler, EPISODES[:1])
 
 
@@ -598,11 +598,11 @@ def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:
         VLLMConfig(server="http://localhost:8000", dtype="float32")
     with pytest.raises(LookupError, match="Did you mean 'nccl'"):
         VLLMConfig(weight_transfer="ncl")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="probe_tolerance is greater than 0"):
+    with pytest.raises(InvalidArgumentError, match="probe_tolerance must be greater than 0"):
         VLLMConfig(probe_tolerance=0.0)
-    with pytest.raises(InvalidArgumentError, match=f"stop tokens are below {TOKENIZER.vocab_size}"):
+    with pytest.raises(InvalidArgumentError, match=f"stop tokens must be below {TOKENIZER.vocab_size}"):
         VLLMPolicy(policy, stop_tokens=[TOKENIZER.vocab_size], engine=engine)
-    with pytest.raises(InvalidArgumentError, match="legal_tokens has one entry for each"):
+    with pytest.raises(InvalidArgumentError, match="legal_tokens must have one entry for each"):
         VLLMPolicy(policy, stop_tokens=[EOS], legal_tokens=np.ones(3, dtype=np.int8), engine=engine)
     with pytest.raises(InvalidArgumentError, match="begins with http"):
         VLLMPolicy(policy, VLLMConfig(server="localhost:8000"), stop_tokens=[EOS])
@@ -610,7 +610,7 @@ def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:
 
 @pytest.mark.parametrize("most", ["1k", 2.5, 0, -2])
 def test_a_max_model_len_that_is_no_number_of_tokens_is_refused(most: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"max_model_len is a whole number of tokens .*, got {most!r}"):
+    with pytest.raises(InvalidArgumentError, match=f"max_model_len must be a whole number of tokens .*, got {most!r}"):
         VLLMConfig(engine_args={"max_model_len": most})
 
 

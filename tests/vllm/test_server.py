@@ -52,7 +52,7 @@ def test_an_answer_that_breaks_off_says_that_the_server_died_and_what_to_do() ->
 def test_what_is_no_json_is_quoted() -> None:
     with (
         answering(b"<html>hello") as engine,
-        pytest.raises(EngineError, match=r"JSON was expected, and b'<html>hello' came; is the address right"),
+        pytest.raises(EngineError, match=r"expected JSON, got b'<html>hello'; is the address right"),
     ):
         engine.rpc("checkpoint_shapes")
 

@@ -112,7 +112,7 @@ def _check_options(problems: ProblemSource, limit: int | None, answer_format: st
     if limit is not None and limit < 1:
         raise InvalidArgumentError(f"limit must be a positive number of golds, got {limit}")
     if answer_format is not None and "ANSWER" not in answer_format:
-        raise InvalidArgumentError(f"answer_format must hold ANSWER where the answer goes, got {answer_format!r}")
+        raise InvalidArgumentError(f"answer_format must contain ANSWER where the answer goes, got {answer_format!r}")
     if not deadline_s > 0:
         raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
 

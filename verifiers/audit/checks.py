@@ -111,7 +111,7 @@ def ask_all(runner: Runner, cases: Sequence[Case], deadline_s: float, progress: 
     return answers
 
 
-EXECUTED = "the completion's text was executed: the file that it names came into being"
+EXECUTED = "the completion was executed: it created the file that it names"
 
 
 def check_answers(tally: Tally, cases: Sequence[Case], answers: Sequence[Answer | None]) -> None:

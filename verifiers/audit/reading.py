@@ -62,7 +62,7 @@ class _ExpressionParser:
     def whole(self) -> Expression:
         result = self._sum()
         if self._position != len(self._tokens):
-            raise NotExpressibleError("something follows the expression")
+            raise NotExpressibleError("text after the expression")
         return result
 
     def _peek(self) -> str:
@@ -71,7 +71,7 @@ class _ExpressionParser:
     def _take(self) -> str:
         token = self._peek()
         if not token:
-            raise NotExpressibleError("the text ends early")
+            raise NotExpressibleError("the text ends too early")
         self._position += 1
         return token
 
@@ -104,13 +104,13 @@ class _ExpressionParser:
         self._take()
         quotient = numerator / self._power()
         if self._peek() not in ("", "+", "-", ")", "}"):
-            raise NotExpressibleError("a/bc can be read in two ways")
+            raise NotExpressibleError("a/bc is ambiguous")
         return quotient
 
     def _juxtaposed(self) -> Expression:
         before, token = self._tokens[self._position - 1], self._peek()
         if token[0].isdigit() or token[0] == "." or (token == "(" and before.isalpha()):
-            raise NotExpressibleError("juxtaposition that can be read in two ways")
+            raise NotExpressibleError("ambiguous juxtaposition")
         return self._power()
 
     def _power(self) -> Expression:
@@ -126,7 +126,7 @@ class _ExpressionParser:
         token = self._take()
         self._expect("}")
         if not token.isdigit() or len(token) > 2:
-            raise NotExpressibleError("an exponent that is no small integer")
+            raise NotExpressibleError("an exponent that is not a small integer")
         return int(token)
 
     def _digit(self) -> int:
@@ -163,7 +163,7 @@ class _ExpressionParser:
     def _root(self) -> Expression:
         radicand = self._argument().rational
         if radicand is None or radicand.denominator != 1 or radicand < 0:
-            raise NotExpressibleError("the root of something else than a natural number")
+            raise NotExpressibleError("the root of something other than a natural number")
         return square_root(radicand.numerator)
 
 
@@ -175,5 +175,5 @@ def _number(token: str) -> Expression:
 
 def _symbol(token: str) -> Expression:
     if not token.isalpha() or token in _NOT_SYMBOLS:
-        raise NotExpressibleError(f"{token!r} is no symbol")
+        raise NotExpressibleError(f"{token!r} is not a symbol")
     return symbol(token)

@@ -97,7 +97,7 @@ class AuditReport:
             self._times(),
         ]
         if self.skipped:
-            sections.append(f"{self.skipped} cases were passed over: too many of their kind hung or crashed")
+            sections.append(f"{self.skipped} cases were skipped: too many like them hung or crashed")
         sections.append(self._worst())
         return "\n\n".join(section for section in sections if section)
 

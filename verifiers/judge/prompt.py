@@ -75,7 +75,7 @@ def _reference_text(problem: Problem) -> str:
     reference = problem.reference
     if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
         raise UnreadableReferenceError(
-            f"a judge compares with text or a number, got the reference {reference!r} ({type(reference).__name__}) of problem "
+            f"a judge needs text or a number as the reference, got {reference!r} ({type(reference).__name__}) of problem "
             f"{problem.id!r}"
         )
     return str(reference)

@@ -129,7 +129,7 @@ class _Batch:
             return self._read(answer)
         except (AttributeError, TypeError, IndexError, KeyError, ValueError):
             return _Failure(
-                f"no answer as OpenAI's protocol has it, but {self._shown(answer)!r}; is the address right?"
+                f"expected an answer in the form of OpenAI's protocol, got {self._shown(answer)!r}; is the address right?"
             )
 
     async def _create(self, question: Question) -> Any:

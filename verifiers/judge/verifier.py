@@ -172,10 +172,10 @@ def _prompt(preset: str | None, prompt: str | None, defaults: Preset) -> str:
 
 def _check_server(model: object, base_url: object, temperature: float, parameters: object) -> None:
     if not isinstance(model, str) or not model:
-        raise InvalidArgumentError(f"a judge's model is a name that the server knows, got {model!r}")
+        raise InvalidArgumentError(f"a judge's model must be a name that the server knows, got {model!r}")
     if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
         raise InvalidArgumentError(
-            f"base_url begins with http:// or https://, such as http://localhost:8000/v1; got {base_url!r}"
+            f"base_url must begin with http:// or https://, such as http://localhost:8000/v1; got {base_url!r}"
         )
     if not (is_number(temperature) and 0 <= temperature < math.inf):
         raise InvalidArgumentError(f"temperature must be a finite number of at least 0, got {temperature!r}")

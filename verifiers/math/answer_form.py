@@ -42,14 +42,14 @@ def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnsw
         return "a fraction that is not in lowest terms"
     final = _final_value(answer.tree)
     if options.literals_only and any(_is_whole_quotient(node) for node in walk(final)):
-        return "a division is left to carry out"
+        return "a division that is not carried out"
     if options.literals_only and _SIGNS_IN_A_ROW.search(answer.normal):
-        return "signs are left to carry out"
+        return "signs that are not combined"
     if not is_literal(final):
         if options.literals_only:
-            return "an operation is left to carry out"
+            return "an operation that is not carried out"
         if options.evaluated and any(_is_unevaluated(leaf) for leaf in _leaves(final)):
-            return "arithmetic is left to carry out"
+            return "arithmetic that is not carried out"
     if not _states_equation(answer.tree) and unordered(_final_value(gold.tree)) == unordered(final):
         return ""
     if options.echo == "reject" and prompt and _restates(answer, final, prompt):

@@ -202,7 +202,7 @@ class MathVerifier:
         except UnreadableError as error:
             if answer is not None and normal_text(answer) == normal_text(gold) != "":
                 return Comparison(
-                    Outcome.CORRECT, "the same text up to typography as a gold answer that cannot be read"
+                    Outcome.CORRECT, "the same text, up to typography, as the gold answer, which cannot be read"
                 )
             reason = f"the gold answer cannot be read: {error}"
             return Comparison(Outcome.VERIFIER_ERROR, reason, unreadable_reference=True)
@@ -217,10 +217,10 @@ class MathVerifier:
             actual = read(answer, decimal_comma=self.options.decimal_comma)
         except UnreadableError as error:
             if normal_text(answer) == expected.normal:
-                return Comparison(Outcome.CORRECT, "the same text up to typography")
+                return Comparison(Outcome.CORRECT, "the same text, up to typography")
             return Comparison(Outcome.INCORRECT, f"the answer cannot be read: {error}")
         if expected.normal == actual.normal:
-            return Comparison(Outcome.CORRECT, "the same text up to typography")
+            return Comparison(Outcome.CORRECT, "the same text, up to typography")
         if names := ordered_names(expected.tree) | ordered_names(actual.tree):
             with contextlib.suppress(UnreadableError):  # then the reading without them stands
                 expected, actual = read(gold, vectors=names), read(answer, vectors=names)

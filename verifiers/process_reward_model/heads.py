@@ -36,7 +36,7 @@ class StepModel:
 
     Raises:
         InvalidArgumentError: If there is no such model, weights of the head are missing, it has another number of labels, or
-            its tokens see later ones.
+            its tokens attend to later ones.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class StepModel:
         self.model = _loaded(name, head)
         if not is_causal(self.model.config):
             raise InvalidArgumentError(
-                f"{str(name)!r} is a {type(self.model.config).__name__[: -len('Config')]} model, whose tokens see later ones: "
-                "the score of a step would depend on the steps after it"
+                f"{str(name)!r} is a {type(self.model.config).__name__[: -len('Config')]} model, whose tokens attend to later "
+                "ones: the score of a step would depend on the steps after it"
             )
         move_to_device(self.model, default_device(device))
 

@@ -86,7 +86,7 @@ class StepEncoder:
     """Writes problems and steps in a format, as tokens.
 
     Raises:
-        InvalidArgumentError: If the tokenizer does not do for the format: it has no chat template, the mark is not one token
+        InvalidArgumentError: If the tokenizer does not suit the format: it has no chat template, the mark is not one token
             although it has to be found, or the chat template drops marks.
     """
 
@@ -102,7 +102,7 @@ class StepEncoder:
         try:
             self.encode("What is 1+1?", [Step("a", 1, False), Step("b", 2, True)])
         except UnwritableStepsError as error:
-            raise InvalidArgumentError(f"the tokenizer does not do for this format: {error}") from error
+            raise InvalidArgumentError(f"the tokenizer does not suit this format: {error}") from error
 
     def _check_mark(self) -> None:
         mark, ids = self._format.mark, self._mark
@@ -113,7 +113,9 @@ class StepEncoder:
         if len(ids) != 1:
             raise InvalidArgumentError(f"the mark {mark!r} must be one token, and the tokenizer gives {len(ids)}")
         if not self._tokenizer.is_fast:
-            raise InvalidArgumentError("marks are found by a fast tokenizer, which knows its tokens' characters")
+            raise InvalidArgumentError(
+                "marks can only be found with a fast tokenizer, which knows its tokens' characters"
+            )
 
     def encode(self, prompt: str | Sequence[Message], steps: Sequence[Step]) -> tuple[list[int], list[int]]:
         """Give the tokens, and for each step the index of the token at whose output it is scored.

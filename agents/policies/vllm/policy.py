@@ -86,12 +86,12 @@ class VLLMConfig:
                 "own options when you start it"
             )
         if self.probe_tolerance is not None and not self.probe_tolerance > 0:
-            raise InvalidArgumentError(f"probe_tolerance is greater than 0, got {self.probe_tolerance}")
+            raise InvalidArgumentError(f"probe_tolerance must be greater than 0, got {self.probe_tolerance}")
         most = self.engine_args.get("max_model_len")
         if most is not None and not (isinstance(most, int) and (most >= 1 or most == _AUTO_FIT)):
             raise InvalidArgumentError(
-                f"max_model_len is a whole number of tokens such as 2048, or {_AUTO_FIT} for as many as vLLM has room for, got "
-                f"{most!r}"
+                f"max_model_len must be a whole number of tokens such as 2048, or {_AUTO_FIT} for as many as vLLM has room "
+                f"for, got {most!r}"
             )
 
 
@@ -154,10 +154,11 @@ class VLLMPolicy:
         self.legal_tokens = legal_tokens
         if legal_tokens is not None and legal_tokens.shape != (policy.vocab_size,):
             raise InvalidArgumentError(
-                f"legal_tokens has one entry for each of the policy's {policy.vocab_size} tokens, got {legal_tokens.shape}"
+                f"legal_tokens must have one entry for each of the policy's {policy.vocab_size} tokens, got shape "
+                f"{legal_tokens.shape}"
             )
         if any(not 0 <= token < policy.vocab_size for token in self.stop_tokens):
-            raise InvalidArgumentError(f"stop tokens are below {policy.vocab_size}, got {self.stop_tokens}")
+            raise InvalidArgumentError(f"stop tokens must be below {policy.vocab_size}, got {self.stop_tokens}")
         self._limits = self._token_limits()
         if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
             self._limits["mask_bound"] = self._model_tokens()
@@ -317,8 +318,9 @@ class VLLMPolicy:
         legal = self.legal_tokens
         if legal is None or (np.atleast_2d(mask)[asked].astype(bool) != legal.astype(bool)).any():
             raise InvalidArgumentError(
-                "the environment limits tokens, and vLLM is told once which: give a VLLMPolicy the mask of a FixedActions as "
-                "legal_tokens (`for_env` does), and let the policy sample by itself where the legal tokens change"
+                "the environment restricts the legal tokens, and vLLM takes one set of them for all steps: pass the mask of a "
+                "FixedActions to VLLMPolicy as legal_tokens (`for_env` does), and sample with the policy itself where the "
+                "legal tokens change"
             )
 
     def _forget_rows(self) -> None:
@@ -374,7 +376,7 @@ class VLLMPolicy:
             for row, completion in zip(asked.tolist(), completions, strict=True):
                 if completion.kept is None or len(completion.kept) != len(completion.tokens):
                     raise EngineError(
-                        "the engine does not say which tokens top-k, top-p and min-p kept, which training needs: leave them "
+                        "the engine does not report which tokens top-k, top-p and min-p kept, which training needs: leave them "
                         "out, or start a server with --return-sampling-mask on a GPU"
                     )
                 for position, tokens in enumerate(completion.kept):

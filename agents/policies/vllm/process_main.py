@@ -38,7 +38,7 @@ class EngineInProcess:
 
         if settings.get("return_sampling_mask") and current_platform.is_cpu():
             raise NotImplementedError(
-                "vLLM on CPU does not say which tokens top-k, top-p and min-p kept, which learning needs: leave them out"
+                "vLLM on CPU does not report which tokens top-k, top-p and min-p kept, which training needs: leave them out"
             )
         self._vllm = vllm
         self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})

@@ -40,7 +40,7 @@ class ServerEngine:
     def __init__(self, address: str, *, api_key: str | None = None) -> None:
         if not address.startswith(("http://", "https://")):
             raise InvalidArgumentError(
-                f"a server's address begins with http:// or https://, such as http://localhost:8000; got {address!r}"
+                f"a server's address must begin with http:// or https://, such as http://localhost:8000; got {address!r}"
             )
         self.address = address.rstrip("/")
         self._api_key = os.environ.get("VLLM_API_KEY") if api_key is None else api_key
@@ -107,7 +107,7 @@ class ServerEngine:
             said = error.read().decode("utf-8", errors="replace")[:500]
             if error.code == http.HTTPStatus.UNAUTHORIZED:
                 raise EngineError(
-                    f"the vLLM server at {self.address} refused {path}: it wants a key, and got "
+                    f"the vLLM server at {self.address} refused {path}: it requires a key, and got "
                     f"{'another' if self._api_key else 'none'}. Set VLLM_API_KEY to the key that the server was started with"
                 ) from error
             raise EngineError(
@@ -127,6 +127,6 @@ class ServerEngine:
             return json.loads(body)
         except ValueError as error:
             raise EngineError(
-                f"{self.address} does not answer {path} like a vLLM server: JSON was expected, and {body[:100]!r} came; is the "
-                "address right?"
+                f"{self.address} does not answer {path} like a vLLM server: expected JSON, got {body[:100]!r}; is the address "
+                "right?"
             ) from error

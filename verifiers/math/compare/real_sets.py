@@ -103,7 +103,7 @@ class RealSet:
         for mark in self.marks:
             end = rational_or_none(mark.end.node)
             if end is None:
-                raise NoSetError("an end that is not rational")
+                raise NoSetError("an endpoint that is not rational")
             if value <= end:
                 return mark.at if value == end else inside
             inside = mark.after
@@ -149,7 +149,7 @@ def real_set(node: Node) -> RealSet:
     if isinstance(node, Bracketed) and len(node.items) == 2 and node.opening in "([" and node.closing in ")]":
         written = _interval(_end(node.items[0]), node.opening == "[", _end(node.items[1]), node.closing == "]")
         if not written.marks:  # nobody writes the empty set like this: (1,1) is a pair
-            raise NoSetError("an interval that holds nothing")
+            raise NoSetError("an empty interval")
         return written
     if isinstance(node, SetOperation):
         return real_set(node.left).combined(node.kind, real_set(node.right))
@@ -168,17 +168,17 @@ def _end(node: Node) -> End:
     if node == LEFT.node:
         return LEFT
     if symbols(node):
-        raise NoSetError("an end that depends on a symbol")
+        raise NoSetError("an endpoint that depends on a symbol")
     value = real_value(node)
     if value is None:
-        raise NoSetError("an end that is no real number")
+        raise NoSetError("an endpoint that is not a real number")
     return End(node, value)
 
 
 def _interval(low: End, closed_low: bool, high: End, closed_high: bool) -> RealSet:
     """An interval; its ends must be in order, and infinite ends open."""
     if high.before(low) or (closed_low and low is LEFT) or (closed_high and high is RIGHT):
-        raise NoSetError("an interval with its ends in the wrong order, or one that reaches infinity")
+        raise NoSetError("an interval with its endpoints in the wrong order, or one that includes infinity")
     if low.meets(high):
         return _point(low) if closed_low and closed_high else _EMPTY
     return RealSet((EndMark(low, closed_low, True), EndMark(high, closed_high, False)))

@@ -42,7 +42,7 @@ def determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
         UnreadableError: If the matrix is not square, or larger than `MAX_ORDER`.
     """
     if len(rows) > MAX_ORDER or any(len(row) != len(rows) for row in rows):
-        raise UnreadableError("the determinant of a matrix that is not square or too large")
+        raise UnreadableError("the determinant of a matrix that is too large or not square")
     if len(rows) == 1:
         return rows[0][0]
     terms: list[Node] = []
@@ -194,5 +194,5 @@ def bracketed(opening: str, inside: Node, closing: str) -> Node:
             raise UnreadableError("a word between the items of a tuple")
         return Bracketed(opening, inside.items, closing)
     if (opening, closing) not in (("(", ")"), ("[", "]")):
-        raise UnreadableError("an interval with one end")
+        raise UnreadableError("an interval with only one end")
     return inside

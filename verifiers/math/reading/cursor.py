@@ -113,7 +113,7 @@ class Cursor:
             if depth == 0:
                 return name
             name += text if text != "{" else ""
-        raise UnreadableError("a subscript that does not end")
+        raise UnreadableError("an unclosed subscript")
 
     def primes(self) -> str:
         """Consume primes, which become part of a name."""

@@ -196,7 +196,7 @@ class Parser(Cursor):
             self.take()
             return self.temperature(Degrees(node))
         if self.at("_") and isinstance(node, Bracketed | Words | Number | Multiply):
-            raise UnreadableError("a subscript on something that has none")
+            raise UnreadableError("an unexpected subscript")
         return None
 
     def raised(self, node: Node) -> Node:
@@ -248,7 +248,7 @@ class Parser(Cursor):
         token = self.token
         if token.kind == "number" and len(token.text) > 1:
             if not token.text.isdigit():
-                raise UnreadableError("a decimal as an argument without braces")
+                raise UnreadableError("a decimal argument without braces")
             self.tokens[self.index] = Token("number", token.text[1:], False, Number(Fraction(int(token.text[1:]))))
             return Number(Fraction(int(token.text[0])))
         return self.power_free_atom()
@@ -327,7 +327,7 @@ class Parser(Cursor):
             return node
         unit = unit_named(words)
         if unit.is_label and isinstance(node, Symbol) and not unit.label.startswith("unit"):
-            raise UnreadableError("a letter that counts nothing")  # a choice, the article, a name
+            raise UnreadableError("a letter that is not a unit")  # a choice, the article, a name
         return measured_in(node, unit)
 
     def unit_words(self) -> list[UnitWord]:
@@ -372,10 +372,10 @@ class Parser(Cursor):
         self.take()
         value = self.script()
         if not (isinstance(value, Number | Negate) and is_integer_literal(value)):
-            raise UnreadableError("a unit's exponent that is no integer")
+            raise UnreadableError("a unit's exponent that is not an integer")
         exponent = rational_value(value)
         if abs(exponent) > 9:
-            raise UnreadableError("a unit's exponent past the limit")
+            raise UnreadableError("a unit's exponent beyond the limit")
         return int(exponent)
 
     # Lists, relations, ratios and set operations.
@@ -595,7 +595,7 @@ class Parser(Cursor):
         arguments = self.function_arguments()
         arguments = arguments if base is None else (*arguments, base)
         if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
-            raise UnreadableError(f"{name} of {len(arguments)} arguments")
+            raise UnreadableError(f"{name} with {len(arguments)} arguments")
         if name in _VARIADIC and len(arguments) == 1 and symbols(arguments[0]):
             return Unknown(name, arguments)  # of a name only, as in `max f`
         matrix = arguments[0]
@@ -606,7 +606,7 @@ class Parser(Cursor):
     def function_arguments(self) -> tuple[Node, ...]:
         """Parse the arguments of a function, in brackets or as a product after it."""
         if self.token.kind == "word" and len(self.token.text) > 1:
-            raise UnreadableError("a function of words")
+            raise UnreadableError("a function whose argument is text")
         if self.at("("):
             return self.arguments()
         if self.at("{"):
@@ -636,7 +636,7 @@ class Parser(Cursor):
         if name in _GREEK_FUNCTIONS and self.at("("):
             arguments = self.arguments()
             if len(arguments) != 1:
-                raise UnreadableError(f"{name} of {len(arguments)} arguments")
+                raise UnreadableError(f"{name} with {len(arguments)} arguments")
             return Apply(_GREEK_FUNCTIONS[name], arguments)
         if name == "Delta" and self.token.kind == "symbol":  # a change, which is one quantity
             name = f"Delta {self.take().text}"
@@ -770,7 +770,7 @@ class Parser(Cursor):
         parser.depth = self.depth
         node = parser.sum()
         if parser.token.kind != "end":
-            raise UnreadableError(f"{parser.token.text!r} where an expression should end")
+            raise UnreadableError(f"unexpected {parser.token.text!r} after an expression")
         return node
 
     def limit(self) -> Node:
@@ -787,7 +787,7 @@ class Parser(Cursor):
         self.index = end
         self.expect("}")
         if variable.kind != "symbol" and variable.text not in GREEK:
-            raise UnreadableError("a limit of something that is no variable")
+            raise UnreadableError("a limit whose variable is not a letter")
         signs = [token.text for token in point if token.text not in ("{", "}")]
         side = signs[-1] if signs[-2:-1] == ["^"] and signs[-1] in ("+", "-") else ""
         if side:
@@ -816,7 +816,7 @@ class Parser(Cursor):
         start = self.sum()
         self.expect("}")
         if name.kind != "symbol":
-            raise UnreadableError("an index that is no letter")
+            raise UnreadableError("an index that is not a letter")
         return name.text, start
 
     # Matrices, systems and definitions by cases.
@@ -828,7 +828,7 @@ class Parser(Cursor):
         if name == "cases" or name in _ALIGNED:
             return self.system(name)
         if name not in _MATRICES:
-            raise UnreadableError(f"the environment {name}")
+            raise UnreadableError(f"the unsupported environment {name}")
         if name == "array" and self.at("{"):
             self.environment()
         rows: list[tuple[Node, ...]] = []
@@ -836,7 +836,7 @@ class Parser(Cursor):
             rows.append(self.matrix_row())
         self.take()
         if self.environment() != name or len({len(row) for row in rows}) != 1:
-            raise UnreadableError("a matrix with uneven rows")
+            raise UnreadableError("a matrix with rows of different lengths")
         if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
             return ListOf(tuple(row[0] for row in rows), "and")
         return determinant(tuple(rows)) if name in _DETERMINANTS else Matrix(tuple(rows))
@@ -851,7 +851,7 @@ class Parser(Cursor):
                 lines.append(self.line())
         self.expect("end")
         if self.environment() != name:
-            raise UnreadableError(f"an environment {name} that does not end")
+            raise UnreadableError(f"an unclosed environment {name}")
         return ListOf(with_the_other_cases(lines), "and")
 
     def drop_alignment(self) -> None:
@@ -894,7 +894,7 @@ class Parser(Cursor):
         while self.accept("&"):
             entries.append(self.relation())
         if not self.accept("\\\\") and not (self.at("end") and self.token.kind == "command"):
-            raise UnreadableError("a matrix row that does not end")
+            raise UnreadableError("an unclosed matrix row")
         return tuple(entries)
 
     # Numbers, symbols, calls, words.
@@ -953,7 +953,7 @@ class Parser(Cursor):
         while self.token.kind == "word" and self.token.text not in ("is", "equals"):
             words.append(self.take().text)
         if not self.at("=", "approx", "is", "equals"):
-            raise UnreadableError(f"the word {words[0]!r} where a value should stand")
+            raise UnreadableError(f"expected a value, found the word {words[0]!r}")
         return Symbol("text:" + folded_words(" ".join(words)))
 
     def currency(self) -> Node:
@@ -1034,7 +1034,7 @@ class Parser(Cursor):
             node = self.listing()
         self.accept(".")
         if self.token.kind != "end":
-            raise UnreadableError(f"{self.token.text!r} where the answer should end")
+            raise UnreadableError(f"unexpected {self.token.text!r} after the answer")
         return node
 
     def atom(self) -> Node:
@@ -1050,7 +1050,7 @@ class Parser(Cursor):
             return self.word()
         if token.kind == "sign" and (read := _ATOMS.get(token.text)) is not None:
             return read(self)
-        raise UnreadableError(f"{token.text or 'the end'!r} where a value should stand")
+        raise UnreadableError(f"expected a value, found {token.text or 'the end'!r}")
 
     def command(self) -> Node:
         """Parse a command with its arguments."""
@@ -1063,7 +1063,7 @@ class Parser(Cursor):
             return read(self)
         self.take()
         if name in _UNREAD_COMMANDS or name in SIGNS_OF_STATEMENTS or self.at("{", "[", "_", "^"):
-            raise UnreadableError(f"the command \\{name}")
+            raise UnreadableError(f"the unsupported command \\{name}")
         return Symbol(name)
 
 
@@ -1075,7 +1075,7 @@ def unit_named(words: list[UnitWord]) -> Unit:
     """
     unit = read_unit(tuple(words))
     if unit is None:
-        raise UnreadableError("words behind a number that name no unit")
+        raise UnreadableError("words after a number that do not name a unit")
     return unit
 
 

@@ -161,7 +161,7 @@ class _Tokenizer:
         pattern = _COMMA_NUMBER if self.decimal_comma else _UNGROUPED_NUMBER if script else _NUMBER
         match = pattern.match(self.text, self.position)
         if match is None or match.end() == self.position:
-            raise UnreadableError("a number whose points and commas cannot be told apart")
+            raise UnreadableError("a number with ambiguous points and commas")
         whole = match["whole"] or ""
         mixed = " " in whole and _BELOW_MIXED.match(self.text, match.end())
         listed = (not self.thousands or self.brackets) and _BARE_COMMAS.fullmatch(whole)
@@ -184,7 +184,7 @@ class _Tokenizer:
         if match := _EXPONENT.match(self.text, self.position):
             exponent = int(match[1])
             if abs(exponent) > MAX_EXPONENT:
-                raise UnreadableError("a power of ten past the limit")
+                raise UnreadableError("a power of ten beyond the limit")
             self.position = match.end()
         value = Fraction(int(digits + (decimals or "") or "0"), 10 ** len(decimals or "")) * Fraction(10) ** exponent
         if not decimals and not exponent:
@@ -203,7 +203,7 @@ class _Tokenizer:
         if match := _ELLIPSIS.match(self.text, self.position):
             self.position = match.end()
             if (block := _visible_block(decimals)) is None:
-                raise UnreadableError("a decimal that goes on without a visible period")
+                raise UnreadableError("a decimal that ends in dots and does not repeat visibly")
             return decimals, block
         return None
 
@@ -214,14 +214,14 @@ class _Tokenizer:
     def _based(self, match: re.Match[str]) -> None:
         base = self._base(match) if "braced" in match.groupdict() else None
         if base is None:
-            raise UnreadableError("digits that the base does not have")
+            raise UnreadableError("a digit that its base does not have")
         self.position = match.end()
         self.emit("number", match["digits"], BasedNumber(significant_digits(match["digits"]), base))
 
     def _letters(self) -> None:
         match = (_PROSE_WORD if self.prose else _LETTERS).match(self.text, self.position)
         if match is None:
-            raise UnreadableError(f"the letter {self.text[self.position]!r}")
+            raise UnreadableError(f"the unsupported letter {self.text[self.position]!r}")
         self.position = match.end()
         run = match[0]
         if (
@@ -312,7 +312,7 @@ class _Tokenizer:
             depth += {"{": 1, "}": -1}.get(match[0], 0)
             if depth == 0:
                 return match.start()
-        raise UnreadableError("a group that does not end")
+        raise UnreadableError("an unclosed group")
 
     def _upright(self, name: str) -> None:
         """Read text inside mathematics: words, except single roman letters, constants and function names."""

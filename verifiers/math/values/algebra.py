@@ -60,7 +60,7 @@ class AlgebraWorker:
         def equal(gold: Node, answer: Node) -> bool:
             nonlocal spent
             if spent >= self._deadline_s:
-                raise AlgebraTimeoutError("computer algebra used up the time of this verdict")
+                raise AlgebraTimeoutError("computer algebra used up the time limit of this verdict")
             same, seconds = self._ask(gold, answer, deadline_s=self._deadline_s - spent)
             spent += seconds
             return same
@@ -75,7 +75,7 @@ class AlgebraWorker:
         try:
             reply = self._exchange(request, deadline_s)
         except (WorkerTimeoutError, WorkerBrokenError) as error:
-            raise AlgebraTimeoutError(f"computer algebra ran past its limits: {error}") from error
+            raise AlgebraTimeoutError(f"computer algebra exceeded its limits: {error}") from error
         assert isinstance(reply, list)
         same, seconds = reply
         if not isinstance(same, bool):
@@ -152,7 +152,7 @@ def _plain_data(node: Node) -> list[object]:
         return ["Number", str(node.value)]
     name = type(node).__name__
     if name not in BUILD or (isinstance(node, Apply) and node.name not in FUNCTIONS):
-        raise UndecidedError(f"{name} is nothing that computer algebra knows")
+        raise UndecidedError(f"computer algebra does not know {name}")
     data: list[object] = [name]
     for name in node.__dataclass_fields__:
         value = getattr(node, name)

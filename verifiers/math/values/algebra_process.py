@@ -75,7 +75,7 @@ class _Algebra:
             zero = difference.is_zero
             if zero is not None:
                 return bool(zero)
-        return "computer algebra left it open"
+        return "computer algebra could not decide"
 
     def build(self, data: list[Any]) -> Any:
         return BUILD[data[0]](self, *data[1:])
@@ -87,7 +87,7 @@ class _Algebra:
             and high.is_number
             and abs(self._bits(low) * float(self.sympy.N(self.sympy.Abs(high), 15))) > MAX_POWER_BITS
         ):
-            raise ArithmeticError("a power past the limit")
+            raise ArithmeticError("a power beyond the limit")
         return low**high
 
     def _bits(self, value: Any) -> float:
@@ -96,7 +96,7 @@ class _Algebra:
 
     def _root(self, value: Any, degree: Any) -> Any:
         if value.is_Rational and max(abs(value.p), value.q).bit_length() > _MAX_RADICAND_BITS:
-            raise ArithmeticError("a radicand past the limit")  # SymPy would factor it
+            raise ArithmeticError("a radicand beyond the limit")  # SymPy would factor it
         return self.sympy.real_root(value, degree) if value.is_negative else self.sympy.root(value, degree)
 
     def _function(self, name: str) -> Any:

@@ -81,7 +81,7 @@ def spend(units: int) -> None:
     """
     _work.spent += units
     if _work.spent > MAX_WORK:
-        raise TooLargeError("too much work")
+        raise TooLargeError("too expensive to evaluate")
 
 
 def rational_value(node: Node) -> Fraction:
@@ -200,7 +200,7 @@ def _apply(node: Apply) -> Fraction:
 
 def _root(value: Fraction, degree: Fraction) -> Fraction:
     if degree.denominator != 1:
-        raise NotExactError("a root whose degree is no integer")
+        raise NotExactError("a root whose degree is not an integer")
     return exact_root(value, degree.numerator)
 
 
@@ -227,13 +227,13 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
         / (math.log2(base.numerator) - math.log2(base.denominator))
     )
     if abs(guess) > 10_000 or rational_power(base, Fraction(guess)) != value:
-        raise NotExactError("a logarithm that is no integer")
+        raise NotExactError("a logarithm that is not an integer")
     return Fraction(guess)
 
 
 def _remainder(value: Fraction, modulus: Fraction) -> Fraction:
     if modulus <= 0 or modulus.denominator != 1:
-        raise UndefinedError("a modulus that is no positive integer")
+        raise UndefinedError("a modulus that is not a positive integer")
     return value % modulus
 
 

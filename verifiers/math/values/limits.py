@@ -155,11 +155,11 @@ def _settled(node: Node) -> tuple[Value, Value]:
         NotExactError: If the differences do not become smaller, or it contains step functions.
     """
     if any(isinstance(subtree, Apply) and subtree.name in _STEP_FUNCTIONS for subtree in walk(node)):
-        raise NotExactError("a sequence with steps")
+        raise NotExactError("a sequence with jumps")
     first, second, third = _partial(node) if isinstance(node, Series) else _approached(node)
     before, step = abs(second - first), abs(third - second)
     if step > _SLOWEST * before:
-        raise NotExactError("a sequence that does not settle")
+        raise NotExactError("a sequence that does not converge numerically")
     return third, _MARGIN * step * step / (before - step) if step else step
 
 

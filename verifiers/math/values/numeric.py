@@ -136,7 +136,7 @@ def evaluate(node: Node, point: Point) -> Value:
 
 def _bounded(value: Value, point: Point) -> Value:
     if value and point.context.mag(value) > _MAX_MAGNITUDE:
-        raise TooLargeError("an argument past the bounds")
+        raise TooLargeError("an argument out of bounds")
     return value
 
 
@@ -227,7 +227,7 @@ def _integer(value: Value, point: Point) -> int:
 def _root(point: Point, radicand: Value, degree: Value) -> Value:
     order = _integer(degree, point)
     if order < 1 or order > 10_000:
-        raise TooLargeError("a root's degree past the bounds")
+        raise TooLargeError("a degree of a root out of bounds")
     if radicand.imag == 0 and radicand.real < 0:
         if order % 2:
             return -point.context.root(-radicand.real, order)
@@ -252,13 +252,13 @@ def _factorial(point: Point, value: Value) -> Value:
     if value.imag == 0 and value.real < 0 and point.context.isint(value):
         raise PoleError("the factorial of a negative integer")
     if point.context.mag(value or 1) > 30 or (value.imag == 0 and value.real < 0):
-        raise TooLargeError("a factorial past the bounds")
+        raise TooLargeError("a factorial out of bounds")
     return point.context.factorial(value)
 
 
 def _binomial(point: Point, upper: Value, lower: Value) -> Value:
     if max(point.context.mag(upper or 1), point.context.mag(lower or 1)) > 30:
-        raise TooLargeError("a binomial coefficient past the bounds")
+        raise TooLargeError("a binomial coefficient out of bounds")
     return point.context.binomial(upper, lower)
 
 
@@ -266,7 +266,7 @@ def _gamma(point: Point, value: Value) -> Value:
     if value.imag == 0 and value.real <= 0 and point.context.isint(value):
         raise PoleError("the gamma function of an integer that is not positive")
     if point.context.mag(value or 1) > _MAX_GAMMA_MAGNITUDE:
-        raise TooLargeError("an argument of the gamma function past the bounds")
+        raise TooLargeError("an argument of the gamma function out of bounds")
     return point.context.gamma(value)
 
 
@@ -274,7 +274,7 @@ def _zeta(point: Point, value: Value) -> Value:
     if value == 1:
         raise UndefinedError("the zeta function of 1")
     if point.context.mag(value or 1) > _MAX_ZETA_MAGNITUDE:
-        raise TooLargeError("an argument of the zeta function past the bounds")
+        raise TooLargeError("an argument of the zeta function out of bounds")
     spend(_ZETA_WORK)
     return point.context.zeta(value)
 
@@ -285,7 +285,7 @@ def _common(combine: Callable[..., int]) -> Callable[..., Value]:
 
 def _real(point: Point, value: Value) -> Value:
     if value.imag != 0:
-        raise UndefinedError("an order among complex numbers")
+        raise UndefinedError("an order relation between complex numbers")
     return _bounded(value.real, point)
 
 

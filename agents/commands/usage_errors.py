@@ -1,0 +1,89 @@
+"""What is wrong with a command line that `tyro` refuses, in one sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import get_args, get_type_hints
+
+import tyro
+
+_NEGATION = "--no-"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Option:
+    name: str
+    """As it is typed, such as --num-envs, or the placeholder of a positional argument."""
+    required: bool
+
+    @property
+    def positional(self) -> bool:
+        return not self.name.startswith("--")
+
+
+def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
+    """What is wrong with the arguments of a command.
+
+    Args:
+        command: The dataclass of the command's options.
+        arguments: What was typed after the command's name.
+        said: Tyro's message, in a terminal so wide that no line is wrapped.
+    """
+    options = list(_options(command))
+    typed = [_name(argument) for argument in itertools.takewhile(lambda argument: argument != "--", arguments)]
+    known = [option.name for option in options if not option.positional]
+    unknown = [name for name in typed if name.startswith("--") and not _is_known(name, known)]
+    if unknown:
+        return _unknown(unknown, known)
+    text = _without_box(said)
+    if re.match(r"missing (?:from|required)|required options", text, re.IGNORECASE):
+        shown = [option.name for option in options if option.required and option.name in text.split()]
+        return f"missing: {', '.join(shown)}"
+    if match := re.match(r"Missing value for argument '(.*?)'", text):
+        return f"{match[1]} needs a value"
+    if match := re.match(r"invalid choice '(.*)' for argument '(.*?)'\. Expected one of \((.*?),?\)", text, re.DOTALL):
+        return f"{match[2]}: expected one of {match[3]}, got {match[1]!r}"
+    if match := re.match(r"Unrecognized options: (.*)", text, re.DOTALL):
+        return f"unexpected: {match[1]}"
+    return text
+
+
+def _options(command: type) -> Iterator[_Option]:
+    hints = get_type_hints(command, include_extras=True)
+    for field in dataclasses.fields(command):
+        hint = hints[field.name]
+        nested = next((part for part in (hint, *get_args(hint)) if dataclasses.is_dataclass(part)), None)
+        if isinstance(nested, type):
+            yield from _options(nested)
+            continue
+        notes = getattr(hint, "__metadata__", ())
+        placeholder = next((note.metavar for note in notes if getattr(note, "metavar", None)), field.name.upper())
+        name = placeholder if tyro.conf.Positional in notes else f"--{field.name.replace('_', '-')}"
+        yield _Option(name, field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
+
+
+def _name(argument: str) -> str:
+    name, _, _ = argument.partition("=")
+    return name.replace("_", "-") if name.startswith("--") else argument
+
+
+def _is_known(name: str, known: Sequence[str]) -> bool:
+    return name in known or (name.startswith(_NEGATION) and f"--{name.removeprefix(_NEGATION)}" in known)
+
+
+def _unknown(names: Sequence[str], known: Sequence[str]) -> str:
+    near = [match for name in names for match in difflib.get_close_matches(name, known, n=1)]
+    meant = f". Did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
+    return f"unknown option{'s' if len(names) > 1 else ''} {' and '.join(names)}{meant}"
+
+
+def _without_box(text: str) -> str:
+    """Tyro's message without the frame, the title and the pointers to help."""
+    text = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯]", "", text)
+    _title, *lines = (line.strip() for line in text.splitlines() if line.strip(" ─"))
+    sections = re.sub(r" *(Argument helptext|For full helptext).*", "", " ".join(lines)).replace("Error parsing ", "")
+    return next((section.strip() for section in re.split(r"[-─]{10,}", sections) if section.strip()), "")
