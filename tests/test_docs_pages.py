@@ -64,8 +64,9 @@ def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
         name = env_id.removeprefix("rlvr/").removesuffix("-v0")
         text = filled(DOCS / "environments" / f"{name.lower()}.md")
         assert f"`{env_id}`" in text
-        for part in ("## Description", "## Reward", "## Arguments", "Prompt:\n\n````", "Gold completion:\n\n````"):
+        for part in ("## Description", "## Reward", "## Arguments", "Prompt:\n\n````"):
             assert part in text, (env_id, part)
+        assert "Gold completion:\n\n````" in text or "no gold completion" in text, env_id
 
 
 def test_what_is_generated_is_the_same_every_time() -> None:

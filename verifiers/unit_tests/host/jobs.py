@@ -111,7 +111,8 @@ class Job:
             streams = _streams(files)
         failure = _script_failure(answer, size >= self.limits.output_mib << 20)
         text = output.decode(errors="replace")
-        if failure is None and not matches(text, case.expected, tests.comparison, tests.tolerance):
+        accepted = (case.expected, *case.alternatives)
+        if failure is None and not any(matches(text, one, tests.comparison, tests.tolerance) for one in accepted):
             failure = "wrong_answer"
         exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
         return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}
