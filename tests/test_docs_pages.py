@@ -99,7 +99,7 @@ def test_commands_have_the_options_that_a_page_gives_them(page: Path, capsys: py
     for command, rest in COMMAND.findall(fences):
         options = set(re.findall(r"(?<= )--([a-z-]+)", rest))
         own = command == "train" and ":" in rest.split()[0]
-        subcommand = ["grpo"] if own else rest.split()[:1] if command == "train" else []
+        subcommand = ["grpo"] if own else rest.split()[:1] if command in ("train", "data") else []
         known = help_of(capsys, command, *subcommand)
         assert options <= known, (command, options - known)
 
