@@ -76,6 +76,68 @@ _ROWS: dict[str, list[dict[str, object]]] = {
             "category": "chemistry",
         }
     ],
+    "omni_math": [{"problem": "Halve $7$.", "answer": "\\frac{7}{2}", "difficulty": 1.5, "domain": ["Algebra"]}],
+    "olympiadbench": [{"question": "Which $x$ have $x^2=4$?", "context": None, "final_answer": ["$2$", "$-2$"]}],
+    "numina_math": [
+        {
+            "problem": "Halve $9$.",
+            "solution": "It is $9/2$.",
+            "answer": "\\frac{9}{2}",
+            "question_type": "math-word-problem",
+            "problem_is_valid": "Yes",
+            "solution_is_valid": "Yes",
+        }
+    ],
+    "supergpqa": [
+        {
+            "uuid": "u1",
+            "question": "Which is a noble gas?",
+            "options": ["oxygen", "argon", "chlorine", "iron"],
+            "answer": "argon",
+            "answer_letter": "B",
+            "difficulty": "easy",
+        }
+    ],
+    "livecodebench": [
+        {
+            "question_id": "q1",
+            "question_content": "Double the number.",
+            "starter_code": "",
+            "public_test_cases": '[{"input": "1", "output": "2", "testtype": "stdin"}]',
+            "private_test_cases": '[{"input": "-4", "output": "-8", "testtype": "stdin"}]',
+            "metadata": "{}",
+            "difficulty": "easy",
+        }
+    ],
+    **{
+        name: [
+            {
+                "question": "Double the number.",
+                "solutions": '["print(2 * int(input()))"]',
+                "input_output": '{"inputs": ["1", "-4"], "outputs": ["2", "-8"]}',
+                "starter_code": "",
+                "difficulty": "EASY",
+            }
+        ]
+        for name in ("apps", "taco")
+    },
+    "codecontests": [
+        {
+            "description": "Double the number.",
+            "public_tests": {"input": ["1"], "output": ["2"]},
+            "private_tests": {"input": ["-4"], "output": ["-8"]},
+            "generated_tests": {"input": [], "output": []},
+            "solutions": {"language": [3], "solution": ["print(2 * int(input()))"]},
+            "time_limit": {"seconds": 2, "nanos": 0},
+        }
+    ],
+    "deepcoder": [
+        {
+            "problem": "Double the number.",
+            "tests": '[{"type": "function_call", "fn_name": "twice", "input": [2], "output": 4}]',
+            "solutions": ["```python\ndef twice(n):\n    return 2 * n\n```"],
+        }
+    ],
     "humaneval": [
         {
             "task_id": "HumanEval/0",

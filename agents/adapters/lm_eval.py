@@ -10,6 +10,7 @@ The metrics are `score`, the mean over what could be judged, and `verifier_error
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ _METRICS = '''\
 
 from agents.adapters.lm_eval import mean_of_judged, scorer_of
 
-process_results = scorer_of({env})
+process_results = scorer_of({name}, {arguments})
 '''
 
 
@@ -75,7 +76,7 @@ def export(
 
     Raises:
         DataError: If a reference can't be written as JSON.
-        InvalidArgumentError: If there are no problems.
+        InvalidArgumentError: If there are no problems, or the verifier's arguments can't be written as Python.
     """
     spec = environment_class(env).task
     task = load_task(env, split, **arguments)
@@ -91,13 +92,28 @@ def export(
     stop = list(task.prompt.stop)
     settings = {"name": path.name, "file": str(data), "stop": stop, "max_new_tokens": spec.max_new_tokens}
     yaml.write_text(_TASK.format(**{name: json.dumps(value) for name, value in settings.items()}), encoding="utf-8")
-    (path / "metrics.py").write_text(_METRICS.format(env=json.dumps(environment_id(env))), encoding="utf-8")
+    (path / "metrics.py").write_text(_metrics(env, *task.verifier_spec), encoding="utf-8")
     return yaml
 
 
-def scorer_of(env: str) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
-    """`process_results` of an exported task, which judges with an environment's verifier."""
-    name, arguments = environment_class(env).task.verifier
+def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
+    """The module of the task that judges: with the verifier of these problems, which need not be the environment's."""
+    written = repr(dict(arguments))
+    try:
+        same = ast.literal_eval(written) == arguments
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise InvalidArgumentError(
+            f"the arguments of the verifier {name!r} must be plain data, to be written into a file, got {written}"
+        )
+    return _METRICS.format(env=environment_id(env), name=repr(name), arguments=written)
+
+
+def scorer_of(
+    name: str, arguments: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
+    """`process_results` of an exported task, which judges with the verifier of that name and these arguments."""
     verifier = verifiers.make(name, **arguments)
 
     def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:

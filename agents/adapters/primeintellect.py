@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from agents.adapters.problems import json_row, load_task
-from rlvr_envs import environment_class
 from verifiers import InvalidArgumentError
 
 _PROJECT = """\
@@ -133,5 +132,5 @@ def export(
     (path / "pyproject.toml").write_text(_PROJECT.format(name=path.name), encoding="utf-8")
     (package / "__init__.py").write_text(_TASKSET.format(env=env, stop=list(task.prompt.stop)), encoding="utf-8")
     (package / "problems.jsonl").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    name, verifier_arguments = environment_class(env).task.verifier
+    name, verifier_arguments = task.verifier_spec
     return name, dict(verifier_arguments)

@@ -29,6 +29,8 @@ class LoadedTask:
     problems: Dataset
     verifier: Verifier
     prompt: Prompt
+    verifier_spec: tuple[str, Mapping[str, object]]
+    """Name and arguments of that verifier, for those who make it elsewhere."""
 
     def text(self, index: int) -> str:
         """The text that a model without a chat template continues."""
@@ -53,7 +55,8 @@ def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTas
     task = environment_class(env).task
     problems = task.load(split=task.default_split if split is None else split, **arguments)
     name, verifier_arguments = task.verifier_of(problems)
-    return LoadedTask(problems, verifiers.make(name, **verifier_arguments), get_prompt(task.prompt))
+    made = verifiers.make(name, **verifier_arguments)
+    return LoadedTask(problems, made, get_prompt(task.prompt), (name, verifier_arguments))
 
 
 def text_of(completion: object) -> str:

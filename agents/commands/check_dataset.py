@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import tyro
 from rich.console import Console
@@ -16,7 +16,8 @@ from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.progress import progress
 from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
-from verifiers import MissingDataError, Outcome, Problem, Verdict, Verifier
+from verifiers import MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
+from verifiers.unit_tests import DeferredTests
 
 _CHUNK = 32
 
@@ -38,7 +39,10 @@ class CheckDataset:
         check_at_least(1, limit=self.limit)
 
     def run(self, console: Console) -> int:
-        """Print the number of passing golds and each problem whose gold fails; return 0 if all pass."""
+        """Print the number of passing golds and each problem whose gold fails; return 0 if all pass.
+
+        Of problems that have tests and no gold completion, the tests are read.
+        """
         task = environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)
@@ -62,23 +66,47 @@ class CheckDataset:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         outcomes: Counter[str] = Counter()
         unsupported: list[str] = []
+        tested: list[bool] = []
         with progress(f"{self.name} {split}", count) as advance:
             for start in range(0, count, _CHUNK):
                 problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
-                for problem, verdict in zip(problems, judge_golds(verifier, problems), strict=True):
+                without = [problem for problem in problems if _has_tests_alone(problem)]
+                tested += [_can_be_read(console, problem) for problem in without]
+                golds = [problem for problem in problems if not _has_tests_alone(problem)]
+                for problem, verdict in zip(golds, judge_golds(verifier, golds), strict=True):
                     outcomes[str(verdict.outcome)] += 1
                     if is_unsupported(verdict):
                         unsupported.append(problem.id)
                     if verdict.outcome is not Outcome.CORRECT:
                         console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
                 advance(start + len(problems))
-        passed = outcomes[str(Outcome.CORRECT)]
+        passed, judged = outcomes[str(Outcome.CORRECT)], outcomes.total()
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
-        console.print(f"{split}: {passed} of {count} gold completions pass{others}", markup=False)
+        console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
+        if tested:
+            console.print(
+                f"{split}: {len(tested)} problems have no gold completion; the tests of {sum(tested)} of them can be read",
+                markup=False,
+            )
         if unsupported:
             named = ", ".join(unsupported)
             console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
-        return passed == count
+        return passed == judged and all(tested)
+
+
+def _has_tests_alone(problem: Problem) -> bool:
+    """Whether a problem has no gold completion, but tests of which one can at least see whether they can be read."""
+    return "gold_completion" not in problem.metadata and isinstance(problem.reference, DeferredTests)
+
+
+def _can_be_read(console: Console, problem: Problem) -> bool:
+    """Whether the tests of a problem can be made; if not, the reason is printed."""
+    try:
+        cast(DeferredTests, problem.reference).load()
+    except RLVRError as error:
+        console.print(f"{problem.id}: {error}", markup=False, soft_wrap=True)
+        return False
+    return True
 
 
 def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:

@@ -77,6 +77,11 @@ _COMMANDS = {
     "check-dataset": _CommandEntry(
         "agents.commands.check_dataset:CheckDataset", "check that a data set's gold answers pass its verifier"
     ),
+    "data": _CommandEntry(
+        "agents.commands.data_stats:DATA_COMMANDS",
+        "look into a data set: rlvr data stats counts what it consists of, and what can't be judged",
+        subcommands="COMMAND",
+    ),
     "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),
     "serve-verifier": _CommandEntry("agents.commands.serve_verifier:ServeVerifier", "serve a verifier over HTTP"),
     "audit-verifier": _CommandEntry(

@@ -22,6 +22,8 @@ from typing import Any
 
 import rlvr_envs
 from agents import agent_classes
+from verifiers.unit_tests import DeferredTests
+from verifiers.unit_tests.datasets import IMPORTS
 
 MARKER = re.compile(r"^<!-- (environment|problems|row|method|module|settings|measured): (\S+) -->$", re.MULTILINE)
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
@@ -53,11 +55,15 @@ def row(name: str, before: str) -> str:
 
 
 def _problem(problem: Any) -> str:
-    parts = {"Prompt": problem.prompt, "Gold completion": problem.metadata["gold_completion"]}
-    if not isinstance(problem.reference, str):
-        parts["Reference"] = pprint.pformat(problem.reference, width=100)
-    elif problem.reference != problem.metadata["gold_completion"]:
-        parts["Reference"] = problem.reference
+    gold = problem.metadata.get("gold_completion")
+    parts = {"Prompt": problem.prompt} | ({} if gold is None else {"Gold completion": gold})
+    reference = problem.reference.load() if isinstance(problem.reference, DeferredTests) else problem.reference
+    if not isinstance(reference, str):
+        if getattr(reference, "prelude", "") == IMPORTS:
+            reference = dataclasses.replace(reference, prelude="... IMPORTS of verifiers.unit_tests.datasets")
+        parts["Reference"] = pprint.pformat(reference, width=100)
+    elif reference != gold:
+        parts["Reference"] = reference
     return "\n\n".join(f"{title}:\n\n````text\n{text.rstrip()}\n````" for title, text in parts.items())
 
 

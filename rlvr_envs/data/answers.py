@@ -41,3 +41,8 @@ class FinalAnswers:
             reference=answer,
             metadata=row.without(*used) | {"gold_completion": boxed_statement(answer)},
         )
+
+
+def has_answer(row: Row, split: str) -> bool:
+    """Whether a row has an answer: some published sets have a few rows without one, which nothing could judge."""
+    return row.value("answer") not in (None, "")

@@ -58,6 +58,19 @@ def position_letter(row: Row, column: str, choices: Sequence[str]) -> str:
     return ascii_uppercase[position]
 
 
+def lettered(row: Row, column: str, choices: Sequence[str]) -> str:
+    """Read the letter of the right choice from a column with that letter.
+
+    Raises:
+        DataError: If there is no choice with that letter.
+    """
+    letters = ascii_uppercase[: len(choices)]
+    letter = row.text(column).strip()
+    if len(letter) != 1 or letter not in letters:
+        raise row.error(f"column {column!r} should hold a letter from A to {letters[-1]}, got {letter!r}")
+    return letter
+
+
 def choice_problem(
     identifier: str, question: str, choices: Sequence[str], letter: str, metadata: Mapping[str, object]
 ) -> Problem:

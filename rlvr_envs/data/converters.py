@@ -7,7 +7,8 @@ row, which holds what else it may need.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from rlvr_envs.data.rows import Row
@@ -41,10 +42,8 @@ def _input_output(value: object, row: Row) -> object:
             f"expected JSON text or an object with inputs and outputs, got {type(value).__name__}"
         )
     starter = row.values.get("starter_code")
-    tests = from_input_output(value, starter_code=starter if isinstance(starter, str) else "")
-    if not tests.cases:
-        raise InvalidArgumentError("it has no tests: nothing would be judged")
-    return tests
+    timeout_s = seconds(row.values.get("time_limit"))
+    return from_input_output(value, starter_code=starter if isinstance(starter, str) else "", timeout_s=timeout_s)
 
 
 def _livecodebench(value: object, row: Row) -> object:
@@ -53,11 +52,80 @@ def _livecodebench(value: object, row: Row) -> object:
     return from_livecodebench(row.values)
 
 
+def _test_list(value: object, row: Row) -> object:
+    from verifiers.unit_tests import from_test_list
+
+    tests = _json(value, row) if isinstance(value, str) else value
+    if isinstance(tests, Mapping):
+        return _input_output(tests, row)
+    if not isinstance(tests, list):
+        raise InvalidArgumentError(f"expected a list of tests, or inputs and outputs, got {type(tests).__name__}")
+    timeout_s = seconds(row.values.get("time_limit"))
+    return from_test_list(tests, metadata=row.values.get("metadata"), timeout_s=timeout_s)
+
+
+def _codecontests(value: object, row: Row) -> object:
+    from verifiers.unit_tests import from_input_output
+
+    inputs: list[object] = []
+    outputs: list[object] = []
+    for column in ("public_tests", "private_tests", "generated_tests"):
+        inputs += _texts(row, f"{column}.input")
+        outputs += _texts(row, f"{column}.output")
+    return from_input_output({"inputs": inputs, "outputs": outputs}, timeout_s=seconds(row.values.get("time_limit")))
+
+
+def _texts(row: Row, path: str) -> Sequence[str]:
+    return row.texts(path) if row.values.get(path.partition(".")[0]) is not None else ()
+
+
+_SECONDS = re.compile(r"(?:.*[^\d.])?(\d+(?:\.\d+)?)\s*(?:s|secs?|seconds?)\.?", re.IGNORECASE)
+
+
+def seconds(limit: object) -> float | None:
+    """Read the time limit of a problem.
+
+    Args:
+        limit: Text such as `"2.0 seconds"`, of a range (`"1 - 3 seconds"`) its end; `{"seconds": 1, "nanos": 500000000}`, as
+            in CodeContests; a number; or nothing: None, an empty text, 0.
+
+    Returns:
+        Seconds, or None where there is no limit.
+
+    Raises:
+        InvalidArgumentError: If it is anything else.
+    """
+    if isinstance(limit, Mapping):
+        parts = [limit.get("seconds") or 0, limit.get("nanos") or 0]
+        limit = parts[0] + parts[1] / 1e9 if all(map(_is_number, parts)) else limit
+    if isinstance(limit, str):
+        match = _SECONDS.fullmatch(limit.strip())
+        limit = float(match[1]) if match else None if limit.strip() in ("", "None") else limit
+    if limit is None or limit == 0:
+        return None
+    if not _is_number(limit) or not 0 < limit < float("inf"):  # type: ignore[operator]  # a number
+        raise InvalidArgumentError(f"expected a time limit such as '2 seconds', got {limit!r}")
+    return float(limit)  # type: ignore[arg-type]  # a number
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 CONVERTERS: Mapping[str, Converter] = MappingProxyType(
-    {"json": _json, "json_first": _json_first, "input_output": _input_output, "livecodebench": _livecodebench}
+    {
+        "json": _json,
+        "json_first": _json_first,
+        "input_output": _input_output,
+        "livecodebench": _livecodebench,
+        "test_list": _test_list,
+        "codecontests": _codecontests,
+    }
 )
 """By name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes the tests of
-an `input_output` column, as in APPS and TACO; `livecodebench` makes those of a LiveCodeBench row."""
+an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a list in
+which each says its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row. A column
+`time_limit` limits each case with standard input."""
 
 
 def find_converter(name: str) -> Converter:

@@ -106,7 +106,8 @@ def _plain(value: object) -> object:
     if isinstance(value, AbstractSet):
         return {"set": sorted(map(_plain, value), key=json.dumps)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [[field.name, _plain(getattr(value, field.name))] for field in dataclasses.fields(value)]
+        compared = (field.name for field in dataclasses.fields(value) if field.compare)
+        fields = [[name, _plain(getattr(value, name))] for name in compared]
         return {"dataclass": [type(value).__qualname__, fields]}
     if callable(to_list := getattr(value, "tolist", None)):  # arrays, whose repr leaves items out
         return {"array": [type(value).__qualname__, _plain(to_list())]}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rlvr_envs.data.rows import Row
 from verifiers import DataError, MissingDataError
@@ -15,8 +18,29 @@ PARQUET = "refs/convert/parquet"
 """The branch on which the hub keeps Parquet copies, those of scripts included."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a downloaded table, which `datasets` keeps on disk."""
+
+    table: Any
+    position: int
+
+    def read(self, columns: Sequence[str]) -> dict[str, object]:
+        """Read these columns again; see `Stored`."""
+        names = [name for name in columns if name in self.table.column_names]
+        row: dict[str, object] = self.table.select_columns(names)[self.position]
+        return row
+
+
 def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) -> list[Row]:
-    """Download a split (or take it from the cache of `datasets`) and read it.
+    """Read all rows of a split; see `iterate_rows`."""
+    return list(iterate_rows(hub_id, config, split, otherwise=otherwise))
+
+
+def iterate_rows(
+    hub_id: str, config: str | None, split: str, *, otherwise: str, files: str | None = None
+) -> Iterator[Row]:
+    """Download a split (or take it from the cache of `datasets`) and read its rows one by one.
 
     Args:
         hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or anything else that
@@ -24,6 +48,8 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
         config: The data set's configuration, None for its default.
         split: The split's name on the hub.
         otherwise: A sentence for the error message: how to get the same rows without the hub.
+        files: The split's Parquet files in the data set's repository, such as `"ALL/train-*.parquet"`, for data sets that
+            still have a script, which would be looked at first.
 
     Raises:
         MissingDataError: If `datasets` is not installed, or the download fails for any reason; where the data set is a
@@ -42,7 +68,10 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
     try:
         if not _is_cached(name, datasets.config.HF_DATASETS_CACHE):
             ask_once(name, "dataset")
-        table = datasets.load_dataset(name, config, split=split, **({"revision": revision} if revision else {}))
+        if files is not None:
+            table = datasets.load_dataset("parquet", None, split="train", data_files=f"hf://datasets/{hub_id}/{files}")
+        else:
+            table = datasets.load_dataset(name, config, split=split, **({"revision": revision} if revision else {}))
     except Exception as error:
         if _is_of_script(error):
             raise MissingDataError(
@@ -53,10 +82,10 @@ def read_rows(hub_id: str, config: str | None, split: str, *, otherwise: str) ->
             f"{label}, split {split!r}, could not be downloaded from the hub: {type(error).__name__}: {error}. Where the hub "
             f"can be reached, {INSTALL} is all it needs. {otherwise}"
         ) from error
-    rows = [Row(values, index, f"{label}, split {split!r}, row {index + 1}") for index, values in enumerate(table)]
-    if not rows:
+    if not len(table):
         raise DataError(f"{label}, split {split!r}: the split holds no rows")
-    return rows
+    for index, values in enumerate(table):
+        yield Row(values, index, f"{label}, split {split!r}, row {index + 1}", TableRow(table, index))
 
 
 def _is_of_script(error: Exception) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rlvr_envs.data.rows import Row
+from rlvr_envs.data.rows import Row, Stored
 from verifiers import DataError, InvalidArgumentError, missing_dependency
 
 DATA_DIR_VARIABLE = "RLVR_DATA_DIR"
@@ -36,7 +38,12 @@ def find_split(folder: Path, split: str) -> Path | None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read a `.jsonl` or `.parquet` file.
+    """Read all rows of a `.jsonl` or `.parquet` file; see `iterate_rows`."""
+    return list(iterate_rows(path))
+
+
+def iterate_rows(path: Path) -> Iterator[Row]:
+    """Read the rows of a `.jsonl` or `.parquet` file one by one, so that they need not all be in memory.
 
     Raises:
         InvalidArgumentError: If the file has another suffix.
@@ -46,19 +53,45 @@ def read_rows(path: Path) -> list[Row]:
     readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise InvalidArgumentError(f"expected a file that ends in {' or '.join(SUFFIXES)}, got {str(path)!r}")
-    rows = [Row(values, index, location) for index, (values, location) in enumerate(readers[path.suffix](path))]
-    if not rows:
+    index = -1
+    for index, (values, location, stored) in enumerate(readers[path.suffix](path)):
+        yield Row(values, index, location, stored)
+    if index < 0:
         raise DataError(f"{path}: the file holds no rows")
-    return rows
 
 
-def _read_jsonl(path: Path) -> Iterator[tuple[dict[str, object], str]]:
+_Read = tuple[dict[str, object], str, Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """A row of a JSON Lines file."""
+
+    path: Path
+    offset: int
+    length: int
+    location: str
+
+    def read(self, columns: Sequence[str]) -> dict[str, object]:
+        """Read these columns again; see `Stored`."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                values = _parse_object(file.read(self.length), self.location)
+        except OSError as error:
+            raise DataError(f"{self.location}: the file can't be read again: {error}") from error
+        return {column: values[column] for column in columns if column in values}
+
+
+def _read_jsonl(path: Path) -> Iterator[_Read]:
     # Bytes are split at line feeds only; text mode would also accept separators that may stand inside JSON strings.
+    offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 location = f"{path}, line {number}"
-                yield _parse_object(line, location), location
+                yield _parse_object(line, location), location, JsonLine(path, offset, len(line), location)
+            offset += len(line)
 
 
 def _parse_object(line: bytes, location: str) -> dict[str, object]:
@@ -73,14 +106,60 @@ def _parse_object(line: bytes, location: str) -> dict[str, object]:
     return value
 
 
-def _read_parquet(path: Path) -> Iterable[tuple[dict[str, object], str]]:
+_BATCH_ROWS = 16
+"""Rows of a Parquet file that are in memory at a time: some data sets have rows of many megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRow:
+    """A row of a Parquet file, which can only be read with the others of its group."""
+
+    path: Path
+    group: int
+    position: int
+    location: str
+
+    def read(self, columns: Sequence[str]) -> dict[str, object]:
+        """Read these columns again; see `Stored`."""
+        arrow = _pyarrow()
+        try:
+            with arrow.parquet.ParquetFile(self.path) as file:
+                names = [name for name in columns if name in file.schema_arrow.names]
+                start = 0
+                for batch in file.iter_batches(_BATCH_ROWS, row_groups=[self.group], columns=names):
+                    if self.position < start + len(batch):
+                        row: dict[str, object] = batch.slice(self.position - start, 1).to_pylist()[0]
+                        return row
+                    start += len(batch)
+        except (arrow.ArrowException, OSError) as error:
+            raise DataError(f"{self.location}: the file can't be read again: {error}") from error
+        raise DataError(f"{self.location}: the file has changed: it no longer holds this row")
+
+
+def _pyarrow() -> Any:
     try:
-        import pyarrow  # type: ignore[import-untyped]  # ships no types
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]  # ships no types
     except ModuleNotFoundError as error:
         raise missing_dependency("pyarrow", "hub", "reading Parquet files") from error
+    return pyarrow
+
+
+def _read_parquet(path: Path) -> Iterator[_Read]:
+    for number, (group, position, values) in enumerate(_parquet_rows(path), start=1):
+        location = f"{path}, row {number}"
+        yield values, location, ParquetRow(path, group, position, location)
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, int, dict[str, object]]]:
+    """Group, position in the group and values of each row."""
+    arrow = _pyarrow()
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-    except (pyarrow.ArrowException, OSError) as error:
+        with arrow.parquet.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                position = 0
+                for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group]):
+                    for values in batch.to_pylist():
+                        yield group, position, values
+                        position += 1
+    except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file: {error}") from error
-    return ((row, f"{path}, row {number}") for number, row in enumerate(table.to_pylist(), start=1))

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from verifiers import DataError
+
+
+class Stored(Protocol):
+    """Where a row is kept; it can be pickled, so that a problem made of the row can."""
+
+    def read(self, columns: Sequence[str]) -> dict[str, object]:
+        """Read these columns of the row again, or those of them that it has.
+
+        Raises:
+            DataError: If the row is no longer there.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +32,8 @@ class Row:
     """Position among the rows of its split, from 0; blank lines do not count."""
     location: str
     """Where it stands, for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
+    stored: Stored | None = field(default=None, compare=False, repr=False)
+    """Where large columns can be read again, so that nobody has to keep them; None for a row that is only in memory."""
 
     def value(self, *columns: str) -> object:
         """The value of the first of these columns that the row has.

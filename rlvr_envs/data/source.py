@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -44,10 +46,15 @@ class Source:
     """Makes a problem of a row."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
     """What the hub calls those of our splits that have another name there."""
+    hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The configurations and their splits on the hub that, one after the other, are a split of ours made of several."""
+    hub_files: Mapping[str, str] = field(default_factory=dict)
+    """The Parquet files of splits, where the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None
     """The split whose local file may hold the rows of all splits, for use where a split has no file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
-    """Whether a row is of a split, where one file may hold several; None where every row of a file is."""
+    """Whether a row is of a split, where one file may hold several, or rows that nothing could judge; None where every row
+    is."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -92,18 +99,30 @@ class Source:
     def _layout(self, folder: str | Path, split: str) -> str:
         return f"{Path(folder) / self.name / split}.jsonl (or .parquet)"
 
-    def _problems(self, rows: list[Row], split: str, origin: str) -> ProblemDataset:
-        chosen = [row for row in rows if self.belongs is None or self.belongs(row, split)]
-        if not chosen:
-            raise DataError(f"{origin}: none of its {len(rows)} rows belongs to split {split!r} of {self.name}")
-        problems = (self.to_problem(row, f"{self.name}/{split}/{row.index}") for row in chosen)
+    def _problems(self, rows: Iterable[Row], split: str, origin: str) -> ProblemDataset:
+        problems: list[Problem] = []
+        count = 0
+        for row in rows:
+            count += 1
+            if self.belongs is None or self.belongs(row, split):
+                problems.append(self.to_problem(row, f"{self.name}/{split}/{row.index}"))
+        if not problems:
+            raise DataError(f"{origin}: none of its {count} rows belongs to split {split!r} of {self.name}")
         return ProblemDataset(self.name, split, tuple(problems))
+
+    def _hub_rows(self, split: str, otherwise: str) -> Iterable[Row]:
+        parts = self.hub_parts.get(split) or ((self.hub_config, self.hub_splits.get(split, split)),)
+        rows = (
+            hub.iterate_rows(self.hub_id, config, name, otherwise=otherwise, files=self.hub_files.get(split))
+            for config, name in parts
+        )
+        return (dataclasses.replace(row, index=index) for index, row in enumerate(itertools.chain.from_iterable(rows)))
 
 
 # Vector environments load one data set many times over; these caches let them share its problems.
 @functools.lru_cache(maxsize=16)
 def _load_from_file(source: Source, split: str, path: Path, mtime_ns: int, size: int) -> ProblemDataset:
-    return source._problems(local.read_rows(path), split, str(path))
+    return source._problems(local.iterate_rows(path), split, str(path))
 
 
 @functools.lru_cache(maxsize=16)
@@ -112,8 +131,7 @@ def _load_from_hub(source: Source, split: str) -> ProblemDataset:
     otherwise = (
         f"Without the hub, put the rows at {layout} and set {local.DATA_DIR_VARIABLE}, or pass that folder as data_dir="
     )
-    rows = hub.read_rows(source.hub_id, source.hub_config, source.hub_splits.get(split, split), otherwise=otherwise)
-    return source._problems(rows, split, source.hub_id)
+    return source._problems(source._hub_rows(split, otherwise), split, source.hub_id)
 
 
 def clear_cache() -> None:

@@ -20,17 +20,26 @@ from rlvr_envs.tasks import (
     aime25,
     aime26,
     amc23,
+    apps,
+    codecontests,
     dapo_math_17k,
+    deepcoder,
     deepscaler,
     gpqa,
     gsm8k,
     hmmt25,
     humaneval,
+    livecodebench,
     math,
     math500,
     mbpp,
     mmlu_pro,
+    numina_math,
+    olympiadbench,
+    omni_math,
     polaris,
+    supergpqa,
+    taco,
 )
 from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
@@ -56,13 +65,22 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     aime26.AIME26Env,
     amc23.AMC23Env,
     hmmt25.HMMT25Env,
+    omni_math.OmniMATHEnv,
+    olympiadbench.OlympiadBenchEnv,
     dapo_math_17k.DAPOMath17kEnv,
     deepscaler.DeepScaleREnv,
     polaris.PolarisEnv,
+    numina_math.NuminaMathEnv,
     gpqa.GPQAEnv,
     mmlu_pro.MMLUProEnv,
+    supergpqa.SuperGPQAEnv,
     humaneval.HumanEvalEnv,
     mbpp.MBPPEnv,
+    livecodebench.LiveCodeBenchEnv,
+    apps.APPSEnv,
+    taco.TACOEnv,
+    codecontests.CodeContestsEnv,
+    deepcoder.DeepCoderEnv,
     AdditionEnv,
     ArithmeticEnv,
     CountdownEnv,
@@ -79,8 +97,10 @@ CLASSES: tuple[type[TaskEnv], ...] = (
 )
 """The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
 
-_MATH = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, dapo_math_17k, deepscaler, polaris)
-_SOURCES = (*_MATH, gpqa, mmlu_pro, humaneval, mbpp)
+_COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
+_MATH = (*_COMPETITIONS, dapo_math_17k, deepscaler, polaris, numina_math)
+_PROGRAMS = (humaneval, mbpp, livecodebench, apps, taco, codecontests, deepcoder)
+_SOURCES = (*_MATH, gpqa, mmlu_pro, supergpqa, *_PROGRAMS)
 SOURCES: Mapping[str, Source] = MappingProxyType({module.SOURCE.name: module.SOURCE for module in _SOURCES})
 """Where the rows of each benchmark come from, by its name."""
 

@@ -1,7 +1,8 @@
 """DeepScaleR: forty thousand problems of AIME, AMC, Omni-MATH and STILL.
 
 The columns are those that public harnesses read from `agentica-org/DeepScaleR-Preview-Dataset` (`problem`, `answer`,
-`solution`; split `train`; the loaders of verl recipes and NeMo-RL).
+`solution`; split `train`; the loaders of verl recipes and NeMo-RL). Six rows have no answer
+(https://huggingface.co/datasets/agentica-org/DeepScaleR-Preview-Dataset/discussions, number 4).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import Source
-from rlvr_envs.data.answers import FinalAnswers
+from rlvr_envs.data.answers import FinalAnswers, has_answer
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
 
 SOURCE = Source(
@@ -18,9 +19,10 @@ SOURCE = Source(
     hub_config=None,
     sizes={"train": 40315},
     to_problem=FinalAnswers("deepscaler"),
+    belongs=has_answer,
 )
 r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`, since the
-`solution`, kept in the metadata, is often empty. Ids count rows.
+`solution`, kept in the metadata, is often empty. Rows without an answer are left out. Ids count rows.
 """
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import Source
-from rlvr_envs.data.answers import FinalAnswers
+from rlvr_envs.data.answers import FinalAnswers, has_answer
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
 
 SOURCE = Source(
@@ -18,9 +18,10 @@ SOURCE = Source(
     hub_config=None,
     sizes={"train": 53291},
     to_problem=FinalAnswers("polaris"),
+    belongs=has_answer,
 )
-r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`. Ids count
-rows. The metadata has `difficulty`.
+r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`. Rows
+without an answer are left out. Ids count rows. The metadata has `difficulty`.
 """
 
 

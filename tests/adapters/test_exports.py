@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+import verifiers
 from agents.adapters import lm_eval, primeintellect
 from agents.adapters.problems import json_row
 from rlvr_envs import environment_class
@@ -27,13 +31,62 @@ def test_a_reference_that_would_be_another_one_is_refused(reference: object) -> 
         json_row(Problem("p", "", reference), "")
 
 
+def scorer_in(folder: Path) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
+    """What the harness finds in an exported folder."""
+    return cast(
+        "Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]",
+        runpy.run_path(str(folder / "metrics.py"))["process_results"],
+    )
+
+
+@pytest.fixture
+def verl_rows(tmp_path: Path) -> dict[str, object]:
+    """Arguments of rlvr/Text-v0 for rows of two sources, of which "03" is right by one verifier and wrong by the other."""
+    rows = [
+        {
+            "data_source": source,
+            "prompt": [{"role": "user", "content": "1 + 2?"}],
+            "reward_model": {"ground_truth": "3"},
+            "extra_info": {},
+        }
+        for source in ("mine/text", "openai/gsm8k")
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"dataset": str(path), "layout": "verl", "verifiers": {"mine/*": ("exact", {})}}
+
+
+def test_lm_eval_judges_each_row_by_its_source(tmp_path: Path, verl_rows: dict[str, object]) -> None:
+    lm_eval.export("Text", tmp_path / "mixed", split="train", **verl_rows)
+    rows = [json.loads(line) for line in (tmp_path / "mixed" / "mixed.jsonl").read_text("utf-8").splitlines()]
+    score = scorer_in(tmp_path / "mixed")
+    assert [score(row, ["03"])["score"] for row in rows] == [0.0, 1.0]
+    assert [score(row, ["3"])["score"] for row in rows] == [1.0, 1.0]
+
+
+def test_primeintellect_serves_the_verifier_of_the_rows(tmp_path: Path, verl_rows: dict[str, object]) -> None:
+    name, arguments = primeintellect.export("Text", tmp_path / "mixed", split="train", **verl_rows)
+    assert name == "by_metadata"
+    lines = (tmp_path / "mixed" / "mixed" / "problems.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    problems = [Problem(row["id"], "", json.loads(row["reference"]), json.loads(row["metadata"])) for row in rows]
+    verdicts = verifiers.verify_batch(verifiers.make(name, **arguments), ["03", "03"], problems)
+    assert [verdict.score for verdict in verdicts] == [0.0, 1.0]
+
+
+def test_a_verifier_that_can_not_be_written_is_refused(tmp_path: Path, verl_rows: dict[str, object]) -> None:
+    judge = ("weighted_sum", {"parts": {"a": verifiers.make("exact")}})
+    with pytest.raises(InvalidArgumentError, match="the arguments of the verifier 'by_metadata' must be plain data"):
+        lm_eval.export("Text", tmp_path / "mixed", split="train", **verl_rows | {"verifiers": {"mine/*": judge}})
+
+
 def test_lm_eval_files(tmp_path: Path) -> None:
     yaml = lm_eval.export("Addition", tmp_path / "sums", split="test", limit=2)
     assert sorted(path.name for path in yaml.parent.iterdir()) == ["metrics.py", "sums.jsonl", "sums.yaml"]
     problems = environment_class("Addition").task.load(split="test")
     rows = [json.loads(line) for line in (tmp_path / "sums" / "sums.jsonl").read_text("utf-8").splitlines()]
     assert [row["prompt"] for row in rows] == [problems[0].prompt, problems[1].prompt]
-    score = lm_eval.scorer_of("rlvr/Addition-v0")
+    score = scorer_in(yaml.parent)
     assert score(rows[0], [str(problems[0].reference)]) == {"score": 1.0, "verifier_errors": 0.0}
     assert score(rows[0], ["no"])["score"] == 0.0
 

@@ -65,6 +65,7 @@ SMALL = ("tokenizer=char", "max_new_tokens=4")
 LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "envs": {},
     "check-dataset": {"name": ("Sort",), "limit": ("1",)},
+    "data": {"name": ("Sort",), "limit": ("1",)},
     "verify": {"completion": ("1",), "reference": ("1",)},
     "serve-verifier": {"port": ("0",)},
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
@@ -245,7 +246,7 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
     return None
 
 
-COMMANDS = [name for name in _COMMANDS if name != "train"]
+COMMANDS = [name for name, entry in _COMMANDS.items() if entry.subcommands is None] + ["data stats"]
 
 
 def check(command: str, option: Option, bad_values: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:

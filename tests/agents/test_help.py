@@ -17,7 +17,7 @@ from agents.config import AgentConfig
 from tests.agents.test_command_errors import command_class, options_of
 
 COMMANDS = [name for name, entry in _COMMANDS.items() if entry.subcommands is None]
-COMMANDS += [f"train {name}" for name in AGENTS]
+COMMANDS += ["data stats", *(f"train {name}" for name in AGENTS)]
 PARTIAL = ("Of ", "To ", "And ", "As ", "In ", "None", "Off", "Whose ")
 """How phrases begin that lean on the name or on another field's sentence."""
 

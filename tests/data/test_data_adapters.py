@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rlvr_envs import tasks
-from rlvr_envs.data import ProblemDataset, Source
+from rlvr_envs.data import ProblemDataset, Row as DataRow, Source
+from rlvr_envs.data.stored import StoredTests, stored_tests
 from verifiers import DataError, MissingDataError, Problem, UnknownNameError
 from verifiers.unit_tests import AssertTests, CheckTests
 
@@ -58,6 +59,59 @@ MMLU_PRO: Row = {
     "answer_index": 1,
     "subject": "x",
 }
+OLYMPIAD: Row = {
+    "id": 7,
+    "context": None,
+    "question": "Which?",
+    "final_answer": ["$1$", "$-2$"],
+    "unit": None,
+    "image_1": None,
+}
+NUMINA: Row = {
+    "problem": "How far?",
+    "solution": "Far.",
+    "answer": "$7$",
+    "question_type": "math-word-problem",
+    "problem_is_valid": "Yes",
+    "solution_is_valid": "Yes",
+    "source": "x",
+}
+SUPERGPQA: Row = {
+    "uuid": "u1",
+    "question": "Which gas?",
+    "options": ["B", "argon"],
+    "answer": "argon",
+    "answer_letter": "B",
+    "subject": "x",
+}
+LCB: Row = {
+    "question_id": "q1",
+    "question_content": "Double it.",
+    "starter_code": "",
+    "public_test_cases": '[{"input": "1", "output": "2", "testtype": "stdin"}]',
+    "private_test_cases": "[]",
+    "metadata": "{}",
+}
+APPS: Row = {
+    "question": "Double it.\n",
+    "solutions": '["print(2 * int(input()))", "x"]',
+    "input_output": '{"inputs": ["1"], "outputs": ["2"]}',
+    "starter_code": "",
+    "url": "u",
+}
+DEEPCODER: Row = {
+    "problem": "Double it.",
+    "tests": '[{"type": "function_call", "fn_name": "twice", "input": [1], "output": [2]}]',
+}
+CONTEST: Row = {
+    "description": "Double it.",
+    "public_tests": {"input": ["1"], "output": ["2"]},
+    "private_tests": {"input": [], "output": []},
+    "generated_tests": {"input": ["2"], "output": ["4"]},
+    "solutions": {"language": [2, 3, 3], "solution": ["int main", "print(2 * int(input()))", "x"]},
+    "time_limit": {"seconds": 2, "nanos": 0},
+    "cf_rating": 800,
+}
 AMC23: Row = {"id": 3, "question": "How far?", "answer": 36.0, "url": "https://example.org/2"}
 HUMANEVAL: Row = {
     "task_id": "HumanEval/0",
@@ -66,6 +120,13 @@ HUMANEVAL: Row = {
     "test": "def check(candidate):\n    assert candidate(2) == 4\n",
     "entry_point": "twice",
 }
+
+
+STDIN = "The program reads standard input and writes to standard output."
+
+
+def deferred(row: Row, converter: str, *columns: str) -> StoredTests:
+    return stored_tests(DataRow(row, 0, "here"), converter, *columns)
 
 
 def mbpp(task_id: int, **changes: object) -> Row:
@@ -226,6 +287,99 @@ EXPECTED = [
         ),
     ),
 ]
+EXPECTED += [
+    (
+        "omni_math",
+        TRAINING,
+        Problem(
+            "omni_math/test/0",
+            "How far?",
+            r"\sqrt{2}",
+            {"level": "3/8", "gold_completion": r"The answer is $\boxed{\sqrt{2}}$."},
+        ),
+    ),
+    (
+        "olympiadbench",
+        OLYMPIAD,
+        Problem(
+            "olympiadbench/test/0",
+            "Which?",
+            "$1$, $-2$",
+            {"id": 7, "unit": None, "gold_completion": r"The answer is $\boxed{$1$, $-2$}$."},
+        ),
+    ),
+    (
+        "numina_math",
+        NUMINA,
+        Problem(
+            "numina_math/train/0",
+            "How far?",
+            "$7$",
+            {
+                "question_type": "math-word-problem",
+                "problem_is_valid": "Yes",
+                "solution_is_valid": "Yes",
+                "source": "x",
+                "gold_completion": r"The answer is $\boxed{$7$}$.",
+            },
+        ),
+    ),
+    (
+        "supergpqa",
+        SUPERGPQA,
+        Problem(
+            "supergpqa/u1",
+            "Which gas?\n\nA) B\nB) argon",
+            "B",
+            {"subject": "x", "choices": ("B", "argon"), "gold_completion": "The answer is B."},
+        ),
+    ),
+    (
+        "livecodebench",
+        LCB,
+        Problem(
+            "livecodebench/q1",
+            f"Double it.\n\n{STDIN}",
+            deferred(LCB, "livecodebench", "public_test_cases", "private_test_cases", "metadata"),
+        ),
+    ),
+    *(
+        (
+            name,
+            APPS,
+            Problem(
+                f"{name}/test/0",
+                f"Double it.\n\n{STDIN}",
+                deferred(APPS, "input_output", "input_output", "starter_code"),
+                {"url": "u", "gold_completion": "```python\nprint(2 * int(input()))\n```"},
+            ),
+        )
+        for name in ("apps", "taco")
+    ),
+    (
+        "deepcoder",
+        DEEPCODER,
+        Problem(
+            "deepcoder/test/0",
+            "Double it.\n\nThe tests call the function `twice`.",
+            deferred(DEEPCODER, "test_list", "tests"),
+        ),
+    ),
+    (
+        "codecontests",
+        CONTEST,
+        Problem(
+            "codecontests/test/0",
+            f"Double it.\n\n{STDIN}",
+            deferred(CONTEST, "codecontests", "public_tests", "private_tests", "generated_tests", "time_limit"),
+            {
+                "cf_rating": 800,
+                "time_limit": {"seconds": 2, "nanos": 0},
+                "gold_completion": "```python\nprint(2 * int(input()))\n```",
+            },
+        ),
+    ),
+]
 EVERY = [(name, row) for name, row, _ in EXPECTED]
 
 
@@ -255,6 +409,12 @@ def test_a_missing_column_names_file_line_and_column(
         ("aime24", "question"),
         ("dapo_math_17k", "source_prompt"),
         ("mmlu_pro", "answer"),
+        ("supergpqa", "answer"),
+        *(("olympiadbench", name) for name in ("id", "context", "unit", "image_1")),
+        *(("numina_math", name) for name in ("solution", "source")),
+        *(("livecodebench", name) for name in ("starter_code", "metadata")),
+        *((name, optional) for name in ("apps", "taco") for optional in ("solutions", "starter_code")),
+        *(("codecontests", name) for name in ("solutions", "time_limit", "cf_rating")),
     }
     lacking = {key: value for key, value in row.items() if key != column}
     path = write_rows(f"{name}/{split_of(name)}.jsonl", lacking)

@@ -39,6 +39,34 @@ ROWS: dict[str, dict[str, object]] = {
         **{f"Incorrect Answer {number}": str(number + 2) for number in (1, 2, 3)},
     },
     "mmlu_pro": {"question": "1 + 1?", "options": ["1", "2"], "answer_index": 1, "category": "math"},
+    "omni_math": {"problem": "1 + 1?", "answer": "2", "difficulty": 1.5},
+    "olympiadbench": {"question": "1 + 1?", "final_answer": ["2"], "context": None},
+    "numina_math": {
+        "problem": "1 + 1?",
+        "answer": "2",
+        "question_type": "MCQ",
+        "problem_is_valid": "Yes",
+        "solution_is_valid": "Yes",
+    },
+    "supergpqa": {"uuid": "u", "question": "1 + 1?", "options": ["1", "2"], "answer_letter": "B"},
+    "livecodebench": {
+        "question_id": "q",
+        "question_content": "1 + 1?",
+        "starter_code": "",
+        "public_test_cases": '[{"input": "", "output": "2", "testtype": "stdin"}]',
+        "private_test_cases": "[]",
+        "metadata": "{}",
+    },
+    "apps": {"question": "1 + 1?", "solutions": "", "input_output": '{"inputs": [""], "outputs": ["2"]}'},
+    "taco": {"question": "1 + 1?", "solutions": "[]", "input_output": '{"inputs": [""], "outputs": ["2"]}'},
+    "codecontests": {
+        "description": "1 + 1?",
+        "public_tests": {"input": [""], "output": ["2"]},
+        "private_tests": {"input": [""], "output": ["2"]},
+        "generated_tests": {"input": [""], "output": ["2"]},
+        "solutions": {"language": [3], "solution": ["print(2)"]},
+    },
+    "deepcoder": {"problem": "1 + 1?", "tests": '[{"input": "", "output": "2"}]', "solutions": ["print(2)"]},
     "humaneval": {
         "task_id": "HumanEval/1",
         "prompt": "def f():\n",
@@ -69,6 +97,15 @@ CALLS = {
     "polaris": ("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
     "gpqa": ("Idavidrein/gpqa", "gpqa_diamond", "train"),
     "mmlu_pro": ("TIGER-Lab/MMLU-Pro", None, "test"),
+    "omni_math": ("KbsdJames/Omni-MATH", None, "test"),
+    "olympiadbench": ("Hothan/OlympiadBench", "OE_TO_maths_en_COMP", "train"),
+    "numina_math": ("AI-MO/NuminaMath-1.5", None, "train"),
+    "supergpqa": ("m-a-p/SuperGPQA", None, "train"),
+    "livecodebench": ("lighteval/code_generation_lite", "release_v6", "test"),
+    "apps": ("codeparrot/apps", None, "test"),
+    "taco": ("parquet", None, "train"),
+    "codecontests": ("deepmind/code_contests", None, "test"),
+    "deepcoder": ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
     "humaneval": ("openai/openai_humaneval", None, "test"),
     "mbpp": ("google-research-datasets/mbpp", "full", "test"),
 }
@@ -104,10 +141,11 @@ def test_a_benchmark_comes_from_the_hub_where_no_folder_is_named(fake_hub: Hub, 
     fake_hub.rows = [ROWS[source.name]]
     split = "test" if "test" in source.splits else "train"
     loaded = source.load(split)
-    assert fake_hub.calls == [CALLS[source.name]]
+    assert fake_hub.calls[0] == CALLS[source.name]
+    assert len(fake_hub.calls) == len(source.hub_parts.get(split, [()]))
     path = tmp_path / source.name / f"{split}.jsonl"
     path.parent.mkdir()
-    path.write_text(json.dumps(ROWS[source.name]))
+    path.write_text(f"{json.dumps(ROWS[source.name])}\n" * len(fake_hub.calls))
     local = source.load(split, data_dir=tmp_path)
     assert list(loaded) == list(local)
     assert loaded.fingerprint == local.fingerprint

@@ -237,9 +237,12 @@ def test_compressed_tests_run_no_code(capsys: pytest.CaptureFixture[str]) -> Non
                     "private_test_cases": "[]",
                 }
             ),
-            "needs metadata with 'func_name'",
+            "need metadata with 'func_name', the same for all, got None",
         ),
-        (lambda: from_livecodebench({"public_test_cases": '[{"input": "1"}]'}), "a test has 'input', 'output'"),
+        (
+            lambda: from_livecodebench({"public_test_cases": '[{"input": "1"}]', "private_test_cases": "[]"}),
+            "a test has 'input', 'output'",
+        ),
     ],
 )
 def test_a_row_that_does_not_fit_says_what_is_wrong(make: Any, message: str) -> None:

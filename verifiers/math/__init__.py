@@ -1,6 +1,7 @@
 """Mathematical answers: extraction from completions, parsing, and comparison with a gold answer."""
 
 from verifiers.math.extract import PRESETS, Extracted, Extraction
+from verifiers.math.gold import kind_of
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.presets import GRADERS, Grader
 from verifiers.math.reading.tokens import UnreadableError
@@ -18,4 +19,5 @@ __all__ = [
     "MathVerifier",
     "Tier",
     "UnreadableError",
+    "kind_of",
 ]

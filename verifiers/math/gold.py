@@ -9,7 +9,28 @@ from verifiers.answers import joined_boxes
 from verifiers.math.reading.normalize import folded_words
 from verifiers.math.reading.read import tree_or_none
 from verifiers.math.reading.tokens import MAX_LENGTH
-from verifiers.math.tree import Choice, Node, Words
+from verifiers.math.tree import (
+    BasedNumber,
+    Bracketed,
+    Choice,
+    Clock,
+    Degrees,
+    Divide,
+    ListOf,
+    Matrix,
+    Mixed,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Percent,
+    Quantity,
+    Relation,
+    Sentence,
+    SetOf,
+    SetOperation,
+    Words,
+)
 from verifiers.types import Problem
 
 
@@ -25,6 +46,32 @@ def gold_text(reference: object) -> str | None:
         boxed = joined_boxes(reference)
         return reference if boxed is None else boxed
     return reference.rpartition("####")[2].strip()
+
+
+_KINDS: tuple[tuple[str, tuple[type[Node], ...]], ...] = (
+    ("number", (Number, Mixed, BasedNumber, Percent)),
+    ("quantity", (Quantity, Degrees, Clock)),
+    ("words", (Words, Sentence)),
+    ("choice", (Choice,)),
+    ("set", (SetOf, NamedSet, SetOperation)),
+    ("list", (ListOf,)),
+    ("tuple or interval", (Bracketed,)),
+    ("matrix", (Matrix,)),
+    ("relation", (Relation,)),
+)
+
+
+def kind_of(reference: object) -> str:
+    """What a gold answer is written as: `"number"`, `"expression"`, `"words"` and so on, or `"unreadable"`."""
+    text = gold_text(reference)
+    tree = None if text is None else tree_or_none(text)
+    if tree is None:
+        return "unreadable"
+    while isinstance(tree, Negate):
+        tree = tree.value
+    if isinstance(tree, Divide) and isinstance(tree.numerator, Number) and isinstance(tree.denominator, Number):
+        return "number"
+    return next((kind for kind, classes in _KINDS if isinstance(tree, classes)), "expression")
 
 
 def prompt_text(problem: Problem | None) -> str:

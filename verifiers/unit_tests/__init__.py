@@ -1,15 +1,17 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
-from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
+from verifiers.unit_tests.datasets import from_input_output, from_livecodebench, from_test_list
 from verifiers.unit_tests.runner import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
     CallTests,
     CheckTests,
+    DeferredTests,
     FunctionTests,
     StdioCase,
     StdioTests,
+    Tests,
 )
 from verifiers.unit_tests.verifier import UnitTestVerifier
 
@@ -18,12 +20,15 @@ __all__ = [
     "CallCase",
     "CallTests",
     "CheckTests",
+    "DeferredTests",
     "FunctionTests",
     "ProgramOutput",
     "ProgramRunner",
     "StdioCase",
     "StdioTests",
+    "Tests",
     "UnitTestVerifier",
     "from_input_output",
     "from_livecodebench",
+    "from_test_list",
 ]

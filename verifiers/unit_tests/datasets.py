@@ -2,8 +2,11 @@
 
 * `from_input_output`: the `input_output` column of APPS and TACO, also found in collections made from them: a JSON object
   with `inputs`, `outputs` and, where a function is called, `fn_name`.
-* `from_livecodebench`: a LiveCodeBench row, whose public and private tests are JSON lists of
-  `{"input", "output", "testtype"}`, the private ones mostly compressed, and whose metadata names the function.
+* `from_test_list`: a list of `{"input", "output", ...}` in which each test says its kind, as in LiveCodeBench and DeepCoder.
+* `from_livecodebench`: a LiveCodeBench row, whose public and private tests are JSON of such lists, the private ones mostly
+  compressed, and whose metadata names the function.
+
+What no program could pass, or any program would, is an error: no tests at all, tests of two kinds, a call without a function.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.tests import CallCase, CallTests, StdioCase, StdioTests
@@ -35,9 +38,21 @@ IMPORTS = (
 or `inf` directly and recurse deeply. They cover what the harnesses of APPS and LiveCodeBench import from the standard
 library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
+_Case = TypeVar("_Case")
+_STDIN, _FUNCTIONAL, _FUNCTION_CALL = "stdin", "functional", "function_call"
+_KINDS = {
+    None: _STDIN,
+    "stdin": _STDIN,
+    "stdin_stdout": _STDIN,
+    "functional": _FUNCTIONAL,
+    "function_call": _FUNCTION_CALL,
+}
+"""What a test is: standard input and output; a call in lines of JSON (LiveCodeBench), or with its values (PrimeIntellect)."""
 
 
-def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") -> CallTests | StdioTests:
+def from_input_output(
+    spec: str | Mapping[str, Any], *, starter_code: str = "", timeout_s: float | None = None
+) -> CallTests | StdioTests:
     """Make tests from `inputs` and `outputs`.
 
     The program runs with `IMPORTS`. With `fn_name`, each input is the list of arguments for a call of that function, or of
@@ -48,21 +63,88 @@ def from_input_output(spec: str | Mapping[str, Any], *, starter_code: str = "") 
     Args:
         spec: The column's JSON, or its decoded content.
         starter_code: The prompt's code. A completion continues it, or is a whole program that defines what it declares.
+        timeout_s: As for `StdioTests`; calls have the verifier's limit.
 
     Raises:
-        InvalidArgumentError: If a key is missing, or the numbers of inputs and outputs differ.
+        InvalidArgumentError: If a key is missing, the numbers of inputs and outputs differ, there are none, or an input is of
+            the other kind.
     """
     content = _json(spec, "input_output") if isinstance(spec, str) else spec
     if not isinstance(content, Mapping) or not {"inputs", "outputs"} <= content.keys():
         raise InvalidArgumentError(f"input_output needs the keys 'inputs' and 'outputs', got {_shown(content)}")
     inputs, outputs = content["inputs"], content["outputs"]
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise InvalidArgumentError(f"inputs and outputs of input_output must be lists, got {_shown(content)}")
     if len(inputs) != len(outputs):
         raise InvalidArgumentError(f"input_output has {len(inputs)} inputs and {len(outputs)} outputs")
     name = content.get("fn_name")
-    if name:
-        calls = [CallCase(tuple(args), value) for args, value in zip(inputs, outputs, strict=True)]
-        return _call_tests(name, calls, starter_code, wrapped=True)
-    return _stdio_tests([StdioCase(_text(stdin), _text(text)) for stdin, text in zip(inputs, outputs, strict=True)])
+    if not name:
+        pairs = zip(inputs, outputs, strict=True)
+        return _stdio_tests([StdioCase(_text(stdin), _text(text)) for stdin, text in pairs], timeout_s)
+    strange = next((args for args in inputs if not isinstance(args, list)), None)
+    if strange is not None:
+        raise InvalidArgumentError(
+            f"input_output names the function {name!r}, so that each input is a list of arguments, but one is "
+            f"{_shown(strange)}: standard input and calls are not mixed"
+        )
+    calls = [CallCase(tuple(args), value) for args, value in zip(inputs, outputs, strict=True)]
+    return _call_tests(name, calls, starter_code, wrapped=True)
+
+
+def from_test_list(
+    tests: Sequence[Any], *, metadata: object = None, timeout_s: float | None = None
+) -> CallTests | StdioTests:
+    """Make tests from a list in which each says its kind. The program runs with `IMPORTS`.
+
+    Args:
+        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout`, which is also what is
+            meant where there is neither; `functional`: a call whose arguments are lines of JSON, as is its value; or
+            `function_call`: a call with the list of its arguments, and the function's name in `fn_name`.
+        metadata: The row's, as a mapping or its JSON, whose `func_name` is the function of `functional` tests that don't name
+            it in a `metadata` of their own.
+        timeout_s: As for `StdioTests`; calls have the verifier's limit.
+
+    Raises:
+        InvalidArgumentError: If there are no tests, they are of several kinds, lack a key, or name no function.
+    """
+    for test in tests:
+        if not (isinstance(test, Mapping) and {"input", "output"} <= test.keys()):
+            raise InvalidArgumentError(f"a test has 'input', 'output' and 'testtype', got {_shown(test)}")
+    kinds = {_kind(test) for test in tests}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(
+            f"the tests are of several kinds, which no one program has: {', '.join(sorted(kinds))}"
+        )
+    if kinds == {_FUNCTIONAL}:
+        # The starter code is a class whose method has no body: a completion rewrites it, so it is not a prefix.
+        name = _mapping(metadata).get("func_name")
+        function = _function({_mapping(test.get("metadata")).get("func_name") or name for test in tests}, "func_name")
+        return _call_tests(function, [_json_call(test) for test in tests], "", wrapped=False)
+    columns = {"inputs": [test["input"] for test in tests], "outputs": [test["output"] for test in tests]}
+    if kinds == {_FUNCTION_CALL}:
+        return from_input_output(columns | {"fn_name": _function({test.get("fn_name") for test in tests}, "fn_name")})
+    return from_input_output(columns, timeout_s=timeout_s)
+
+
+def _kind(test: Mapping[str, Any]) -> str:
+    kind = test.get("testtype") or test.get("type")
+    if kind not in tuple(_KINDS):
+        raise InvalidArgumentError(f"a test is of the kind {', '.join(filter(None, _KINDS))}, got {kind!r}")
+    return _KINDS[kind]
+
+
+def _function(names: set[Any], key: str) -> str:
+    """The one function that all tests call."""
+    if len(names) != 1 or not isinstance(name := next(iter(names)), str):
+        raise InvalidArgumentError(
+            f"functional tests need metadata with {key!r}, the same for all, got {', '.join(sorted(map(repr, names)))}"
+        )
+    return name
+
+
+def _json_call(test: Mapping[str, Any]) -> CallCase:
+    args = [_json(line, "input") for line in str(test["input"]).split("\n") if line.strip()]
+    return CallCase(tuple(args), _json(test["output"], "output"))
 
 
 def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallTests | StdioTests:
@@ -76,26 +158,21 @@ def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallT
         InvalidArgumentError: If a column is missing or unreadable, or a functional test has no function's name.
     """
     tests = _tests_of(row, "public_test_cases") + (_tests_of(row, "private_test_cases") if private else [])
-    if not any(test["testtype"] == "functional" for test in tests):
-        return _stdio_tests([StdioCase(test["input"], test["output"]) for test in tests])
-    metadata = row.get("metadata") or "{}"
-    name = (_json(metadata, "metadata") if isinstance(metadata, str) else metadata).get("func_name")
-    if not name:
-        raise InvalidArgumentError(
-            f"a functional LiveCodeBench row needs metadata with 'func_name', got {_shown(metadata)}"
-        )
-    calls = []
-    for test in tests:
-        args = [_json(line, "input") for line in test["input"].split("\n") if line.strip()]
-        calls.append(CallCase(tuple(args), _json(test["output"], "output")))
-    # The starter code is a class whose method has no body: a completion rewrites it, so it is not a prefix.
-    return _call_tests(name, calls, "", wrapped=False)
+    return from_test_list(tests, metadata=row.get("metadata"))
+
+
+def _mapping(metadata: object) -> Mapping[str, Any]:
+    """Metadata, which may be JSON or missing."""
+    content = _json(metadata, "metadata") if isinstance(metadata, str) and metadata else metadata or {}
+    if not isinstance(content, Mapping):
+        raise InvalidArgumentError(f"metadata must be an object, got {_shown(metadata)}")
+    return content
 
 
 def _call_tests(name: str, calls: Sequence[CallCase], prefix: str, *, wrapped: bool) -> CallTests:
     return CallTests(
         name,
-        tuple(calls),
+        _some(calls),
         prefix,
         tolerance=_FLOAT_TOLERANCE,
         tuples_as_lists=True,
@@ -104,23 +181,34 @@ def _call_tests(name: str, calls: Sequence[CallCase], prefix: str, *, wrapped: b
     )
 
 
-def _stdio_tests(cases: Sequence[StdioCase]) -> StdioTests:
-    return StdioTests(tuple(cases), tolerance=_FLOAT_TOLERANCE, prelude=IMPORTS)
+def _stdio_tests(cases: Sequence[StdioCase], timeout_s: float | None) -> StdioTests:
+    return StdioTests(_some(cases), tolerance=_FLOAT_TOLERANCE, prelude=IMPORTS, timeout_s=timeout_s)
+
+
+def _some(cases: Sequence[_Case]) -> tuple[_Case, ...]:
+    if not cases:
+        raise InvalidArgumentError("it has no tests: nothing would be judged")
+    return tuple(cases)
 
 
 def _text(content: object) -> str:
-    return "\n".join(map(str, content)) if isinstance(content, list) else str(content)
+    """Standard input or output: text, or a list of its lines."""
+    lines = content if isinstance(content, list) else [content]
+    if not all(isinstance(line, str | int | float) for line in lines):
+        raise InvalidArgumentError(
+            f"without a function's name (fn_name) inputs and outputs are text or lists of lines, got {_shown(content)}"
+        )
+    return "\n".join(map(str, lines))
 
 
-def _tests_of(row: Mapping[str, Any], column: str) -> list[dict[str, str]]:
+def _tests_of(row: Mapping[str, Any], column: str) -> list[Any]:
     if column not in row:
         raise InvalidArgumentError(f"a LiveCodeBench row has a column {column!r}; this one has {', '.join(row)}")
     content = row[column]
     tests = _maybe_compressed(content, column) if isinstance(content, str) else content
-    for test in tests:
-        if not {"input", "output", "testtype"} <= test.keys():
-            raise InvalidArgumentError(f"{column}: a test has 'input', 'output' and 'testtype', got {_shown(test)}")
-    return list(tests)
+    if not isinstance(tests, list):
+        raise InvalidArgumentError(f"{column} holds a list of tests, got {_shown(tests)}")
+    return tests
 
 
 def _maybe_compressed(content: str, column: str) -> Any:
@@ -130,7 +218,16 @@ def _maybe_compressed(content: str, column: str) -> Any:
         packed = zlib.decompressobj().decompress(base64.b64decode(content, validate=True), _MAX_TESTS_BYTES)
     except (binascii.Error, zlib.error) as error:
         raise InvalidArgumentError(f"{column} is neither JSON nor base64 of compressed tests: {error}") from error
-    return _json(_TextUnpickler(io.BytesIO(packed)).load() if packed[:1] == b"\x80" else packed, column)
+    return _json(_unpickled(packed, column) if packed[:1] == b"\x80" else packed, column)
+
+
+def _unpickled(packed: bytes, column: str) -> Any:
+    try:
+        return _TextUnpickler(io.BytesIO(packed)).load()
+    except InvalidArgumentError:
+        raise
+    except Exception as error:  # damaged pickles raise anything
+        raise InvalidArgumentError(f"{column} holds damaged tests: {type(error).__name__}: {error}") from error
 
 
 class _TextUnpickler(pickle.Unpickler):
@@ -143,7 +240,7 @@ class _TextUnpickler(pickle.Unpickler):
 def _json(text: str | bytes, what: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgumentError(f"{what} is not JSON: {error}; got {_shown(text)}") from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class StdioCase:
 
     stdin: str
     expected: str
+    alternatives: tuple[str, ...] = ()
+    """Other outputs that are as good, for problems with several right answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class StdioTests:
     """Source by path, which the program may import."""
     prelude: str = ""
     """As for `CallTests`."""
+    timeout_s: float | None = None
+    """CPU seconds for each case, where the problem sets a limit of its own; None for the verifier's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +121,16 @@ class FunctionTests:
 
 
 Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests
+
+
+@runtime_checkable
+class DeferredTests(Protocol):
+    """Tests that are read and decoded only when a program is judged, since those of some problems are megabytes."""
+
+    def load(self) -> Tests:
+        """Make the tests; they are forgotten after the verdict.
+
+        Raises:
+            RLVRError: If they can't be made. The verdict is then a `VERIFIER_ERROR` with that cause.
+        """
+        ...

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Literal
 
 from verifiers._settings import is_number, is_whole_number
-from verifiers.errors import InvalidArgumentError, VerifierContractError
+from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
+from verifiers.registry import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.host.jobs import Job, JobResult
@@ -17,15 +19,26 @@ from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, 
 from verifiers.unit_tests.host.stdio import COMPARISONS
 from verifiers.unit_tests.sandbox.protocol.entry_points import entry_point_steps
 from verifiers.unit_tests.sandbox.protocol.limits import ISOLATIONS, Limits
-from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioTests, Tests
+from verifiers.unit_tests.tests import (
+    AssertTests,
+    CallTests,
+    CheckTests,
+    DeferredTests,
+    FunctionTests,
+    StdioTests,
+    Tests,
+)
 
 _ATTEMPTS = 2
+_IDLE_S = 1
+"""Seconds that a program may be idle beyond its CPU seconds."""
 
 
 class UnitTestVerifier:
     """Scores a completion by running its program, of one file or several, against unit tests in a sandbox.
 
-    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`. The score is 1 if
+    `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`, or a `DeferredTests`
+    that makes one of these for each verdict. The score is 1 if
     every case passes and else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
 
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
@@ -58,7 +71,8 @@ class UnitTestVerifier:
         """Make a verifier; nothing is started yet.
 
         Args:
-            timeout_s: CPU seconds per program (per case for stdin/stdout tests). It may be idle for as long again.
+            timeout_s: CPU seconds per program (per case for stdin/stdout tests, of which those that set a limit of their own
+                have that). It may be idle for as long again.
             wall_s: Seconds of wall-clock time; the default is generous, so that verdicts don't depend on the load.
             memory_mib: Address space of the program, in MiB.
             output_mib: Maximum of standard output, and of standard error, in MiB.
@@ -88,12 +102,13 @@ class UnitTestVerifier:
         _one_of("extraction", extraction, EXTRACTIONS)
         self._limits = Limits(
             cpu_s=timeout_s,
-            wall_s=10 * timeout_s + 30 if wall_s is None else wall_s,
-            idle_s=timeout_s + 1,
+            wall_s=_wall_s(timeout_s) if wall_s is None else wall_s,
+            idle_s=timeout_s + _IDLE_S,
             memory_mib=memory_mib,
             output_mib=output_mib,
             processes=max_threads,
         )
+        self._wall_s = wall_s
         self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
@@ -111,25 +126,27 @@ class UnitTestVerifier:
             VerifierContractError: If the problem's reference is none of these kinds of tests.
             InvalidArgumentError: If the tests contain values that can't be sent to a program, or a package can't be loaded.
         """
-        tests = problem.reference
-        if not isinstance(tests, Tests):
-            raise VerifierContractError(
-                f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests, "
-                f"FunctionTests or StdioTests (see verifiers.unit_tests), got {type(tests).__name__}"
-            )
-        if isinstance(tests, StdioTests):
-            _one_of("comparison", tests.comparison, COMPARISONS)
-        _check_entry_points(problem.id, tests)
-        for path in tests.files:
-            if not is_path(path):
-                raise InvalidArgumentError(f"problem {problem.id!r}: files are named like 'a/b.py', got {path!r}")
+        try:
+            tests = _tests_of(problem)
+        except RLVRError as error:
+            if not isinstance(problem.reference, DeferredTests):
+                raise
+            # One row that can't be read is no reason to judge none of a batch.
+            return verifier_error(error)
         main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
         program = extract(completion, self._extraction, f"{main}.py")
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
-        job = Job(program, tests, problem.id, self._limits, self._partial_credit, self._modules)
+        job = Job(program, tests, problem.id, self._limits_of(tests), self._partial_credit, self._modules)
         return self._run(job)
+
+    def _limits_of(self, tests: Tests) -> Limits:
+        own = tests.timeout_s if isinstance(tests, StdioTests) else None
+        if own is None:
+            return self._limits
+        wall_s = _wall_s(own) if self._wall_s is None else self._wall_s
+        return replace(self._limits, cpu_s=own, idle_s=own + _IDLE_S, wall_s=wall_s)
 
     def _run(self, job: Job) -> Verdict:
         check_platform(self._isolation_asked)
@@ -192,6 +209,38 @@ def _outcome(failure: str | None) -> Outcome:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT
+
+
+def _wall_s(cpu_s: float) -> float:
+    return 10 * cpu_s + 30
+
+
+def _tests_of(problem: Problem) -> Tests:
+    """The tests of a problem, made if they were deferred.
+
+    Raises:
+        VerifierContractError: If its reference is no kind of tests.
+        InvalidArgumentError: If no program could pass them, or be run on them.
+        RLVRError: If deferred tests can't be made.
+    """
+    reference = problem.reference
+    tests = reference.load() if isinstance(reference, DeferredTests) else reference
+    if not isinstance(tests, Tests):
+        raise VerifierContractError(
+            f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests, "
+            f"FunctionTests, StdioTests or DeferredTests (see verifiers.unit_tests), got {type(tests).__name__}"
+        )
+    if isinstance(tests, StdioTests):
+        _one_of("comparison", tests.comparison, COMPARISONS)
+        if tests.timeout_s is not None and not (is_number(tests.timeout_s) and 0 < tests.timeout_s < math.inf):
+            raise InvalidArgumentError(
+                f"problem {problem.id!r}: timeout_s must be a positive number, got {tests.timeout_s!r}"
+            )
+    _check_entry_points(problem.id, tests)
+    for path in tests.files:
+        if not is_path(path):
+            raise InvalidArgumentError(f"problem {problem.id!r}: files are named like 'a/b.py', got {path!r}")
+    return tests
 
 
 def _check_entry_points(problem: str, tests: Tests) -> None:

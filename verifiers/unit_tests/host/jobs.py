@@ -103,11 +103,11 @@ class Job:
         return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
 
     def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
-        text, streams, answer = run_script(lend, self.limits, self._program(), case.stdin)
-        failure = script_failure(answer, len(text) >= self.limits.output_mib << 20)
-        if failure is None and not matches(
-            text.decode(errors="replace"), case.expected, tests.comparison, tests.tolerance
-        ):
+        output, streams, answer = run_script(lend, self.limits, self._program(), case.stdin)
+        failure = script_failure(answer, len(output) >= self.limits.output_mib << 20)
+        text = output.decode(errors="replace")
+        accepted = (case.expected, *case.alternatives)
+        if failure is None and not any(matches(text, one, tests.comparison, tests.tolerance) for one in accepted):
             failure = "wrong_answer"
         exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
         return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}

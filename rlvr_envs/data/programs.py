@@ -1,0 +1,97 @@
+"""Programming tasks: what the rows of APPS, TACO, DeepCoder, CodeContests and LiveCodeBench have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from rlvr_envs.data.rows import Row
+from rlvr_envs.data.stored import StoredTests
+from verifiers import Problem
+
+_STDIN = "The program reads standard input and writes to standard output."
+
+
+def program_problem(
+    identifier: str,
+    task: str,
+    tests: StoredTests,
+    metadata: Mapping[str, object],
+    *,
+    starter_code: str = "",
+    function: str | None = None,
+    solution: str | None = None,
+) -> Problem:
+    """The problem of a programming task, as the verifier `unit_tests` takes it.
+
+    Args:
+        identifier: The problem's id.
+        task: What the program should do.
+        tests: Those of the row.
+        metadata: What else the row says.
+        starter_code: Code that a solution completes, shown below the task.
+        function: The function that the tests call, where there is no starter code; None where a program reads standard input.
+        solution: A program that passes; None where the source has none, so that there is no gold completion.
+    """
+    if starter_code.strip():
+        below = f"Complete this code:\n\n```python\n{starter_code.rstrip()}\n```"
+    else:
+        below = _STDIN if function is None else f"The tests call the function `{function}`."
+    gold = {} if solution is None else {"gold_completion": _fenced(solution)}
+    return Problem(identifier, f"{task.strip()}\n\n{below}", tests, {**metadata, **gold})
+
+
+def _fenced(program: str) -> str:
+    return program if "```" in program else f"```python\n{program.strip()}\n```"
+
+
+def function_name(tests: object) -> str | None:
+    """The function that tests call, in the forms of APPS and DeepCoder; None for standard input, and what can't be read."""
+    if isinstance(tests, str):
+        if '"fn_name"' not in tests:  # may be megabytes, and few name a function
+            return None
+        try:
+            tests = json.loads(tests)
+        except ValueError:
+            return None  # the tests themselves will say so
+    first = tests[0] if isinstance(tests, list) and tests else tests
+    name = first.get("fn_name") if isinstance(first, Mapping) else None
+    return name if isinstance(name, str) and name else None
+
+
+def first_text(row: Row, column: str) -> str | None:
+    """The first text of a list, which may be written in JSON, of which no more than that is read; None if there is none.
+
+    Raises:
+        DataError: If the column holds something else.
+    """
+    value = row.values.get(column)
+    if isinstance(value, str):
+        value = _first_of_json(row, column, value.strip())
+    if value is None or value == []:
+        return None
+    if not isinstance(value, list) or not isinstance(value[0], str):
+        raise row.wrong_type("a list of texts, or the JSON of one", value, column)
+    return value[0]
+
+
+def _first_of_json(row: Row, column: str, text: str) -> object:
+    """A list of the first item, or an empty one; any text that is no list as it is."""
+    items = text[1:].lstrip()
+    if text == "" or (text[0] == "[" and items[:1] == "]"):
+        return []
+    if text[0] != "[":
+        return text
+    try:
+        return [json.JSONDecoder().raw_decode(items)[0]]
+    except ValueError as error:
+        raise row.error(f"column {column!r} should hold a list of texts, or the JSON of one: {error}") from error
+
+
+def optional_text(row: Row, column: str) -> str:
+    """The text of a column that may be missing or hold nothing, which count as empty.
+
+    Raises:
+        DataError: If it holds something else.
+    """
+    return row.text(column) if row.values.get(column) is not None else ""

@@ -1,0 +1,78 @@
+"""Tests that stay where they are stored until a program is judged: those of a LiveCodeBench row are megabytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rlvr_envs.data.converters import convert, find_converter
+from rlvr_envs.data.rows import Row, Stored
+from verifiers import DataError
+
+if TYPE_CHECKING:
+    from verifiers.unit_tests import Tests
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The columns of a row that is in memory only."""
+
+    values: dict[str, object]
+
+    def read(self, columns: Sequence[str]) -> dict[str, object]:
+        """Read these columns again; see `Stored`."""
+        return {column: self.values[column] for column in columns if column in self.values}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTests:
+    """The tests of a row, which `load` reads and decodes; a `verifiers.unit_tests.DeferredTests`.
+
+    Two are equal if their columns hold the same, wherever they are stored.
+    """
+
+    converter: str
+    """Name of the converter that makes the tests; see `rlvr_envs.data.converters`."""
+    columns: tuple[str, ...]
+    """The columns that decide the tests; the first one is converted."""
+    digest: str
+    """Hexadecimal sha256 of what they hold."""
+    place: str = field(compare=False)
+    """Where the row stands, for error messages."""
+    stored: Stored = field(compare=False, repr=False)
+
+    def load(self) -> Tests:
+        """Read the row again, and make its tests.
+
+        Raises:
+            DataError: If the row is gone or has changed, or has no tests that can be read; the message names the row.
+        """
+        values = self.stored.read(self.columns)
+        if _digest(values) != self.digest:
+            raise DataError(f"{self.place}: the row has changed since it was loaded; load the data set again")
+        tests: Tests = convert(find_converter(self.converter), Row(values, 0, self.place), self.columns[0])  # type: ignore[assignment]
+        return tests
+
+
+def stored_tests(row: Row, converter: str, *columns: str) -> StoredTests:
+    """Leave the tests of a row where they are.
+
+    Args:
+        row: The row.
+        converter: Name of the converter that makes tests of the first column.
+        *columns: The columns that it looks at. The row has to have the first; of the others those that it has are kept.
+
+    Raises:
+        DataError: If the row lacks the first column, or it holds nothing.
+    """
+    if row.value(columns[0]) in (None, "", [], {}):
+        raise row.error(f"column {columns[0]!r} is empty: the row has no tests, so that nothing would be judged")
+    values = {column: row.values[column] for column in columns if column in row.values}
+    return StoredTests(converter, tuple(values), _digest(values), row.location, row.stored or Held(values))
+
+
+def _digest(values: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
