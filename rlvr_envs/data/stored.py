@@ -40,7 +40,7 @@ class StoredTests:
     """The columns that decide the tests; the first one is converted."""
     digest: str
     """Hexadecimal sha256 of what they hold."""
-    place: str = field(compare=False)
+    location: str = field(compare=False)
     """Where the row stands, for error messages."""
     stored: Stored = field(compare=False, repr=False)
 
@@ -52,8 +52,8 @@ class StoredTests:
         """
         values = self.stored.read(self.columns)
         if _digest(values) != self.digest:
-            raise DataError(f"{self.place}: the row has changed since it was loaded; load the data set again")
-        tests: Tests = convert(find_converter(self.converter), Row(values, 0, self.place), self.columns[0])  # type: ignore[assignment]
+            raise DataError(f"{self.location}: the row has changed since it was loaded; load the data set again")
+        tests: Tests = convert(find_converter(self.converter), Row(values, 0, self.location), self.columns[0])  # type: ignore[assignment]
         return tests
 
 
