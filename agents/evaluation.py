@@ -25,8 +25,10 @@ from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
-from verifiers.statistics import Interval, score_interval
+from verifiers.statistics import Interval, rerun_error, score_interval
 
+MOST_ERRORED = 0.01
+"""Share of errored samples above which an evaluation has a warning."""
 MAX_SAMPLES = 10_000_000
 """Largest number of samples in an evaluation; their scores are held in memory together."""
 _EVALUATION = 2**63
@@ -47,6 +49,8 @@ class Evaluation:
     `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""
     approximate: bool
     """Whether too few problems make the interval approximate; see `verifiers.statistics.Interval`."""
+    rerun_error: float | None
+    """Standard error of the score over re-runs with other samples of the same problems; None if no problem has two."""
     bounds: tuple[float, float]
     """The score if all errored samples were scored 0, and if all were scored 1."""
     outcomes: dict[str, int]
@@ -90,12 +94,24 @@ class Evaluation:
         """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
         return self.verifier_errors + self.failed_requests
 
+    @property
+    def warning(self) -> str | None:
+        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+        total = len(self.rows)
+        if self.errored <= MOST_ERRORED * total:
+            return None
+        return (
+            f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
+            "their request failed: the score is that of the others, which may be easier"
+        )
+
     def summary(self) -> dict[str, Any]:
         """The results as plain data, without the samples; numbers that are not finite are None."""
         counts = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "failed_requests", "unsupported")
         return {
             "score": _finite(self.score),
             "interval": [_finite(end) for end in self.interval],
+            "rerun_error": self.rerun_error,
             "bounds": [_finite(end) for end in self.bounds],
             **{name: getattr(self, name) for name in ("approximate", *counts, "error_causes")},
             **({"applied": self.applied} if self.applied else {}),
@@ -305,6 +321,7 @@ def summarize_evaluation(
         score=_mean(means),
         interval=(interval.low, interval.high),
         approximate=interval.approximate,
+        rerun_error=_rerun_error(rows),
         bounds=(_mean(_problem_means(rows, errored=0.0)), _mean(_problem_means(rows, errored=1.0))),
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(row.truncated and not row.errored for row in rows),
@@ -322,6 +339,14 @@ def summarize_evaluation(
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
+
+
+def _rerun_error(rows: Sequence[Sample]) -> float | None:
+    by_problem: dict[int, list[float]] = {}
+    for row in rows:
+        if row.score is not None:
+            by_problem.setdefault(row.problem, []).append(row.score)
+    return rerun_error(list(by_problem.values()))
 
 
 def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> NDArray[np.float64]:

@@ -14,7 +14,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "generated",
     "references",
     "docstrings",
     "mathml",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ from agents import AGENTS
 from rlvr_envs import ENVIRONMENTS
 from tests.docs import DOCS, PAGES, ROOT, extension, name_of
 
+COMMANDS_PAGE = DOCS / "command-line.md"
 LINK = re.compile(r"(?<!`)\]\((?!https?:)([^)\s#]*)(?:#([\w-]+))?\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?rlvr (\S+)((?: .*)?)$", re.MULTILINE)
@@ -53,40 +53,54 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), (path, anchor)
 
 
-@functools.cache
-def filled(page: Path) -> str:
+def _read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- end -->" in _read(page)], ids=name_of)
+def test_generated_parts_are_up_to_date(page: Path) -> None:
     pytest.importorskip("torch")
-    return str(extension("generated").fill(page.read_text(encoding="utf-8")))
+    text = _read(page)
+    assert extension("generated").fill(text) == text, "run: .venv/bin/python docs/_ext/generated.py"
+
+
+def test_every_generated_part_has_an_end() -> None:
+    pytest.importorskip("torch")
+    generated = extension("generated")
+    for page in PAGES:
+        starts = len(re.findall(generated.START, _read(page), re.MULTILINE))
+        assert starts == len(generated.MARKER.findall(_read(page))) == _read(page).count("<!-- end -->"), page
 
 
 def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
     for env_id in ENVIRONMENTS:
         name = env_id.removeprefix("rlvr/").removesuffix("-v0")
-        text = filled(DOCS / "environments" / f"{name.lower()}.md")
+        text = _read(DOCS / "environments" / f"{name.lower()}.md")
         assert f"`{env_id}`" in text
         for part in ("## Description", "## Reward", "## Arguments", "Prompt:\n\n````"):
             assert part in text, (env_id, part)
         assert "Gold completion:\n\n````" in text or "no gold completion" in text, env_id
 
 
-def test_what_is_generated_is_the_same_every_time() -> None:
-    pages = [page for page in PAGES if "<!-- " in page.read_text(encoding="utf-8")]
-    again = extension("generated").fill
-    assert all(filled(page) == again(page.read_text(encoding="utf-8")) for page in pages)
-
-
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_algorithm_has_a_page(name: str) -> None:
-    text = filled(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
+    text = _read(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
     assert "$$" in text
     assert "arXiv" in text or "Williams 1992" in text or "Kakade 2001" in text or "Sutton" in text
-    assert "<!--" not in text
     assert "reward of sampled completions, after training | 0." in text
+
+
+def test_every_command_has_its_options_on_the_page() -> None:
+    from agents.commands.main import _COMMANDS
+
+    text = _read(COMMANDS_PAGE)
+    assert re.findall(r"^<!-- options: (\S+) -->$", text, re.MULTILINE) == list(_COMMANDS)
+    assert "| `--pass-at` |  | Numbers k for which to report pass@k" in text
 
 
 def test_every_setting_of_an_algorithm_is_explained() -> None:
     for name in AGENTS:
-        text = filled(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
+        text = _read(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
         settings = re.findall(r"^\| `(\w+)` \| `.+` \| (.*) \|$", text, re.MULTILINE)
         assert settings, name
         assert all(meaning for _, meaning in settings), (name, settings)

@@ -193,6 +193,26 @@ def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
 # Several samples of a problem
 
 
+def rerun_error(samples: Sequence[Sequence[float]]) -> float | None:
+    """Standard error of a mean score over re-runs that draw other samples of the same problems.
+
+    Intervals over problems contain this noise already. Problems with one sample count with the mean variance of the others.
+
+    Args:
+        samples: The scores of each problem's samples, at least one of each.
+
+    Returns:
+        The standard error; None if no problem has two samples, since one says nothing of the next.
+    """
+    variances = [float(np.var(scores, ddof=1)) for scores in samples if len(scores) > 1]
+    if not variances:
+        return None
+    mean = sum(variances) / len(variances)
+    known = iter(variances)
+    total = sum((next(known) if len(scores) > 1 else mean) / len(scores) for scores in samples)
+    return math.sqrt(total) / len(samples)
+
+
 def pass_at_k(samples: int, correct: int, k: int) -> float:
     """Probability that at least one of k samples drawn without replacement is correct.
 

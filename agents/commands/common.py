@@ -215,10 +215,15 @@ def shown_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if category is UserWarning:
-            TerminalConsole(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+            print_warning(message)
         else:
             plainly(message, category, *where, **more)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def print_warning(message: object) -> None:
+    """Print a warning in one line on standard error."""
+    TerminalConsole(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from agents.results.comparison import RunComparison, compare_runs, task_differences
+from agents.commands.common import check_at_least, env_arguments, shown_warnings
+from agents.commands.problems import load_problems, recorded_verifier
+from agents.results.at_k import answer_verifier
+from agents.results.comparison import (
+    Measure,
+    MeasureComparison,
+    RunComparison,
+    compare_measures,
+    maj_measure,
+    pass_measure,
+    score_measure,
+    task_differences,
+)
+from agents.results.judging import recorded_votes
 from agents.results.reading import RecordedRun
 from verifiers.statistics import FEW_PROBLEMS
 
@@ -23,47 +37,90 @@ class Compare:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Two or more folders that rlvr eval or rlvr grade has written; the others are compared with the first."""
 
+    pass_at: tuple[int, ...] = ()
+    """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
+    maj_at: tuple[int, ...] = ()
+    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
+    the same where the verifier that judged them says so."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, which --maj-at loads."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
+
     def run(self, console: Console) -> int:
-        """Print a table and a sentence for each run after the first."""
+        """Print a table, and a sentence for each run after the first."""
         runs = [RecordedRun.read(folder) for folder in self.runs]
-        problems, comparisons = compare_runs(runs)
+        comparisons = compare_measures(runs, self._measures(runs))
         for difference in task_differences(runs):
             console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
-        for run in runs:
-            missing = len(run.problem_scores()) - problems
-            notes = [f"{missing} problems that not all runs have are left out"] if missing else []
-            notes += [f"{run.errored} errored samples are left out"] if run.errored else []
-            for note in notes:
-                console.print(f"{run.name}: {note}", markup=False, soft_wrap=True)
+        for note in _left_out(runs, comparisons[0].problems):
+            console.print(note, markup=False, soft_wrap=True)
         console.print(_table(comparisons))
-        about = ", approximate with so few" if problems < FEW_PROBLEMS else ""
-        console.print(f"means over {problems} problems, 95 % intervals over problems{about}", markup=False)
-        for comparison in comparisons[1:]:
-            console.print(comparison.sentence(runs[0]), markup=False, highlight=False, soft_wrap=True)
+        for comparison in comparisons:
+            about = ", approximate with so few" if comparison.problems < FEW_PROBLEMS else ""
+            means = f"means over {comparison.problems} problems, 95 % intervals over problems{about}"
+            console.print(_labelled(means, comparison, comparisons), markup=False)
+            for row in comparison.rows[1:]:
+                sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)
+                console.print(sentence, markup=False, highlight=False, soft_wrap=True)
         return 0
 
+    def _measures(self, runs: Sequence[RecordedRun]) -> list[Measure]:
+        measures = [score_measure(runs), *(pass_measure(runs, k) for k in self.pass_at)]
+        if not self.maj_at:
+            return measures
+        arguments = env_arguments(self.env_args)
+        with shown_warnings():
+            votes = [_votes(run, arguments) for run in runs]
+        return measures + [maj_measure(runs, votes, k) for k in self.maj_at]
 
-def _table(comparisons: list[RunComparison]) -> Table:
+
+def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | None]]:
+    """The votes of a run's samples, by the verifier that judged them."""
+    verifier = answer_verifier(recorded_verifier(run.settings))
+    dataset = load_problems(str(run.settings.get("env")), run.settings.get("split"), arguments)
+    return recorded_votes(run, dataset, verifier)
+
+
+def _left_out(runs: Sequence[RecordedRun], problems: int) -> Iterator[str]:
+    for run in runs:
+        missing = len(run.problem_scores()) - problems
+        notes = [f"{missing} problems that not all runs have are left out"] if missing else []
+        notes += [f"{run.errored} errored samples are left out"] if run.errored else []
+        yield from (f"{run.name}: {note}" for note in notes)
+
+
+def _labelled(text: str, comparison: MeasureComparison, comparisons: Sequence[MeasureComparison]) -> str:
+    return text if len(comparisons) == 1 else f"{comparison.measure}: {text}"
+
+
+def _table(comparisons: Sequence[MeasureComparison]) -> Table:
     # Names are wrapped in a narrow terminal, and numbers are never cut.
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
+    if len(comparisons) > 1:
+        table.add_column("measure", no_wrap=True)
     for column in ("score", "95 % interval", "difference", "95 % interval", "p"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in comparisons:
-        approximate = "≈" if row.interval.approximate else ""
-        cells = [
-            row.run.name,
-            f"{row.score:.3f}",
-            f"{approximate}[{row.interval.low:.3f}, {row.interval.high:.3f}]",
-        ]
-        if row.comparison is None or row.p_value is None:
-            cells += ["–", "–", "–"]
-        else:
-            ends = row.comparison.interval
-            cells += [
-                f"{row.comparison.difference:+.3f}",
-                f"[{ends.low:+.3f}, {ends.high:+.3f}]",
-                f"{row.p_value:.3g}",
-            ]
-        table.add_row(*cells)
+    for comparison in comparisons:
+        for row in comparison.rows:
+            measure = [] if len(comparisons) == 1 else [comparison.measure]
+            table.add_row(row.run.name, *measure, *_cells(row))
+        table.add_section()
     return table
+
+
+def _cells(row: RunComparison) -> list[str]:
+    """The score with its interval, and how it differs from that of the first run."""
+    approximate = "≈" if row.interval.approximate else ""
+    cells = [f"{row.score:.3f}", f"{approximate}[{row.interval.low:.3f}, {row.interval.high:.3f}]"]
+    if row.comparison is None or row.p_value is None:
+        return [*cells, "–", "–", "–"]
+    ends = row.comparison.interval
+    return [
+        *cells,
+        f"{row.comparison.difference:+.3f}",
+        f"[{ends.low:+.3f}, {ends.high:+.3f}]",
+        f"{row.p_value:.3g}",
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,8 @@ from agents.commands.common import (
     env_arguments,
     folder_name,
     make_vec,
+    print_warning,
+    redacted_pairs,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -32,10 +34,11 @@ from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import check_draws
 from agents.results.evaluation_record import SAMPLES, EvaluationRecord, Sample
 from agents.types import Policy
-from rlvr_envs import TokenVectorEnv, environment_id
+from rlvr_envs import TokenVectorEnv, environment_class, environment_id
 from verifiers import InvalidArgumentError
 
 EngineName = Literal["torch", "vllm", "openai"]
+_NO_FOLDER = "--resume needs --out, the folder of the evaluation to continue"
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Evaluate:
     """Evaluate a model on an environment's problems, and record every completion with its verdict."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several are separated by commas."""
     model: str
     """Folder or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the engine
     openai, the name that the server knows it by."""
@@ -71,7 +74,8 @@ class Evaluate:
     """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
     EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
     out: Path | None = None
-    """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER."""
+    """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
+    Several environments each get a folder in it."""
     resume: bool = False
     """Continue the evaluation in the folder --out, or start it if there is none yet. The other options must be the same, but
     there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
@@ -102,15 +106,19 @@ class Evaluate:
             console: Where to print.
             resumed_as: The --out with which the user's command continues this evaluation; by default its own folder.
         """
+        if "," in self.env:
+            return self._run_several(console)
         name = environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         if self.resume and self.out is None:
-            raise InvalidArgumentError("--resume needs --out, the folder of the evaluation to continue")
+            raise InvalidArgumentError(_NO_FOLDER)
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
-        settings = {"env": name, "split": self.split, "model": self.model}
+        settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
             settings["engine"] = self.engine
+        if self.engine == "vllm" and self.engine_args:
+            settings["engine_args"] = redacted_pairs(self.engine_args)
         arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
         with (
             shown_warnings(),
@@ -131,6 +139,19 @@ class Evaluate:
                 raise
         self._report(console, name, out, result, resumed_as or out)
         return 1 if result.errored == result.problems * result.samples else 0
+
+    def _run_several(self, console: Console) -> int:
+        """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
+        if self.resume and self.out is None:
+            raise InvalidArgumentError(_NO_FOLDER)
+        names = [environment_id(name) for name in self.env.split(",")]
+        if len(set(names)) < len(names):
+            raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
+        for name in names:
+            environment_class(name)  # unknown ones are said before any work is done
+        out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
+        each = [replace(self, env=name, out=out / folder_name(name)) for name in names]
+        return max(one.run(console, resumed_as=out) for one in each)
 
     @contextlib.contextmanager
     def _sampler(self, name: str, arguments: dict[str, Any]) -> Iterator[tuple[TokenVectorEnv, Policy | Endpoint]]:
@@ -185,7 +206,11 @@ class Evaluate:
             f"score {result}",
             f"outcomes {result.outcomes}, truncated {result.truncated}; written to {out}",
         ]
-        lines[3:3] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
+        if result.rerun_error is not None:
+            lines.insert(
+                3, f"re-run noise {result.rerun_error:.3f}: standard error of the score over samples of these problems"
+            )
+        lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
         causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
         causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []
         if causes:
@@ -195,6 +220,8 @@ class Evaluate:
             )
         for line in lines:
             console.print(line, markup=False, soft_wrap=True)
+        if result.warning is not None:
+            print_warning(result.warning)
 
 
 def short_name(model: str) -> str:

@@ -9,7 +9,14 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import check_at_least, env_arguments, folder_name, shown_warnings, verifier_spec
+from agents.commands.common import (
+    check_at_least,
+    env_arguments,
+    folder_name,
+    print_warning,
+    shown_warnings,
+    verifier_spec,
+)
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.evaluation import summarize_evaluation
@@ -99,5 +106,7 @@ class Grade:
         console.print(f"score {result}", markup=False, soft_wrap=True)
         for estimate in (*result.pass_at, *result.maj_at):
             console.print(str(estimate), markup=False)
+        if result.warning is not None:
+            print_warning(result.warning)
         console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
         return 1 if result.verifier_errors == len(rows) else 0

@@ -293,6 +293,7 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
         SystemExit: After `--help`.
     """
     _check_given_once(options, arguments)
+    arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()
     said = io.StringIO()
     try:
@@ -321,6 +322,22 @@ def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None
     for name in several:
         if given[name] > 1:
             raise _RefusedError(f"{name} is given twice: give it once, followed by all its values")
+
+
+def _without_commas(options: type[_Command], arguments: Sequence[str]) -> list[str]:
+    """The same command line with the whole numbers of an option that takes several as separate words: 1,4 as 1 4."""
+    hints = get_type_hints(options).items()
+    several = {f"--{name.replace('_', '-')}" for name, hint in hints if hint == tuple[int, ...]}
+    words: list[str] = []
+    inside = False
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if argument.startswith("--"):
+            inside = name.replace("_", "-") in several
+            words += [name, *value.split(",")] if inside and equals else [argument]
+        else:
+            words += argument.split(",") if inside else [argument]
+    return words
 
 
 def _context(error: BaseException) -> Iterator[BaseException]:

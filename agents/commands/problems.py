@@ -8,7 +8,7 @@ from typing import Any
 import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
-from verifiers import Verifier, unknown_name
+from verifiers import DataError, Verifier, is_verifier_file, unknown_name
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -37,6 +37,19 @@ def check_data_arguments(task: TaskSpec, arguments: Mapping[str, Any]) -> None:
     for argument in arguments:
         if argument not in task.data_options:
             raise unknown_name("data argument", argument, task.data_options)
+
+
+def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
+    """Build the verifier that judged a recorded evaluation.
+
+    Raises:
+        DataError: If the record does not say by name which one it was.
+    """
+    record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
+    if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
+        raise DataError(f"the record says no verifier that can be built again by its name, but {record!r}")
+    name, arguments = record
+    return verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
 
 
 def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset) -> Verifier:

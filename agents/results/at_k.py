@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +73,7 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
         rows: Samples of an evaluation.
         k: At least 1.
     """
-    right = [[row.outcome == Outcome.CORRECT for row in judged] for judged in _right_or_wrong(rows).values()]
-    return _mean_over_problems("pass", k, right, lambda members: pass_at_k(len(members), sum(members), k))
+    return _mean_over_problems("pass", k, problem_pass_at(rows, k), len(_right_or_wrong(rows)))
 
 
 def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int) -> AtK:
@@ -86,16 +85,33 @@ def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int) -> AtK:
         votes: Those of each problem's samples; see `count_votes`.
         k: At least 1.
     """
-    return _mean_over_problems("maj", k, votes, lambda members: majority_at_k(members, _CORRECT, k))
+    return _mean_over_problems("maj", k, _maj_at(enumerate(votes), k), len(votes))
 
 
-def _mean_over_problems(
-    name: str, k: int, problems: Sequence[Sequence[Any]], estimate: Callable[[Sequence[Any]], float]
-) -> AtK:
-    values = [estimate(members) for members in problems if len(members) >= k]
+def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
+    """pass@k of each problem, by its index, that has k samples which are right or wrong."""
+    right = {
+        problem: [row.outcome == Outcome.CORRECT for row in judged] for problem, judged in _right_or_wrong(rows).items()
+    }
+    return {
+        problem: pass_at_k(len(members), sum(members), k) for problem, members in right.items() if len(members) >= k
+    }
+
+
+def problem_maj_at(rows: Sequence[Sample], votes: Sequence[Sequence[int | None]], k: int) -> dict[int, float]:
+    """maj@k of each problem, by its index, that has k votes; `votes` are those that `count_votes` finds in `rows`."""
+    return _maj_at(zip(_right_or_wrong(rows), votes, strict=True), k)
+
+
+def _maj_at(votes: Iterable[tuple[int, Sequence[int | None]]], k: int) -> dict[int, float]:
+    return {problem: majority_at_k(members, _CORRECT, k) for problem, members in votes if len(members) >= k}
+
+
+def _mean_over_problems(name: str, k: int, values: Mapping[int, float], problems: int) -> AtK:
     if not values:
-        return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, len(problems))
-    return AtK(name, k, sum(values) / len(values), share_interval(values), len(values), len(problems) - len(values))
+        return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, problems)
+    shares = list(values.values())
+    return AtK(name, k, sum(shares) / len(shares), share_interval(shares), len(shares), problems - len(shares))
 
 
 def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:

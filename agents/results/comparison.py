@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.files.json_files import differences
+from agents.results.at_k import problem_maj_at, problem_pass_at
 from agents.results.reading import RecordedRun, paired_scores
-from verifiers import InvalidArgumentError, statistics
+from verifiers import DataError, InvalidArgumentError, statistics
 
 _COMPARED = (
     "env",
@@ -53,8 +54,29 @@ class RunComparison:
         return f"{self.run.name} is {result.verdict} than {first.name} ({measured})"
 
 
-def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, list[RunComparison]]:
-    """Compare every run with the first, on the problems that all of them have.
+@dataclass(frozen=True)
+class Measure:
+    """A number of each problem, by which runs are compared."""
+
+    name: str
+    """`"score"`, or such as `"pass@4"`."""
+    values: tuple[Mapping[str, float], ...]
+    """Those of each run, by the problem's id."""
+
+
+@dataclass(frozen=True)
+class MeasureComparison:
+    """All runs beside the first by one measure."""
+
+    measure: str
+    problems: int
+    """Number of problems of which every run has the measure; the others are left out."""
+    rows: tuple[RunComparison, ...]
+    """One for each run, in order."""
+
+
+def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, tuple[RunComparison, ...]]:
+    """Compare the scores of every run with those of the first, on the problems that all of them have.
 
     Returns:
         How many problems these are, and one comparison for each run, in order.
@@ -63,18 +85,79 @@ def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, list[RunComparison]]
         InvalidArgumentError: If there are fewer than two runs, or one is named twice.
         DataError: If the runs share no problem, or have several with one id.
     """
+    (of_scores,) = compare_measures(runs, [score_measure(runs)])
+    return of_scores.problems, of_scores.rows
+
+
+def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -> list[MeasureComparison]:
+    """Compare every run with the first by each measure; p-values are adjusted for the number of all these comparisons.
+
+    Raises:
+        InvalidArgumentError: If there are fewer than two runs, or one is named twice.
+        DataError: If the runs share no problem that has a measure.
+    """
     if len(runs) < 2:
         raise InvalidArgumentError(f"a comparison takes at least two runs, got {len(runs)}")
     folders = [run.folder.resolve() for run in runs]
     if len(set(folders)) < len(folders):
         raise InvalidArgumentError("a run is named twice: compare different runs")
-    problems, scores = paired_scores(runs)
-    results = [statistics.compare(scores[0], other) for other in scores[1:]]
-    adjusted = statistics.holm([result.p_value for result in results])
-    rows: list[RunComparison] = []
-    for run, values, result, p_value in zip(runs, scores, [None, *results], [None, *adjusted], strict=True):
-        rows.append(RunComparison(run, float(values.mean()), statistics.score_interval(values), result, p_value))
-    return len(problems), rows
+    scores = [paired_scores(runs, measure.values, measure.name)[1] for measure in measures]
+    results = [[statistics.compare(of_runs[0], other) for other in of_runs[1:]] for of_runs in scores]
+    adjusted = iter(statistics.holm([result.p_value for of_measure in results for result in of_measure]))
+    comparisons = []
+    for measure, of_runs, of_measure in zip(measures, scores, results, strict=True):
+        p_values = [None, *(next(adjusted) for _ in of_measure)]
+        rows = tuple(
+            RunComparison(run, float(values.mean()), statistics.score_interval(values), result, p_value)
+            for run, values, result, p_value in zip(runs, of_runs, [None, *of_measure], p_values, strict=True)
+        )
+        comparisons.append(MeasureComparison(measure.name, of_runs.shape[1], rows))
+    return comparisons
+
+
+def score_measure(runs: Sequence[RecordedRun]) -> Measure:
+    """The mean score of each problem's samples.
+
+    Raises:
+        DataError: If a run has two problems with one id.
+    """
+    return Measure("score", tuple(run.problem_scores() for run in runs))
+
+
+def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
+    """pass@k of each problem that has k samples which are right or wrong.
+
+    Raises:
+        DataError: If a run has no such problem.
+    """
+    return _at_k_measure("pass", k, runs, [problem_pass_at(run.samples(), k) for run in runs])
+
+
+def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[int | None]]], k: int) -> Measure:
+    """maj@k of each problem that has k samples which are right or wrong.
+
+    Args:
+        runs: The runs.
+        votes: Those of each run's samples; see `agents.results.judging.recorded_votes`.
+        k: Number of votes, at least 1.
+
+    Raises:
+        DataError: If a run has no such problem.
+    """
+    values = [problem_maj_at(run.samples(), of_run, k) for run, of_run in zip(runs, votes, strict=True)]
+    return _at_k_measure("maj", k, runs, values)
+
+
+def _at_k_measure(name: str, k: int, runs: Sequence[RecordedRun], values: Sequence[Mapping[int, float]]) -> Measure:
+    by_id = []
+    for run, of_run in zip(runs, values, strict=True):
+        if not of_run:
+            raise DataError(
+                f"{run.folder} has no problem with {k} samples that are right or wrong, as {name}@{k} needs"
+            )
+        ids = {row["problem"]: row["problem_id"] for row in run.rows}
+        by_id.append({ids[problem]: value for problem, value in of_run.items()})
+    return Measure(f"{name}@{k}", tuple(by_id))
 
 
 def task_differences(runs: Sequence[RecordedRun]) -> list[str]:

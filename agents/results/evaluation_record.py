@@ -2,7 +2,7 @@
 
 ```
 runs/eval/<name>/
-  manifest.json    the settings that determine the samples, package versions, and finally the summary
+  manifest.json    the settings that determine the samples, package versions, hardware, and finally the summary
   samples.jsonl    a line for each completion, appended as its episode ends
   samples.parquet  the same as a table, at the end, where pyarrow is installed
   .lock            held by the process that writes here
@@ -41,9 +41,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from agents.files.hardware import hardware
 from agents.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
-from agents.files.versions import package_versions
+from agents.files.versions import engine_versions, package_versions
 from agents.results.parquet import can_write, write_parquet
 from agents.training.applied import applied_part
 from agents.training.verifier_errors import error_cause, is_unsupported
@@ -56,6 +57,8 @@ TABLE = "samples.parquet"
 FORMAT = 1
 """Version of the record's format, raised by every incompatible change."""
 _MAY_GROW = ("problems", "samples")
+_MAY_CHANGE = "engine_args"
+"""Settings of which a change is only warned of, since another machine or engine may need others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,21 +294,22 @@ class EvaluationRecord:
         """
         path = self.folder / MANIFEST
         wanted = plain({**self._settings, **settings})
-        versions = package_versions()
+        versions = package_versions() | (engine_versions() if "engine" in wanted else {})
         samples: dict[tuple[int, int], Sample] = {}
         self._manifest = {
             "format": FORMAT,
             "settings": wanted,
             "versions": versions,
+            "hardware": hardware(),
             "started": _now(),
             "finished": None,
         }
         if self._resume and path.exists():
             before = read_manifest(path)
             _check_settings(self.folder, before["settings"], wanted)
-            _warn_of_versions(self.folder, before["versions"], versions)
+            _warn_of_changes(self.folder, before, self._manifest)
             samples = {sample.key: sample for sample in self._lines.read(Sample.read)}
-            self._manifest |= {"versions": before["versions"], "started": before["started"]}
+            self._manifest |= {name: before[name] for name in ("versions", "hardware", "started") if name in before}
         else:
             self._lines.clear()
         write_json(path, {**self._manifest, "summary": None})
@@ -373,7 +377,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     for name, old, new in differences(before, now):
-        if name in _MAY_GROW and isinstance(old, int) and old <= new:
+        if name.partition(".")[0] == _MAY_CHANGE or (name in _MAY_GROW and isinstance(old, int) and old <= new):
             continue
         raise InvalidArgumentError(
             f"the evaluation at {folder} was started with {name}={old!r} and can't be continued with {new!r}: use the same "
@@ -381,8 +385,14 @@ def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
         )
 
 
-def _warn_of_versions(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    changed = [f"{name} {old} and now {new}" for name, old, new in differences(before, now)]
+def _warn_of_changes(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Warn of other versions, hardware, or arguments of the engine; records of earlier releases say no hardware."""
+    changes = [
+        change for name in ("versions", "hardware") if name in before for change in differences(before[name], now[name])
+    ]
+    old, new = (manifest["settings"].get(_MAY_CHANGE) for manifest in (before, now))
+    changes += differences(old, new, _MAY_CHANGE)
+    changed = [f"{name} {one} and now {other}" for name, one, other in changes]
     if changed:
         warnings.warn(
             f"the evaluation at {folder} was started with {', '.join(changed)}: this may change its remaining samples",

@@ -30,7 +30,6 @@ from typing import Any
 from agents.console.printable import in_one_line
 from agents.evaluation import Evaluation, summarize_evaluation
 from agents.files.json_files import plain, to_json
-from agents.results.evaluation_record import Sample
 from agents.results.reading import RecordedRun, RecordLine
 from verifiers import DataError, Outcome
 
@@ -239,7 +238,7 @@ def _cut(value: Any) -> Any:
 def _header(run: RecordedRun, keys: list[tuple[str, int]]) -> dict[str, Any]:
     finished = run.manifest.get("finished")
     problems, epochs = list(dict.fromkeys(name for name, _ in keys)), max(epoch for _, epoch in keys)
-    result = summarize_evaluation([Sample.read(row) for row in run.rows], len(problems), epochs)
+    result = summarize_evaluation(run.samples(), len(problems), epochs)
     return {
         "version": _FORMAT,
         "status": "success" if finished else "cancelled",

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import verifiers
+from agents.results.at_k import count_votes
 from agents.results.completions import ExternalCompletion
 from agents.results.evaluation_record import Sample, sample_line
 from agents.results.reading import RecordedRun, RecordLine
 from rlvr_envs import Dataset
-from verifiers import DataError, Outcome, Problem, Verdict, Verifier
+from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
 
 CHUNK = 64
 """Completions that a verifier is given at once."""
@@ -110,6 +111,17 @@ def rejudge(
                 flips.append(Flip(row, verdict))
         advance(start + len(rows))
     return flips, verdicts
+
+
+def recorded_votes(run: RecordedRun, dataset: Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
+    """What each of a run's samples votes for, by problem: see `agents.results.at_k.count_votes`.
+
+    Raises:
+        DataError: If the data set's problems are not those of the run.
+    """
+    for row in run.rows:
+        _problem_of(row, dataset, run)
+    return count_votes(run.samples(), dataset, verifier)
 
 
 def _problem_of(row: RecordLine, dataset: Dataset, run: RecordedRun) -> Problem:

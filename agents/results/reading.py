@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,10 @@ class RecordedRun:
         """How many samples have no score, as their verifier broke or their request failed."""
         return sum(row["score"] is None for row in self.rows)
 
+    def samples(self) -> list[Sample]:
+        """The rows, without their texts."""
+        return [Sample.read(row) for row in self.rows]
+
     def problem_scores(self) -> dict[str, float]:
         """The mean score of each problem's samples by the problem's id; problems without any score are left out.
 
@@ -121,14 +125,25 @@ def _modified(path: Path) -> str:
     return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).isoformat()
 
 
-def paired_scores(runs: Sequence[RecordedRun]) -> tuple[list[str], NDArray[np.float64]]:
-    """The problems that every run scored, in the first run's order, and the mean score of each in each run f64[r p].
+def paired_scores(
+    runs: Sequence[RecordedRun], scores: Sequence[Mapping[str, float]] | None = None, measure: str = "score"
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Pair runs by problem.
+
+    Args:
+        runs: The runs.
+        scores: A number of each problem, by its id, for each run; by default the mean score of its samples.
+        measure: What the numbers are called in an error.
+
+    Returns:
+        The problems of which every run has a number, in the first run's order, and the numbers f64[r p].
 
     Raises:
-        DataError: If the runs share no problem.
+        DataError: If there is no such problem.
     """
-    scores = [run.problem_scores() for run in runs]
+    scores = [run.problem_scores() for run in runs] if scores is None else scores
     shared = [problem for problem in scores[0] if all(problem in other for other in scores[1:])]
     if not shared:
-        raise DataError(f"{' and '.join(str(run.folder) for run in runs)} have no scored problem in common")
+        folders = " and ".join(str(run.folder) for run in runs)
+        raise DataError(f"{folders} have no problem in common of which each has a {measure}")
     return shared, np.array([[of_run[problem] for problem in shared] for of_run in scores])

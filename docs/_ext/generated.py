@@ -1,7 +1,8 @@
-"""Parts of pages that follow from the code: `<!-- KIND: NAME -->` in a page is replaced before Sphinx reads it.
+"""Parts of pages that follow from the code: what stands between `<!-- KIND: NAME -->` and `<!-- end -->` in a page.
 
-KIND is a function below, NAME an environment, an agent or a module. Everything follows from the code, so that two builds
-are equal.
+KIND is a function below, NAME an environment, an agent, a module or a command. The parts are in the repository, so that a page
+is whole wherever it is read; `tests/test_docs_pages.py` says which are out of date, and this file, run as a script, writes
+them anew. Everything follows from the code, so that two runs are equal.
 """
 
 from __future__ import annotations
@@ -18,15 +19,23 @@ import re
 import tempfile
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+import tyro
 
 import rlvr_envs
 from agents import agent_classes
+from agents.commands.main import _COMMANDS, _load
+from agents.commands.train import TrainOptions
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-MARKER = re.compile(r"^<!-- (environment|problems|row|method|module|settings|measured): (\S+) -->$", re.MULTILINE)
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
+MARKER = re.compile(
+    r"^<!-- (environment|problems|row|method|module|settings|measured|options): (\S+) -->$.*?^<!-- end -->$",
+    re.M | re.S,
+)
+DOCS = Path(__file__).parents[1]
+BENCHMARKS = DOCS.parent / "benchmarks" / "README.md"
 SHOWN = 3
 """Number of example problems."""
 
@@ -83,12 +92,43 @@ def settings(name: str, before: str) -> str:
     config = agent_classes(name)[1]
     common, *_ = (cls for cls in config.__mro__ if cls.__name__ == "AgentConfig")
     defaults = {field.name: _default(field) for field in dataclasses.fields(common)}
-    texts = {key: text for cls in reversed(config.__mro__[:-1]) for key, text in field_docstrings(cls).items()}
+    texts = _texts(config)
     lines = ["| setting | default | meaning |", "|---|---|---|"]
     for field in dataclasses.fields(config):
         if defaults.get(field.name) != _default(field):
             lines.append(f"| `{field.name}` | `{_default(field)}` | {texts.get(field.name, '')} |")
     return "\n".join(lines)
+
+
+def options(name: str, before: str) -> str:
+    """The options of a command, without those that are settings of a config of their own."""
+    cls = TrainOptions if name == "train" else _load(_COMMANDS[name].home, "rlvr")
+    hints = get_type_hints(cls, include_extras=True)
+    lines = [f"`rlvr {name}`: {' '.join(inspect.cleandoc(str(cls.__doc__)).split())}", ""]
+    lines += ["| option | default | meaning |", "|---|---|---|"]
+    for field in dataclasses.fields(cls):
+        if not dataclasses.is_dataclass(hints[field.name]):
+            extras = getattr(hints[field.name], "__metadata__", ())
+            own = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), field.name.upper())
+            option = own if tyro.conf.Positional in extras else f"--{field.name.replace('_', '-')}"
+            lines.append(f"| `{option}` | {_shown_default(field)} | {_texts(cls).get(field.name, '')} |")
+    return "\n".join(lines)
+
+
+def _shown_default(field: dataclasses.Field[Any]) -> str:
+    """The default as on a command line; nothing where it is none."""
+    value = field.default
+    if value is dataclasses.MISSING:
+        return "required"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "" if text in ("", "None") else f"`{text}`"
+
+
+def _texts(cls: type) -> dict[str, str]:
+    """What is said of each field of a class and its bases."""
+    return {key: text for base in reversed(cls.__mro__[:-1]) for key, text in field_docstrings(base).items()}
 
 
 def field_docstrings(cls: type) -> dict[str, str]:
@@ -128,15 +168,23 @@ def measured(name: str, before: str) -> str:
 
 
 def fill(text: str) -> str:
-    """A page with its markers replaced."""
-    return MARKER.sub(lambda match: globals()[match[1]](match[2], text[: match.start()]), text)
+    """A page with its generated parts as they are today."""
+
+    def part(match: re.Match[str]) -> str:
+        start = match[0].partition("\n")[0]
+        return f"{start}\n\n{globals()[match[1]](match[2], text[: match.start()])}\n\n<!-- end -->"
+
+    return MARKER.sub(part, text)
 
 
-def _on_source_read(app: Any, docname: str, source: list[str]) -> None:
-    source[0] = fill(source[0])
+def main() -> None:
+    """Write the parts of all pages anew."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (filled := fill(text)) != text:
+            page.write_text(filled, encoding="utf-8")
+            print(f"{page.relative_to(DOCS)} is up to date again")
 
 
-def setup(app: Any) -> dict[str, bool]:
-    """Register the handler with Sphinx."""
-    app.connect("source-read", _on_source_read)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+if __name__ == "__main__":
+    main()

@@ -47,6 +47,6 @@ def _resolve(app: Any, env: Any, node: Any, content: nodes.Node) -> nodes.Node |
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the handlers with Sphinx."""
-    app.connect("source-read", _on_source_read, priority=900)  # after what is generated
+    app.connect("source-read", _on_source_read)
     app.connect("missing-reference", _resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

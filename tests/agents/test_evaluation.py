@@ -210,3 +210,17 @@ def test_what_cannot_be_evaluated_is_named() -> None:
     for problems, samples in ((len(PROBLEMS) + 1, 1), (0, 1), (1, 0)):
         with pytest.raises(InvalidArgumentError, match=f"{problems} problems x {samples}.*has 5 problems"):
             evaluate(vector_env(1), SaysItsLetter(), problems=problems, samples=samples)
+
+
+@pytest.mark.parametrize(("errored", "said"), [(0, None), (2, None), (3, "3 of 200 samples (1.5%) have no score")])
+def test_more_than_one_errored_sample_in_a_hundred_is_warned_of(errored: int, said: str | None) -> None:
+    rows = [
+        Sample.judged(Verdict.of(Outcome.CORRECT, "1"), problem=index, problem_id=f"p{index}", sample=0, score=1.0)
+        for index in range(200 - errored)
+    ]
+    rows += [
+        Sample.failed("no answer", problem=index, problem_id=f"p{index}", sample=0, seed=0)
+        for index in range(200 - errored, 200)
+    ]
+    warning = summarize_evaluation(rows, 200, 1).warning
+    assert warning is None if said is None else warning is not None and warning.startswith(said)

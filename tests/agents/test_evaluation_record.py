@@ -249,6 +249,26 @@ def test_other_versions_are_warned_of(tmp_path: Path) -> None:
         record_in(tmp_path / "a", resume=True)
 
 
+def test_other_hardware_and_other_arguments_of_the_engine_are_warned_of(tmp_path: Path) -> None:
+    record_in(tmp_path / "a", samples=1, settings={"engine_args": ["dtype=float32"]})
+    manifest = manifest_of(tmp_path / "a")
+    assert manifest["hardware"]["cores"] >= 1
+    (tmp_path / "a" / MANIFEST).write_text(json.dumps(manifest | {"hardware": manifest["hardware"] | {"gpus": ["T4"]}}))
+    with pytest.warns(
+        UserWarning, match=r"started with gpus \['T4'\] and now \[\], engine_args \['dtype=float32'\] and now"
+    ):
+        record_in(tmp_path / "a", resume=True, samples=2, settings={"engine_args": ["dtype=bfloat16"]})
+    assert manifest_of(tmp_path / "a")["hardware"]["gpus"] == ["T4"]  # that of the first samples
+
+
+def test_records_of_earlier_releases_say_no_hardware_and_are_resumed(tmp_path: Path) -> None:
+    record_in(tmp_path / "a", samples=1)
+    manifest = manifest_of(tmp_path / "a")
+    del manifest["hardware"]
+    (tmp_path / "a" / MANIFEST).write_text(json.dumps(manifest))
+    assert len(record_in(tmp_path / "a", resume=True, samples=2).trajectories) == 5
+
+
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)
@@ -390,6 +410,25 @@ def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
     assert run(capsys, command(model, folder, "--resume"))[0] == 0
     assert run(capsys, command(model, tmp_path / "whole"))[0] == 0
     assert rows_of(folder) == rows_of(tmp_path / "whole")
+
+
+def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "both"
+    both = ["Addition,Reverse" if word == "Addition" else word for word in command(model, folder, "--pass-at", "1,3")]
+    code, output, _ = run(capsys, both)
+    assert code == 0
+    assert output.count("pass@3 ") == 2
+    assert output.count("re-run noise ") == 2
+    assert run(capsys, command(model, tmp_path / "one"))[0] == 0
+    assert rows_of(folder / "Addition-v0") == rows_of(tmp_path / "one")
+    assert len(rows_of(folder / "Reverse-v0")) == 36
+    code, _, error = run(capsys, both)
+    assert (code, "holds an evaluation" in error) == (2, True)
+    assert run(capsys, [*both[:-2], "--resume", *both[-2:]])[0] == 0
+    code, _, error = run(capsys, [*both[:1], "--env", "Addition,rlvr/Addition-v0", "--model", model])
+    assert (code, "names one environment twice" in error) == (2, True)
 
 
 def test_every_run_has_a_folder_of_its_own(

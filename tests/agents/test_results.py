@@ -14,13 +14,19 @@ import pytest
 
 from agents.commands.main import main
 from agents.results.at_k import estimate_pass_at
-from agents.results.comparison import compare_runs, task_differences
+from agents.results.comparison import (
+    compare_measures,
+    compare_runs,
+    pass_measure,
+    score_measure,
+    task_differences,
+)
 from agents.results.completions import ExternalCompletion, read_completions
 from agents.results.contamination import overlaps
 from agents.results.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, EvaluationRecord, Sample, sample_line
 from agents.results.judging import match_problems
 from agents.results.reading import RecordedRun, paired_scores
-from rlvr_envs.tasks import Sort
+from rlvr_envs.tasks import Addition, Sort
 from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics
 
 PROBLEMS = Sort("test", size=40)
@@ -346,7 +352,7 @@ def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None
         compare_runs([run])
     with pytest.raises(InvalidArgumentError, match="a run is named twice"):
         compare_runs([run, run])
-    with pytest.raises(DataError, match="no scored problem in common"):
+    with pytest.raises(DataError, match="no problem in common of which each has a score"):
         compare_runs([run, run_of(tmp_path / "b", [[None]])])
 
 
@@ -377,6 +383,58 @@ def test_the_table_fits_80_columns_and_cuts_nothing(
     for name in names:
         pieces = [line[:20].split() for line in table.splitlines()]
         assert name in "".join(piece[0] for piece in pieces if piece)
+
+
+def test_runs_are_compared_by_pass_at_k_and_all_p_values_are_adjusted_together(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[0.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, None, 1.0]])
+    second = run_of(tmp_path / "b", [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0], [1.0, 1.0, 1.0]])
+    measures = [score_measure([first, second]), pass_measure([first, second], 2), pass_measure([first, second], 3)]
+    by_score, of_two, of_three = compare_measures([first, second], measures)
+    assert (by_score.measure, of_two.measure, of_three.measure) == ("score", "pass@2", "pass@3")
+    assert of_two.problems == 4
+    assert of_two.rows[1].comparison == statistics.compare([1 - 1 / 3, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0])
+    assert of_three.problems == 2  # the third has two samples in one run, the fourth in the other
+    assert [row.score for row in of_three.rows] == [1.0, 1.0]
+    plainly = [each.rows[1].comparison.p_value for each in (by_score, of_two, of_three)]  # type: ignore[union-attr]
+    assert [each.rows[1].p_value for each in (by_score, of_two, of_three)] == statistics.holm(plainly)
+    with pytest.raises(DataError, match="a has no problem with 4 samples that are right or wrong, as pass@4 needs"):
+        pass_measure([first, second], 4)
+
+
+def test_the_command_compares_majority_votes_by_the_verifier_that_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two ways to write one wrong number are one vote, which outvotes the right answer."""
+    monkeypatch.chdir(tmp_path)
+    totals = [int(str(Addition("test", digits=3)[index].reference)) for index in range(2)]
+    for name, answers in {"a": ["{0}", "{1}", "{1}.0"], "b": ["{0}", "{1}", "{0}"]}.items():
+        lines = [
+            {"problem": index, "completion": [answer.format(total, total - 1) for answer in answers]}
+            for index, total in enumerate(totals)
+        ]
+        written(tmp_path / f"{name}.jsonl", lines)
+        with pytest.raises(SystemExit):
+            main(["grade", f"{name}.jsonl", "--env", "Addition", "--out", name, "--env-args", "digits=3"])
+    command = ["compare", "a", "b", "--pass-at", "3", "--maj-at", "3"]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--env-args", "digits=3"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert "pass@3: b and a have the same score on every one of the 2 problems" in printed
+    assert "maj@3: no difference between b and a is shown (+1.000" in printed
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 1
+    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+
+
+def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "ab":
+        run_of(tmp_path / name, [[1.0]], environment={"verifier": "my.module.Verifier"})
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--maj-at", "1"])
+    assert ended.value.code == 1
+    assert "no verifier that can be built again by its name, but 'my.module.Verifier'" in capsys.readouterr().err
 
 
 # Overlap of data sets

@@ -22,6 +22,7 @@ from verifiers.statistics import (
     normal_quantile,
     pass_at_k,
     proportion_interval,
+    rerun_error,
     share_interval,
     sign_flip_test,
     t_quantile,
@@ -173,6 +174,18 @@ def test_intervals_of_clusters_cover_the_truth() -> None:
 
 
 # Several samples of a problem
+
+
+def test_rerun_noise_is_the_spread_of_scores_with_other_samples() -> None:
+    """Of problems with chances 0.2, 0.5 and 1, in four samples each; by hand, and as often as it is run again."""
+    assert rerun_error([[1.0], [0.0]]) is None  # one sample has none
+    assert rerun_error([[0.0, 1.0], [1.0, 1.0]]) == pytest.approx((0.5 / 2) ** 0.5 / 2)
+    assert rerun_error([[0.0, 1.0], [1.0]]) == pytest.approx((0.5 / 2 + 0.5) ** 0.5 / 2)  # the other's variance
+    chances, rng = np.array([0.2, 0.5, 1.0]), np.random.default_rng(0)
+    draws = rng.binomial(1, chances[:, None], (4000, 3, 4)).astype(float)
+    expected = draws.mean(axis=(1, 2)).std()
+    squares = [error**2 for draw in draws if (error := rerun_error(draw.tolist())) is not None]
+    assert np.mean(squares) ** 0.5 == pytest.approx(expected, rel=0.05)  # of 4000, within 1.2 %
 
 
 def answers() -> st.SearchStrategy[list[str | None]]:

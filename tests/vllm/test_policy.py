@@ -636,8 +636,19 @@ def test_an_environment_longer_than_the_context_is_refused() -> None:
         rollout(env, on_torch(policy, env), EPISODES[:1])
 
 
+def test_an_engine_is_started_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its model is saved for it, of which transformers would draw a bar."""
+    policy = learner()
+    monkeypatch.setattr("agents.policies.vllm.policy.ProcessEngine", lambda *_, **__: TorchEngine(policy.model))
+    VLLMPolicy.for_env(policy, world(1), VLLMConfig(python="/other/bin/python")).close()
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+
+
 def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Greedily, what the model itself says; the record names the engine and the weights."""
+    """Greedily, what the model itself says; the record names the engine, its arguments and the weights."""
     engines: list[TorchEngine] = []
 
     def start(self: VLLMPolicy, folder: Path) -> TorchEngine:
@@ -646,25 +657,20 @@ def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(VLLMPolicy, "_start", start)
     save_model(tmp_path / "model", learner().model, TOKENIZER)
-
-    def evaluated(engine: str, *more: str) -> RecordedRun:
-        sizes = [
-            "--problems",
-            "6",
-            "--num-envs",
-            "4",
-            "--out",
-            str(tmp_path / engine),
-            "--env-args",
-            "max_new_tokens=6",
-        ]
-        with pytest.raises(SystemExit) as ended:
-            main(["eval", "--env", "Addition", "--model", str(tmp_path / "model"), *sizes, "--engine", engine, *more])
-        assert ended.value.code == 0
-        return RecordedRun.read(tmp_path / engine)
-
-    own, by_engine = evaluated("torch"), evaluated("vllm", "--engine-args", "dtype=float32")
+    own = greedy_evaluation(tmp_path, "torch")
+    by_engine = greedy_evaluation(tmp_path, "vllm", "dtype=float32")
     assert by_engine.rows == own.rows
     assert engines[0].reported == ["close"]
     of_torch = {name: value for name, value in own.settings.items() if name != "precision"}
-    assert by_engine.settings == of_torch | {"engine": "vllm"}
+    assert by_engine.settings == of_torch | {"engine": "vllm", "engine_args": ["dtype=float32"]}
+
+
+def greedy_evaluation(folder: Path, engine: str, *engine_args: str) -> RecordedRun:
+    """The run of `rlvr eval` on a few sums by the model in a folder."""
+    sizes = ["--problems", "6", "--num-envs", "4", "--env-args", "max_new_tokens=6"]
+    arguments = ["--engine-args", *engine_args] if engine_args else []
+    names = ["--model", str(folder / "model"), "--out", str(folder / engine), "--engine", engine]
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "--env", "Addition", *names, *sizes, *arguments])
+    assert ended.value.code == 0
+    return RecordedRun.read(folder / engine)

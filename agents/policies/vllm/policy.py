@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.engine import Completion, Engine, Request, Sampling
@@ -510,7 +511,7 @@ class VLLMPolicy:
             return ServerEngine(self.config.server, api_key=self.config.api_key)
         if self.config.python is None and importlib.util.find_spec("vllm") is None:
             raise missing_dependency("vllm", "vllm", "engine 'vllm' (or name the interpreter that has it, python=PATH)")
-        merged(self.learner.model).save_pretrained(folder)
+        save_model(folder, merged(self.learner.model), None)
         backend = self._weight_transfer()
         settings = {
             "dtype": self._dtype(),

@@ -1,0 +1,47 @@
+"""The machine on which a run's numbers are made: kernels differ between processors, and with them the last digits."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def hardware() -> dict[str, Any]:
+    """Processor, number of its cores that this process may use, memory in GiB, and GPUs; None where it is not known.
+
+    GPUs are those of torch, where it is loaded.
+    """
+    torch = sys.modules.get("torch")
+    gpus = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": _cores(),
+        "memory_gib": _memory_gib(),
+        "gpus": [torch.cuda.get_device_name(index) for index in range(gpus)] if torch is not None else [],
+    }
+
+
+def _processor() -> str | None:
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or None
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None) or platform.processor() or None
+
+
+def _cores() -> int | None:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _memory_gib() -> int | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return None
