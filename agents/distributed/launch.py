@@ -51,13 +51,13 @@ def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> in
     try:
         elastic_launch(config, sys.executable)("-m", "agents", *arguments)
     except ChildFailedError as error:
-        return _exit_code(error.failures)
+        return exit_code_of(error.failures)
     except SignalException as error:
         raise (Terminated if error.sigval == signal.SIGTERM else KeyboardInterrupt) from error
     return 0
 
 
-def _exit_code(failures: Mapping[int, ProcessFailure]) -> int:
+def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
     """The exit code of the first rank that failed by itself, and so has reported why."""
     for rank, failure in failures.items():
         if (

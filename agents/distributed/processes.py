@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore, Store, TCPStore
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
 
 from agents.distributed.launched import is_launched
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks, set_joined

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from agents.batch import make_batch
 from agents.distributed.processes import join, leave
 from tests.agents.agent_cases import CASES, all_weights, gradient, make_agent, playing_policy, sort_env, timeless
 
@@ -24,8 +25,7 @@ def results_of(case: str) -> dict[str, Any]:
     policy.model.double()
     agent = make_agent(case, policy)
     trajectories, _ = agent.collect(env, 0)
-    again = make_agent(case, policy)
-    first = gradient(again, batch_of(again, trajectories))
+    first = gradient(make_agent(case, policy), make_batch(trajectories))
     metrics = agent.update(trajectories)
     return {
         "rewards": [trajectory.score for trajectory in trajectories],
@@ -33,12 +33,6 @@ def results_of(case: str) -> dict[str, Any]:
         "weights": all_weights(agent),
         "metrics": timeless(metrics),
     }
-
-
-def batch_of(agent: Any, trajectories: Any) -> Any:
-    from agents.batch import make_batch
-
-    return make_batch(trajectories)
 
 
 def main() -> None:
