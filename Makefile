@@ -17,7 +17,7 @@ OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
+.PHONY: demo test setup lint types tests test-long test-loaded test-distributed test-kernels test-older test-trl test-libraries test-adapters test-view
 .PHONY: test-vllm test-loggers test-agreement docs bench clean
 
 demo: setup
@@ -52,6 +52,10 @@ test-long: setup
 test-loaded: setup
 	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
 		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py')
+
+# Training in two and three processes, with gloo on a CPU: what ranks compute, the command, and ranks that fail.
+test-distributed: setup
+	$(BIN)/pytest -m distributed tests/distributed $(PARALLEL)
 
 # The agents on other kernels of torch, MKL and oneDNN, with one thread and two.
 test-kernels: setup

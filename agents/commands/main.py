@@ -177,6 +177,7 @@ def _run(arguments: list[str]) -> int:
         raise _RefusedError(str(unknown_name("command", name, _COMMANDS)))
     entry, prog = _COMMANDS[name], f"rlvr {name}"
     if entry.distributed and is_launched():
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
         _load(f"{_PROCESSES}:join", prog)()  # first of all, so that any error is reported once
     target = _load(entry.home, prog)
     if entry.subcommands is not None:

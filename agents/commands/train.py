@@ -204,7 +204,7 @@ AGENT_COMMANDS = AgentCommands()
 def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     ranks = active_ranks()
     if ranks.size > 1:
-        console = _start_rank(ranks, cls, options, config, console)
+        console = _start_rank(ranks, cls, options, console)
     name = environment_id(options.env)
     folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
     ranks.on_main(lambda: check_folder(folder))
@@ -231,15 +231,14 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         return _train_in(folder, agent, env, options, record, console)
 
 
-def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> Console:
+def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
     """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
             f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
         )
     ranks.require_same("versions", package_versions())
-    ranks.require_same("options", _plain(options))
-    ranks.require_same("config", plain({"agent": cls.name, **dataclasses.asdict(config)}))
+    ranks.require_same("options", {"agent": cls.name, **_plain(options)})
     ranks.timeout_s = options.rank_timeout
     if ranks.is_main:
         return console

@@ -35,7 +35,7 @@ def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> in
     """
     # Otherwise a restart finds the keys of the processes that failed.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report their errors themselves
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // processes)))
     config = LaunchConfig(
         min_nodes=1,

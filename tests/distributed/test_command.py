@@ -158,7 +158,7 @@ def test_fewer_groups_than_ranks_are_refused(tmp_path: Path) -> None:
 def test_ranks_with_different_options_are_refused_and_the_difference_named(tmp_path: Path) -> None:
     (zero, code), (one, _) = by_hand(tmp_path / "run", [["--clip-low", "0.2"], ["--clip-low", "0.3"]])
     assert code == 1
-    assert "rank 1 differs from rank 0: config.clip_low is 0.2 on rank 0 and 0.3 on rank 1" in zero[1]
+    assert "rank 1 differs from rank 0: options.config.clip_low is 0.2 on rank 0 and 0.3 on rank 1" in zero[1]
     assert one == ("", "")
 
 
