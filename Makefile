@@ -55,7 +55,7 @@ test-loaded: setup
 
 # Training in two and three processes, with gloo on a CPU: what ranks compute, the command, and ranks that fail.
 test-distributed: setup
-	$(BIN)/pytest -m distributed tests/distributed $(PARALLEL)
+	$(BIN)/pytest -m distributed tests/distributed -n 2 --dist loadfile
 
 # The agents on other kernels of torch, MKL and oneDNN, with one thread and two.
 test-kernels: setup
