@@ -87,7 +87,15 @@ def _report(seconds: dict[tuple[int, int], list[dict[str, float]]]) -> None:
 
 
 def _run_gather(processes: int, tokens: Sequence[int]) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), __file__]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(processes),
+        __file__,
+    ]
     subprocess.run([*command, "--gather-tokens", *map(str, tokens)], check=True)
 
 
