@@ -53,6 +53,10 @@ test-loaded: setup
 	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
 		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py')
 
+# Training in two and three processes, with gloo on a CPU: what ranks compute, the command, and ranks that fail.
+test-distributed: setup
+	$(BIN)/pytest -m distributed tests/distributed -n 2 --dist loadfile
+
 # The agents on other kernels of torch, MKL and oneDNN, with one thread and two.
 test-kernels: setup
 	tests/kernels.sh $(BIN) $(PARALLEL)

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from agents.batch import Batch, make_batch, require_equal_groups
 from agents.config import AgentConfig
+from agents.distributed.ranks import Ranks, active_ranks
+from agents.distributed.rollouts import play_divided
 from agents.evaluation import Evaluation, evaluate
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
@@ -69,6 +71,8 @@ class Agent(abc.ABC):
 
     def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         check_members(policy)
+        self.ranks: Ranks = active_ranks()
+        """The processes that train this agent together."""
         self.policy = policy
         self.sampler: Sampler = sampler or policy
         self._check_use(policy, config)
@@ -104,6 +108,12 @@ class Agent(abc.ABC):
         if self.sampler.learner is not policy:
             raise InvalidArgumentError(
                 "the sampler uses the weights of another policy than the one that learns: build it from the agent's policy"
+            )
+        if config.problems_per_step < self.ranks.size:
+            raise InvalidArgumentError(
+                f"rank {config.problems_per_step} would have nothing to play: a step has "
+                f"problems_per_step={config.problems_per_step} groups of completions for {self.ranks.size} ranks, and each "
+                "rank plays whole groups; raise problems_per_step, or use fewer processes"
             )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
             raise InvalidArgumentError(f"{type(self).__name__} does not use a critic: leave `critic` out")
@@ -177,7 +187,8 @@ class Agent(abc.ABC):
     ) -> None:
         """Train until `steps` steps are done in total, including those before a resume.
 
-        Signs of failing training are logged as warnings; see `agents.training.health`.
+        Signs of failing training are logged as warnings; see `agents.training.health`. With several ranks all of them call
+        this, with the same arguments except for `run`, which only rank 0 has.
 
         Args:
             env: The environment to train in; see `rollout`.
@@ -199,22 +210,22 @@ class Agent(abc.ABC):
         if run is not None and self._health.steps == 0:
             for row in run.rows():
                 self._health.observe(row["step"], row)
-        try:
-            while self.steps < steps and (tokens is None or self.tokens < tokens):
-                metrics = self._train_step(env, run)
-                for callback in callbacks:
-                    callback(self.steps, metrics)
-                if run is not None and checkpoint_every and self.steps % checkpoint_every == 0:
-                    self._keep(run)
-        except KeyboardInterrupt:
-            # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
-            if run is not None:
+        self.ranks.require_same_weights(self.policy.model)
+        with self.ranks.interrupts_together():
+            try:
+                while self.steps < steps and (tokens is None or self.tokens < tokens):
+                    metrics = self._train_step(env, run)
+                    for callback in callbacks:
+                        callback(self.steps, metrics)
+                    if checkpoint_every and self.steps % checkpoint_every == 0:
+                        self._keep(run)
+            except KeyboardInterrupt:
+                # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
                 with interrupts_deferred():
                     self._keep(run)
-            raise
+                raise
         self._verifier_watch.check(run)  # steps without anything to train on are not saved as done
-        if run is not None:
-            self._keep(run)
+        self._keep(run)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
@@ -236,7 +247,7 @@ class Agent(abc.ABC):
             warnings = [str(warning) for warning in self._health.observe(self.steps, metrics)]
             if run is not None:
                 run.log(self.steps, metrics, warnings)
-        for warning in warnings:
+        for warning in warnings if self.ranks.is_main else ():
             _LOGGER.warning(warning)
         return metrics
 
@@ -264,7 +275,7 @@ class Agent(abc.ABC):
             self._verifier_watch.end_step(self.steps + 1, run)
             return trajectories, rounds, dict(metrics)
         except Exception:
-            if run is not None and self.steps > 0:
+            if self.steps > 0:
                 self._keep(run)
             raise
 
@@ -275,14 +286,21 @@ class Agent(abc.ABC):
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
-        """Call `rollout` with the agent's sampler, or another policy on its weights; check episodes and count tokens."""
+        """Call `rollout` with the agent's sampler, or another policy on its weights; check episodes and count tokens.
+
+        Each rank plays its own groups, and all return all trajectories, in the order of `episodes`.
+        """
 
         def ended(trajectory: Trajectory) -> None:
             self._verifier_watch.see(trajectory)
             self.check_episode(trajectory)
-            self._generated += int(trajectory.policy_mask.sum())
 
-        return rollout(env, policy or self.sampler, episodes, on_episode=ended)
+        def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
+            return rollout(env, policy or self.sampler, mine, on_episode=ended)
+
+        played = play_divided(self.ranks, episodes, play_own, seen=self._verifier_watch.see)
+        self._generated += sum(int(trajectory.policy_mask.sum()) for trajectory in played)
+        return played
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """Return the episodes of round `number`, a pure function of the number and the seed."""
@@ -498,9 +516,10 @@ class Agent(abc.ABC):
         """
         save_checkpoint(Path(folder), self.policy.model, agent_state(self), self.tokenizer)
 
-    def _keep(self, run: Run) -> None:
-        """Write a run's checkpoint of this step, unless it exists."""
-        run.keep_checkpoint(self.steps, self.save)
+    def _keep(self, run: Run | None) -> None:
+        """Write a run's checkpoint of this step, unless it exists or there is no run."""
+        if run is not None:
+            run.keep_checkpoint(self.steps, self.save)
 
     def load(self, folder: str | Path) -> None:
         """Restore the state of a saved agent.

@@ -16,7 +16,8 @@ RLVRError
 ├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
 ├── DivergedError (FloatingPointError)     a model's weights are no numbers any more
 ├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
-└── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
+├── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
+└── RankError (RuntimeError)               a process of a run died, hangs, or differs from the others; the message names it
 ```
 
 Each class is also the standard type named beside it, so `except ValueError` works as expected, and takes one message
@@ -91,6 +92,10 @@ class CheckpointError(RLVRError, RuntimeError):
 
 class EngineError(RLVRError, RuntimeError):
     """An inference engine died, or does not do what it was asked."""
+
+
+class RankError(RLVRError, RuntimeError):
+    """A process of a run with several died, hangs, or differs from the others."""
 
 
 _MOST_NAMES = 40

@@ -209,11 +209,13 @@ def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVector
 
 
 @contextlib.contextmanager
-def shown_warnings() -> Iterator[None]:
-    """Within the block, print only the text of user warnings, on standard error."""
+def shown_warnings(*, quiet: bool = False) -> Iterator[None]:
+    """Within the block, print only the text of user warnings, on standard error, or with `quiet` nothing."""
     plainly = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if quiet:
+            return
         if category is UserWarning:
             print_warning(message)
         else:

@@ -25,7 +25,7 @@ import sysconfig
 import traceback
 import types
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
@@ -37,6 +37,7 @@ from rich.table import Table
 from agents.commands.usage_errors import usage_error
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole, print_warnings_safely
+from agents.distributed.launched import is_launched
 from agents.interrupts import Terminated
 from verifiers import (
     InvalidArgumentError,
@@ -53,6 +54,8 @@ CANNOT, REFUSED, BUG, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
 """Exit codes."""
 TRACEBACK_VARIABLE = "RLVR_TRACEBACK"
 _HELP = ("-h", "--help")
+_PROCESSES = "agents.distributed.processes"
+"""The module of runs with several processes, which is loaded only in such a run."""
 
 
 class _Command(Protocol):
@@ -60,6 +63,13 @@ class _Command(Protocol):
 
     def run(self, console: Console) -> int:
         """Run the command, and return the exit code."""
+        ...
+
+    def launcher(self) -> Callable[[Sequence[str]], int] | None:
+        """What runs the command's arguments in several processes, and returns the exit code; None for this process.
+
+        Only commands that are `distributed` have it.
+        """
         ...
 
 
@@ -70,6 +80,8 @@ class _CommandEntry:
     summary: str
     subcommands: str | None = None
     """Placeholder of a subcommand in the usage; None for a command without subcommands."""
+    distributed: bool = False
+    """Whether processes that torchrun started run the command together."""
 
 
 _COMMANDS = {
@@ -91,6 +103,7 @@ _COMMANDS = {
         "agents.commands.train:AGENT_COMMANDS",
         "train an agent, such as rlvr train grpo --env Addition; module:Class names a custom one",
         subcommands="AGENT",
+        distributed=True,
     ),
     "sft": _CommandEntry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
     "eval": _CommandEntry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
@@ -123,7 +136,10 @@ class _RefusedError(Exception):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; see the module's docstring for the exit codes."""
     print_warnings_safely()
-    sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
+    code = _exit_code(list(sys.argv[1:] if arguments is None else arguments))
+    if (processes := sys.modules.get(_PROCESSES)) is not None:
+        processes.leave(failed=code != 0)
+    sys.exit(code)
 
 
 def _exit_code(arguments: list[str]) -> int:
@@ -166,6 +182,9 @@ def _run(arguments: list[str]) -> int:
     if name not in _COMMANDS:
         raise _RefusedError(str(unknown_name("command", name, _COMMANDS)))
     entry, prog = _COMMANDS[name], f"rlvr {name}"
+    if entry.distributed and is_launched():
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
+        _load(f"{_PROCESSES}:join", prog)()  # first of all, so that any error is reported once
     target = _load(entry.home, prog)
     if entry.subcommands is not None:
         usage = f"usage: {prog} {entry.subcommands} [options]"
@@ -181,6 +200,8 @@ def _run(arguments: list[str]) -> int:
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
+    if entry.distributed and not is_launched() and (launcher := command.launcher()) is not None:
+        return launcher(arguments)
     return command.run(TerminalConsole())
 
 
@@ -366,6 +387,8 @@ def _wide_terminal() -> Iterator[None]:
 def _report(error: BaseException, message: str | None, code: int, *, label: str = "error: ") -> int:
     if os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0"):
         traceback.print_exception(error, file=sys.stderr)
+    if (processes := sys.modules.get(_PROCESSES)) is not None:
+        message = processes.reported_here(message)
     if message is not None:
         console = TerminalConsole(stderr=True)
         console.print(label, style="red", end="", highlight=False)

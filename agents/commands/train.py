@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
+import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -27,8 +29,12 @@ from agents.commands.common import (
 from agents.commands.policies import policy_for, sampler_for
 from agents.config import AgentConfig
 from agents.console.progress import progress
+from agents.console.terminal import TerminalConsole
+from agents.distributed.launched import is_restart
+from agents.distributed.ranks import Ranks, active_ranks
 from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder
+from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig, Precision
 from agents.policies.transformers.lora import add_lora
@@ -38,7 +44,7 @@ from agents.registry import AGENTS, agent_classes
 from agents.results.plots import TrainingCurve, bands, plot
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
-from agents.training.run import BEST_OVER, Run, read_config
+from agents.training.run import BEST_OVER, CONFIG, Run, read_config
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -51,9 +57,12 @@ _FREE_TO_CHANGE = {
     "log_rollouts",
     "loggers",
     "run_folder",
+    "nproc",
+    "max_restarts",
+    "rank_timeout",
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
-`num_envs` changes rounding.)"""
+`num_envs` or `nproc` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """Options that are settings of the policy."""
 
@@ -116,6 +125,13 @@ class TrainOptions:
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
+    nproc: int = 1
+    """Number of processes on this machine that train together, each on a GPU of its own where there are GPUs; on several
+    machines use torchrun -m agents train. See docs/scale.md."""
+    max_restarts: int = 0
+    """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
+    rank_timeout: float = 1800.0
+    """Seconds that the processes wait for one of them, which counts as hung afterwards; more than a checkpoint takes."""
 
     def __post_init__(self) -> None:
         at_least_one = (
@@ -126,10 +142,22 @@ class TrainOptions:
             "keep",
             "lora_rank",
             "max_cached_tokens",
+            "nproc",
+            "rank_timeout",
         )
         check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
-        check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts)
+        check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
+        if self.max_restarts and self.nproc == 1:
+            raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
         check_loggers(self.loggers)
+
+    def launcher(self) -> Callable[[Sequence[str]], int] | None:
+        """What runs the command's arguments in several processes; None for one."""
+        if self.nproc == 1:
+            return None
+        from agents.distributed.launch import launch
+
+        return functools.partial(launch, processes=self.nproc, max_restarts=self.max_restarts)
 
 
 class AgentCommands(Mapping[str, str]):
@@ -174,10 +202,15 @@ AGENT_COMMANDS = AgentCommands()
 
 
 def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+    ranks = active_ranks()
+    if ranks.size > 1:
+        console = _start_rank(ranks, cls, options, console)
     name = environment_id(options.env)
     folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
-    check_folder(folder)
-    policy, env = _policy_and_env(options, name, config.seed)
+    ranks.on_main(lambda: check_folder(folder))
+    if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
+        options = dataclasses.replace(options, resume=True)
+    policy, env = ranks.together(lambda: _policy_and_env(options, name, config.seed))
     resolved = config.for_model(policy.model)
     rate = resolved.learner.learning_rate
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
@@ -188,13 +221,29 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         "config": plain(dataclasses.asdict(resolved)),
         "environment": manifest,
     }
+    ranks.require_same("the environment", plain(manifest))
     if options.resume:
-        _check_same(folder, record)
+        ranks.on_main(lambda: _check_same(folder, record))
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return _train_in(folder, agent, env, options, record, console)
+
+
+def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
+    """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
+    if options.nproc not in (1, ranks.size):
+        raise InvalidArgumentError(
+            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+        )
+    ranks.require_same("versions", package_versions())
+    ranks.require_same("options", {"agent": cls.name, **_plain(options)})
+    ranks.timeout_s = options.rank_timeout
+    if ranks.is_main:
+        return console
+    logging.disable(logging.WARNING)
+    return TerminalConsole(quiet=True)
 
 
 def _train_in(
@@ -206,22 +255,23 @@ def _train_in(
     console: Console,
 ) -> int:
     """Start or resume the run in a folder."""
-    with (
-        shown_warnings(),
-        sigterm_interrupts(),
-        contextlib.closing(
-            Run(
-                folder,
-                record,
-                resume=options.resume,
-                loggers=options.loggers,
-                keep=options.keep,
-                log_rollouts=options.log_rollouts,
-            )
-        ) as run,
-    ):
-        if run.checkpoint is not None:
-            agent.load(run.checkpoint)
+    ranks = agent.ranks
+
+    def start() -> Run:
+        return Run(
+            folder,
+            record,
+            resume=options.resume,
+            loggers=options.loggers,
+            keep=options.keep,
+            log_rollouts=options.log_rollouts,
+        )
+
+    with shown_warnings(quiet=not ranks.is_main), sigterm_interrupts(), contextlib.ExitStack() as opened:
+        run = ranks.on_main(lambda: opened.enter_context(contextlib.closing(start())))
+        checkpoint = ranks.from_main(None if run is None else run.checkpoint)
+        if checkpoint is not None:
+            ranks.together(lambda: agent.load(checkpoint))
         if options.resume:
             console.print(f"continuing after step {agent.steps}", markup=False)
         if agent.steps >= options.steps or agent.tokens >= (options.token_budget or math.inf):
@@ -239,17 +289,21 @@ def _train_in(
                 f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
             )
             raise
-        best = run.best_checkpoint()
-        logged = any(run.rows())
-    if logged and importlib.util.find_spec("matplotlib") is not None:
-        plot(bands([TrainingCurve.read(folder)]), folder / "reward")
+        if run is not None:
+            _finish(run, agent, console)
+    return 0
+
+
+def _finish(run: Run, agent: Agent, console: Console) -> None:
+    """Draw the curve of a run that is done, and say where its results are."""
+    if any(run.rows()) and importlib.util.find_spec("matplotlib") is not None:
+        plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
-    console.print(f"{steps} done; the run is in {folder}", markup=False)
-    if best is not None:
+    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
+    if (best := run.best_checkpoint()) is not None:
         console.print(
             f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
         )
-    return 0
 
 
 def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
@@ -269,9 +323,10 @@ def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[Causal
     return policy, env
 
 
-def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, run: Run) -> None:
+def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, run: Run | None) -> None:
     budget = options.token_budget
-    with progress(f"{agent.name} {options.env}", options.steps if budget is None else budget) as advance:
+    total = options.steps if budget is None else budget
+    with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
         advance(agent.steps if budget is None else agent.tokens)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:

@@ -22,13 +22,14 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float, console: Console | None = None) -> Iterator[Advance]:
+def progress(title: str, total: float, console: Console | None = None, *, disable: bool = False) -> Iterator[Advance]:
     """Show a progress bar while the block runs; on standard error, so that output can be piped.
 
     Args:
         title: Description of the work.
         total: Progress at which the work is complete.
         console: Console to show it on.
+        disable: Whether to show nothing.
     """
     columns = (
         TextColumn("{task.description}", markup=False),  # it may name what the user typed
@@ -38,7 +39,7 @@ def progress(title: str, total: float, console: Console | None = None) -> Iterat
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or TerminalConsole(stderr=True)) as bar:
+    with Progress(*columns, console=console or TerminalConsole(stderr=True), disable=disable) as bar:
         task = bar.add_task(in_one_line(title), total=total, text="")
 
         begun = False

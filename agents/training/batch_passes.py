@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
+from agents.distributed.ranks import active_ranks
 from agents.policies.trainable import TrainablePolicy
 from agents.training.critic import Critic
 
@@ -22,8 +23,7 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
     A micro-batch has fewer rows if they would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss mask,
     and those not in `keep` (bool[b]), are excluded.
     """
-    wanted = batch.loss_mask.any(dim=1).cpu()
-    wanted = wanted if keep is None else wanted & keep.cpu()
+    wanted = _wanted(batch, keep)
     _, group = batch.groups.cpu().unique(return_inverse=True)
     lengths = torch.where(wanted, batch.lengths.cpu(), 0)  # excluded rows do not affect the order
     longest = torch.zeros(len(group), dtype=lengths.dtype).scatter_reduce(0, group, lengths, "amax")[group]
@@ -35,6 +35,22 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
         rows = int((width[:size] * torch.arange(1, len(width[:size]) + 1) <= TOKENS_AT_ONCE).sum())
         indices, order = order.split([max(rows, 1), len(order) - max(rows, 1)])
         yield indices
+
+
+def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
+    """The rows bool[b] with tokens on the loss mask, of those in `keep`."""
+    wanted = batch.loss_mask.any(dim=1).cpu()
+    return wanted if keep is None else wanted & keep.cpu()
+
+
+def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> list[Tensor]:
+    """The `micro_batches` that this rank passes; all ranks together pass each once.
+
+    With several ranks micro-batches may be smaller than `size`, so that every rank has about as many rows.
+    """
+    ranks = active_ranks()
+    size = ranks.rows_at_once(int(_wanted(batch, keep).sum()), size)
+    return ranks.divide(list(micro_batches(batch, size, keep)))
 
 
 @torch.no_grad()
@@ -72,8 +88,9 @@ def _fill(
 ) -> Tensor:
     rows, length = batch.tokens.shape
     outputs = torch.zeros(rows, length + extra, dtype=torch.float32)
-    for indices in micro_batches(batch, size):
+    for indices in own_micro_batches(batch, size):
         micro_batch = batch.rows(indices).to(policy.device)
         first = micro_batch.first
         outputs[indices, first : micro_batch.tokens.shape[1] + extra] = read(micro_batch, first).float().cpu()
+    active_ranks().sum_tensors([outputs])  # each row is 0 on all ranks but one
     return outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +14,11 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
+from agents.distributed.ranks import active_ranks
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
-from agents.training.batch_passes import micro_batches
+from agents.training.batch_passes import own_micro_batches
 from agents.training.critic import Critic, CriticConfig
 from agents.training.learning_rate import learning_rate_for
 from agents.training.metrics import pass_metrics, pass_sums
@@ -205,7 +207,11 @@ class Learner:
             raise
 
     def backward(self, batch: Batch, advantages: Tensor, loss: Loss) -> list[dict[str, float]]:
-        """Compute the gradient of a whole batch's loss; see `step`, which then updates the weights."""
+        """Compute the gradient of a whole batch's loss; see `step`, which then updates the weights.
+
+        Returns:
+            Sums over each micro-batch, for `pass_metrics`. Like the gradient they are those of all ranks.
+        """
         completions = int(batch.valid.sum())
         weights = token_weights(
             batch.loss_mask, loss.aggregation, num_completions=completions, max_tokens=loss.max_tokens
@@ -214,13 +220,20 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         sums: list[dict[str, float]] = []
         with self._no_gradient_after_errors():
-            for rows in micro_batches(batch, self.config.micro_batch_size, self._rows_with_gradient(advantages, loss)):
+            keep = self._rows_with_gradient(advantages, loss)
+            for rows in own_micro_batches(batch, self.config.micro_batch_size, keep):
                 micro_batch = batch.rows(rows)
                 width = micro_batch.tokens.shape[1]
                 sums.append(
                     self._backward(micro_batch, advantages[rows, :width], weights[rows, :width], num_tokens, loss)
                 )
-        return sums
+            return self._over_all_ranks(sums)
+
+    def _over_all_ranks(self, sums: list[dict[str, float]]) -> list[dict[str, float]]:
+        """Sum the gradients of all ranks, and return the sums of all ranks' micro-batches."""
+        ranks = active_ranks()
+        ranks.sum_gradients([parameter for group in self.optimizer.param_groups for parameter in group["params"]])
+        return list(itertools.chain.from_iterable(ranks.gather(sums)))
 
     def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
         """The completions bool[b] whose loss may have a gradient; None for all."""
@@ -282,7 +295,7 @@ class Learner:
         num_tokens = int(batch.loss_mask.sum())
         total = 0.0
         with self._no_gradient_after_errors():
-            for rows in micro_batches(batch, self.config.micro_batch_size):
+            for rows in own_micro_batches(batch, self.config.micro_batch_size):
                 micro_batch = batch.rows(rows).to(self.policy.device)
                 first = micro_batch.first
                 states = None
@@ -293,6 +306,7 @@ class Learner:
                 error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())
+            total = sum(sums["loss/value"] for sums in self._over_all_ranks([{"loss/value": total}]))
             norm = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
             if math.isfinite(norm):
                 with interrupts_deferred():

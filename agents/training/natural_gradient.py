@@ -22,8 +22,9 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agents.batch import Batch
+from agents.distributed.ranks import active_ranks
 from agents.policies.trainable import TrainablePolicy
-from agents.training.batch_passes import micro_batches
+from agents.training.batch_passes import own_micro_batches
 
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits in one pass with several completions; 64 MiB in float32."""
@@ -68,14 +69,15 @@ def fisher_vector_product(
         for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
             tangents = dict(zip(names, _unflatten(policy, vector), strict=True))
             total += _micro_batch_product(policy, micro_batch, tangents) / num_tokens
+    active_ranks().sum_tensors([total])
     return total
 
 
 def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
-    """Micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if they have several completions."""
+    """This rank's micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if of several completions."""
     width = batch.tokens.shape[1] - batch.first + 1
     fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
-    for rows in micro_batches(batch, min(micro_batch_size, fitting)):
+    for rows in own_micro_batches(batch, min(micro_batch_size, fitting)):
         yield batch.rows(rows).to(policy.device)
 
 
@@ -186,4 +188,4 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
         total += float(divergence.double()[micro_batch.loss_mask[:, micro_batch.first :]].sum())
-    return total / int(batch.loss_mask.sum())
+    return sum(active_ranks().gather(total)) / int(batch.loss_mask.sum())

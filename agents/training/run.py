@@ -37,6 +37,8 @@ from verifiers import CheckpointError, InvalidArgumentError, MissingDataError, r
 
 BEST_OVER = 20
 """Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
+CONFIG = "config.json"
+"""Name of the file with a run's settings."""
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -248,7 +250,7 @@ class Run:
         return None
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
-        write_json(self.folder / "config.json", redacted(plain({**config, "versions": package_versions()})))
+        write_json(self.folder / CONFIG, redacted(plain({**config, "versions": package_versions()})))
 
     def _keep_until(self, step: int) -> dict[int, float | None]:
         """Remove metrics after a step, and lines that can't be read, and return the reward of each remaining step."""
@@ -273,7 +275,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         MissingDataError: If there is none.
         CheckpointError: If it can't be read.
     """
-    path = Path(folder) / "config.json"
+    path = Path(folder) / CONFIG
     if not path.is_file():
         raise MissingDataError(f"no run to resume at {folder}: expected a folder with config.json")
     try:

@@ -1,0 +1,302 @@
+"""`join` and `leave`: this process as one rank of a run, on `torch.distributed`.
+
+Objects and CPU tensors travel over gloo, GPU tensors over NCCL. Before every exchange the ranks meet at torch's monitored
+barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one.
+
+An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
+at its next exchange with that error, and says it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from types import FrameType
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
+
+from agents.distributed.launched import is_launched
+from agents.distributed.ranks import Ranks, SingleProcess, active_ranks, set_joined
+from agents.interrupts import Terminated
+from verifiers import InvalidArgumentError, RankError
+
+T = TypeVar("T")
+JOIN_TIMEOUT_S = 300.0
+"""Seconds after which a rank is missing that has not started; importing torch from a slow disk takes a while."""
+RANK_TIMEOUT_S = 1800.0
+"""Default seconds after which a rank that does not come to an exchange counts as hung."""
+_REPORT_TIMEOUT_S = 30.0
+"""Seconds for which a failed rank waits for rank 0 to report its error."""
+_LATER_S = 5.0
+"""Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
+_FAREWELL_S = 3.0
+"""Seconds for which rank 0 waits until the others know how it ended."""
+_END, _FAILED = "end", "failed"
+"""Key in the store that says how rank 0 ended, and its value if it failed."""
+
+
+class ProcessRanks(Ranks):
+    """The processes that a launcher such as torchrun started.
+
+    Args:
+        store: A store of all processes, for this run alone.
+        rank: Number of this process.
+        size: Number of processes.
+    """
+
+    def __init__(self, store: Store, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self.timeout_s = JOIN_TIMEOUT_S
+        self._store = store
+        self._control: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
+        self._noted: type[KeyboardInterrupt] | None = None
+        self._raises = False
+
+    def gather(self, value: T) -> list[T]:
+        """See `Ranks.gather`."""
+        self._meet()
+        values: list[Any] = [None] * self.size
+        with self._failures_named():
+            dist.all_gather_object(values, value, group=self._control)
+        return values
+
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """See `Ranks.sum_tensors`."""
+        self._meet()
+        with self._failures_named():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+    def _meet(self) -> None:
+        """Wait until all ranks are here.
+
+        Raises:
+            RankError: If one died, or does not come in time.
+        """
+        started = time.monotonic()
+        # Rank 0 finds out first, since it is the one that learns which ranks are missing.
+        timeout = timedelta(seconds=self.timeout_s + (0 if self.is_main else _LATER_S))
+        try:
+            dist.monitored_barrier(self._control, timeout, wait_all_ranks=True)
+        except RuntimeError as error:
+            raise self._missing(error, waited_s=time.monotonic() - started) from error
+
+    @contextlib.contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise self._missing(error, waited_s=0.0) from error
+
+    def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
+        """The error for ranks that did not come: their own where they posted one."""
+        posted = self._posted()
+        if posted is not None:
+            return posted
+        # torch says "Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms", on rank 0 only.
+        _, found, rest = str(error).partition("Ranks ")
+        ranks = rest.partition(" failed")[0] if found else ""
+        who = f"rank {ranks}" if ranks else "rank 0" if not self.is_main else "another rank"
+        if waited_s >= 0.9 * self.timeout_s:
+            return RankError(
+                f"{who} did not come to an exchange within {self.timeout_s:g} s: it hangs, or is slower by more than that; "
+                "look at its process, or raise --rank-timeout"
+            )
+        return RankError(f"{who} ended during the run, without an error of its own: {_first_line(error)}")
+
+    def _posted(self) -> Exception | None:
+        """The first error that another rank posted, if there is one; a rank that fails posts before it hangs up."""
+        with contextlib.suppress(RuntimeError):
+            for rank in range(self.size):
+                if rank != self.rank and self._store.check([_error_key(rank)]):
+                    return RankError(self._store.get(_error_key(rank)).decode())
+        return None
+
+    # Ctrl-C and SIGTERM
+
+    @contextlib.contextmanager
+    def interrupts_together(self) -> Iterator[None]:
+        """See `Ranks.interrupts_together`."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
+        previous = {number: signal.signal(number, self._note) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            self._noted = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._noted = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        if self._raises:
+            raise self._noted
+
+    @contextlib.contextmanager
+    def _local_interrupts(self) -> Iterator[None]:
+        self._raises = True
+        try:
+            if self._noted is not None:
+                raise self._noted
+            yield
+        finally:
+            self._raises = False
+
+    # The end
+
+    def report_on_main(self, error: str) -> bool:
+        """Post the error that ends this rank, hang up, and return whether rank 0 reports an error in its place."""
+        with contextlib.suppress(RuntimeError):
+            self._store.set(_error_key(self.rank), f"rank {self.rank} on {socket.gethostname()}: {error}")
+        _hang_up()
+        try:
+            self._store.wait([_END], timedelta(seconds=_REPORT_TIMEOUT_S))
+            return self._store.get(_END).decode() == _FAILED
+        except RuntimeError:  # rank 0 died, or hangs
+            return False
+
+    def end(self, *, failed: bool) -> None:
+        """End this rank. Rank 0 tells the others how, and after a failure waits until they know."""
+        with contextlib.suppress(RuntimeError):
+            self._store.set(_left_key(self.rank), "")
+            if self.is_main:
+                self._store.set(_END, _FAILED if failed else "done")
+        _hang_up()
+        if self.is_main and failed:
+            with contextlib.suppress(RuntimeError):
+                others = [_left_key(rank) for rank in range(1, self.size)]
+                self._store.wait(others, timedelta(seconds=_FAREWELL_S))
+
+
+def join() -> Ranks:
+    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` ends this.
+
+    Each rank uses the GPU of its local rank, if there are GPUs. Everything afterwards, such as building an agent, is done on
+    all ranks alike.
+
+    Raises:
+        InvalidArgumentError: If the port is in use, or the launcher's settings can't work.
+        RankError: If a rank does not join.
+    """
+    ranks = active_ranks()
+    if not is_launched() or isinstance(ranks, ProcessRanks):
+        return ranks
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    attempt = _attempt()
+    store = PrefixStore(f"rlvr/{attempt}", _open_store(rank, size))
+    _wait_for_all(store, rank, size)
+    dist.init_process_group(_choose_device(rank), store=store, rank=rank, world_size=size)
+    joined = ProcessRanks(store, rank, size)
+    set_joined(joined)
+    return joined
+
+
+def reported_here(message: str | None) -> str | None:
+    """The error that this process prints before it ends: None for a rank whose error, or a better one, rank 0 prints."""
+    ranks = active_ranks()
+    if not isinstance(ranks, ProcessRanks) or ranks.is_main:
+        return message
+    return None if ranks.report_on_main(message or "") else f"rank {ranks.rank}: {message}"
+
+
+def leave(*, failed: bool = False) -> None:
+    """Leave the other processes, if this one has joined any."""
+    ranks = active_ranks()
+    if isinstance(ranks, ProcessRanks):
+        set_joined(SingleProcess())
+        ranks.end(failed=failed)
+
+
+def _choose_device(rank: int) -> str:
+    """Use this rank's GPU, and return the backends. Ranks that share a GPU, for tests, can't use NCCL."""
+    if not torch.cuda.is_available():
+        return "gloo"
+    gpus = torch.cuda.device_count()
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % gpus)
+    shared = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > gpus
+    return "cpu:gloo,cuda:gloo" if shared else "cpu:gloo,cuda:nccl"
+
+
+def _attempt() -> str:
+    """The prefix of all keys of this start of the processes, which must not find those of an earlier one in the store.
+
+    Restarts are counted by each node for itself, so with several nodes each start needs a store of its own.
+    """
+    if (
+        os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        or os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") == "0"
+    ):
+        return "0"
+    if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
+        raise InvalidArgumentError(
+            "torchrun reuses the store of the processes that failed when it restarts on several nodes: set "
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, or leave --max-restarts at 0"
+        )
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+
+
+def _open_store(rank: int, size: int) -> Store:
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    hosts = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    try:
+        return TCPStore(
+            address,
+            port,
+            size,
+            is_master=hosts,
+            timeout=timedelta(seconds=JOIN_TIMEOUT_S),
+            wait_for_workers=False,
+        )
+    except RuntimeError as error:
+        if hosts:
+            raise InvalidArgumentError(
+                f"rank 0 can't listen on port {port} of {address} ({_first_line(error)}): set another MASTER_PORT "
+                "(torchrun --master-port)"
+            ) from error
+        raise RankError(f"rank {rank} can't reach rank 0 at {address}:{port}: {_first_line(error)}") from error
+
+
+def _wait_for_all(store: Store, rank: int, size: int) -> None:
+    store.set(_here_key(rank), "")
+    keys = [_here_key(number) for number in range(size)]
+    try:
+        store.wait(keys, timedelta(seconds=JOIN_TIMEOUT_S))
+    except RuntimeError as error:
+        missing = [number for number, key in enumerate(keys) if not store.check([key])]
+        raise RankError(
+            f"ranks {missing} of {size} did not join within {JOIN_TIMEOUT_S:g} s: start them all with the same MASTER_ADDR and "
+            "MASTER_PORT, which must be reachable from their hosts"
+        ) from error
+
+
+def _hang_up() -> None:
+    with contextlib.suppress(RuntimeError, ValueError, AssertionError):
+        dist.destroy_process_group()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _here_key(rank: int) -> str:
+    return f"here/{rank}"
+
+
+def _error_key(rank: int) -> str:
+    return f"error/{rank}"
+
+
+def _left_key(rank: int) -> str:
+    return f"left/{rank}"

@@ -1,0 +1,227 @@
+"""`Ranks`: the processes that train one agent together, and what they exchange.
+
+Every rank holds the same weights and the same `Batch`. Episodes and micro-batches are divided: each rank plays and verifies its
+own groups, after which the trajectories are gathered, and passes its own micro-batches, after which the gradients are summed.
+Everything else, such as advantages and optimiser steps, every rank computes alike.
+
+In a single process there is one rank, and nothing is exchanged; code that uses `active_ranks()` is the same program for one
+process and for many.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import contextvars
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from agents.files.json_files import differences
+from agents.interrupts import interrupts_deferred
+from verifiers import RankError, RLVRError
+
+T = TypeVar("T")
+_BUCKET_BYTES = 2**26
+"""Largest size of the copies of gradients that are summed at once, unless a single one is larger."""
+
+
+class Ranks(abc.ABC):
+    """The processes of a run, of which this one is number `rank` of `size`.
+
+    All ranks call the methods that exchange something in the same order.
+    """
+
+    rank: int = 0
+    size: int = 1
+    timeout_s: float = math.inf
+    """Seconds after which a rank that does not come to an exchange counts as hung."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which alone prints and writes the run's folder."""
+        return self.rank == 0
+
+    @abc.abstractmethod
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all ranks, in the order of ranks; values must pickle."""
+
+    @abc.abstractmethod
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by the sum of those of all ranks, which is bit-equal on all of them."""
+
+    def interrupts_together(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which Ctrl-C and SIGTERM are raised by `together`, on all ranks, and nowhere else."""
+        return contextlib.nullcontext()
+
+    def _local_interrupts(self) -> contextlib.AbstractContextManager[None]:
+        """A context within `interrupts_together` in which they are raised anywhere, on this rank."""
+        return contextlib.nullcontext()
+
+    def together(self, function: Callable[[], T]) -> T:
+        """Call a function on every rank, and return this rank's result.
+
+        Raises:
+            BaseException: If it fails on any rank, with the same type on all ranks; the message names the first such rank.
+        """
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            with self._local_interrupts():
+                result = function()
+        except Exception as error:  # noqa: BLE001 - every rank raises it
+            failure = error
+        except KeyboardInterrupt as interrupt:
+            failure = interrupt
+        with interrupts_deferred():
+            failures = self.gather(None if failure is None else _portable(failure))
+        self._raise_first(failures, failure)
+        return result  # type: ignore[return-value] # it is not None if nothing failed
+
+    def _raise_first(self, failures: Sequence[BaseException | None], own: BaseException | None) -> None:
+        for rank, failure in enumerate(failures):
+            if failure is None:
+                continue
+            if rank == self.rank and own is not None:
+                raise own
+            if isinstance(failure, KeyboardInterrupt):
+                raise failure
+            raise _named(rank, failure)
+
+    def on_main(self, function: Callable[[], T]) -> T | None:
+        """Call a function on rank 0 while the others wait; None on the others. An error is raised on all ranks."""
+        return self.together(lambda: function() if self.is_main else None)
+
+    def from_main(self, value: T) -> T:
+        """Return the value of rank 0, which must pickle."""
+        return self.gather(value if self.is_main else None)[0]  # type: ignore[return-value] # rank 0 sends a T
+
+    def divide(self, items: Sequence[T]) -> list[T]:
+        """This rank's items: every `size`-th, so that those of similar length are spread."""
+        return list(items[self.rank :: self.size])
+
+    def rows_at_once(self, rows: int, largest: int) -> int:
+        """Number of rows in a micro-batch, at most `largest`, with which all ranks pass about as many of `rows`."""
+        if self.size == 1:
+            return largest
+        passes = max(1, math.ceil(rows / (largest * self.size)))
+        return max(1, math.ceil(rows / (passes * self.size)))
+
+    def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank."""
+        if self.size == 1:
+            return
+        present = self.gather([parameter.grad is not None for parameter in parameters])
+        wanted = [parameter for parameter, *has in zip(parameters, *present, strict=True) if any(has)]
+        for parameter in wanted:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [parameter.grad for parameter in wanted if parameter.grad is not None]
+        for bucket in _buckets(gradients):
+            flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
+            self.sum_tensors([flat])
+            for gradient, summed in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
+                gradient.copy_(summed.view_as(gradient))
+
+    def require_same(self, what: str, value: Any) -> None:
+        """Check that all ranks have the same plain data.
+
+        Raises:
+            RankError: If not; the message names the first rank that differs from rank 0, and how.
+        """
+        values = self.gather(value)
+        for rank, other in enumerate(values[1:], start=1):
+            changed = [
+                f"{name} is {old!r} on rank 0 and {new!r} on rank {rank}"
+                for name, old, new in differences({what: values[0]}, {what: other})
+            ]
+            if changed:
+                raise RankError(
+                    f"rank {rank} differs from rank 0: {'; '.join(changed[:3])}. Start all ranks with the same command, "
+                    "packages and files"
+                )
+
+    def require_same_weights(self, model: torch.nn.Module) -> None:
+        """Check that a model has bit-equal weights on all ranks.
+
+        Raises:
+            RankError: If not; the message names a weight and the rank on which it differs.
+        """
+        if self.size > 1:
+            hashes = {name: _hash(weight) for name, weight in model.named_parameters()}
+            self.require_same("the weights' hash", hashes)
+
+
+class SingleProcess(Ranks):
+    """The only process: every exchange returns what it is given."""
+
+    def gather(self, value: T) -> list[T]:
+        """See `Ranks.gather`."""
+        return [value]
+
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """See `Ranks.sum_tensors`."""
+
+    def together(self, function: Callable[[], T]) -> T:
+        """See `Ranks.together`."""
+        return function()
+
+
+_joined: Ranks = SingleProcess()
+_active: contextvars.ContextVar[Ranks] = contextvars.ContextVar("ranks")
+
+
+def active_ranks() -> Ranks:
+    """The ranks that this process belongs to; a `SingleProcess` unless it joined others."""
+    return _active.get(_joined)
+
+
+def set_joined(ranks: Ranks) -> None:
+    """Make `ranks` those of this process, in all threads."""
+    global _joined
+    _joined = ranks
+
+
+@contextlib.contextmanager
+def using(ranks: Ranks) -> Iterator[None]:
+    """A context in which `active_ranks()` are others, in this thread."""
+    token = _active.set(ranks)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def _hash(weight: Tensor) -> str:
+    """The exclusive or of a weight's bits, a pass over them that takes as long as copying it."""
+    return f"{int(torch.hash_tensor(weight.detach()).view(torch.int64)):x}"
+
+
+def _portable(failure: BaseException) -> BaseException:
+    """An exception that pickles: those of this project and interrupts do, and of others type and text are sent."""
+    if isinstance(failure, RLVRError | KeyboardInterrupt):
+        return failure
+    return RankError(f"{type(failure).__name__}: {failure}")
+
+
+def _named(rank: int, failure: BaseException) -> BaseException:
+    """An exception of another rank, with the rank in its message."""
+    return type(failure)(f"rank {rank}: {failure}")
+
+
+def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Consecutive gradients of one dtype and device, up to `_BUCKET_BYTES` together."""
+    for _, same in itertools.groupby(gradients, key=lambda gradient: (gradient.dtype, gradient.device)):
+        bucket: list[Tensor] = []
+        size = 0
+        for gradient in same:
+            if bucket and size + gradient.nbytes > _BUCKET_BYTES:
+                yield bucket
+                bucket, size = [], 0
+            bucket.append(gradient)
+            size += gradient.nbytes
+        yield bucket

@@ -1,0 +1,39 @@
+"""A verifier that scores digits, and on request brings its process down; named on the command line of the tests.
+
+`FAULT=RANK:KIND:FILE` makes the rank of that number kill itself, hang or raise, once, in the second step; `FILE` then exists.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from verifiers import Problem
+
+_FIRST_STEP = 8
+"""Completions that each of two ranks verifies in the first step of `test_command`."""
+_seen = 0
+
+
+def digits(completion: str, problem: Problem) -> float:
+    """The share of a completion that is digits."""
+    global _seen
+    _seen += 1
+    rank, _, rest = os.environ.get("FAULT", "").partition(":")
+    if rank and rank == os.environ.get("RANK") and _seen > _FIRST_STEP:
+        kind, _, file = rest.partition(":")
+        if not Path(file).exists():
+            Path(file).touch()
+            _fail(kind)
+    return sum(map(str.isdigit, completion)) / 8
+
+
+def _fail(kind: str) -> None:
+    if kind == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "hang":
+        time.sleep(600)
+    else:
+        os._exit(3)

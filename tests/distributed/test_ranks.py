@@ -1,0 +1,180 @@
+"""What ranks exchange, on ranks that are threads; whole runs of processes are in `test_command`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+
+from agents import Episode, make_batch
+from agents.distributed.launch import exit_code_of
+from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
+from agents.distributed.rollouts import owners_of, play_divided
+from agents.training.batch_passes import micro_batches, own_micro_batches
+from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
+from tests.distributed.threads import on_ranks
+from verifiers import CheckpointError, InvalidArgumentError, RankError
+
+
+def test_one_process_exchanges_nothing() -> None:
+    ranks = active_ranks()
+    assert isinstance(ranks, SingleProcess)
+    assert ranks.is_main
+    value = object()
+    assert ranks.gather(value) == [value]
+    assert ranks.from_main(value) is value
+    assert ranks.divide([1, 2, 3]) == [1, 2, 3]
+    assert ranks.rows_at_once(100, 64) == 64
+    with pytest.raises(ZeroDivisionError):
+        ranks.together(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("largest", [1, 3, 5, 64])
+def test_every_row_is_passed_by_one_rank_and_all_have_about_as_many(size: int, largest: int) -> None:
+    batch = make_agent("grpo").prepare(batch_of(12))
+
+    def rows(ranks: Ranks) -> list[int]:
+        own = own_micro_batches(batch, largest)
+        assert all(len(indices) <= largest for indices in own)
+        return [row for indices in own for row in indices.tolist()]
+
+    by_rank: Any = on_ranks(size, rows)
+    assert sorted(row for own in by_rank for row in own) == list(range(12))
+    assert max(map(len, by_rank)) - min(map(len, by_rank)) <= min(largest, 12 // size)
+
+
+def test_one_process_passes_the_micro_batches_of_before() -> None:
+    batch = make_agent("grpo").prepare(batch_of(12))
+    assert [rows.tolist() for rows in own_micro_batches(batch, 5)] == [
+        rows.tolist() for rows in micro_batches(batch, 5)
+    ]
+
+
+def batch_of(rows: int) -> Any:
+    agent = make_agent("grpo")
+    return make_batch(some_batch(agent.policy, groups=rows // 3))
+
+
+def test_an_error_on_one_rank_is_raised_on_all_with_its_type_and_names_the_rank() -> None:
+    def fail(ranks: Ranks) -> None:
+        ranks.together(lambda: _raise(CheckpointError("no room")) if ranks.rank == 1 else None)
+
+    zero, one, two = on_ranks(3, fail)
+    assert isinstance(one, CheckpointError)
+    assert str(one) == "no room"
+    for other in (zero, two):
+        assert isinstance(other, CheckpointError)
+        assert str(other) == "rank 1: no room"
+
+
+def test_an_error_of_a_library_is_raised_on_the_other_ranks_as_text() -> None:
+    def fail(ranks: Ranks) -> None:
+        ranks.on_main(lambda: _raise(OSError(28, "No space left on device")))
+
+    zero, one = on_ranks(2, fail)
+    assert isinstance(zero, OSError)
+    assert isinstance(one, RankError)
+    assert str(one) == "rank 0: OSError: [Errno 28] No space left on device"
+
+
+def test_an_interrupt_of_one_rank_interrupts_all() -> None:
+    results = on_ranks(2, lambda ranks: ranks.together(lambda: _raise(KeyboardInterrupt()) if ranks.rank else None))
+    assert [type(result) for result in results] == [KeyboardInterrupt, KeyboardInterrupt]
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_gradients_are_summed_and_absent_only_where_no_rank_has_one() -> None:
+    def summed(ranks: Ranks) -> list[Any]:
+        first, second, third, half = (torch.nn.Parameter(torch.zeros(2)) for _ in range(4))
+        half.data = half.data.half()
+        first.grad = torch.tensor([1.0, ranks.rank])
+        second.grad = None if ranks.rank else torch.ones(2)
+        half.grad = torch.ones(2).half()
+        ranks.sum_gradients([first, second, third, half])
+        return [None if one.grad is None else one.grad.tolist() for one in (first, second, third, half)]
+
+    results = on_ranks(3, summed)
+    assert results == [[[3.0, 3.0], [1.0, 1.0], None, [3.0, 3.0]]] * 3
+
+
+def test_what_differs_is_named_with_its_rank() -> None:
+    def check(ranks: Ranks) -> None:
+        ranks.require_same("versions", {"torch": "2.13", "numpy": "2.3" if ranks.rank == 2 else "2.2"})
+
+    for error in on_ranks(3, check):
+        assert isinstance(error, RankError)
+        assert "rank 2 differs from rank 0: versions.numpy is '2.2' on rank 0 and '2.3' on rank 2" in str(error)
+
+
+def test_weights_that_differ_in_one_bit_are_found() -> None:
+    def check(ranks: Ranks) -> None:
+        layer = torch.nn.Linear(3, 2)
+        with torch.no_grad():
+            layer.weight.fill_(0.5)
+            layer.bias.zero_()
+        ranks.require_same_weights(layer)
+        with torch.no_grad():
+            layer.bias[1] = -0.0 if ranks.rank else 0.0
+        ranks.require_same_weights(layer)
+
+    for error in on_ranks(2, check):
+        assert isinstance(error, RankError)
+        assert "hash.bias" in str(error)
+
+
+def test_groups_are_played_whole_and_come_back_in_order() -> None:
+    episodes = [Episode(0, group, seed) for seed, group in enumerate([7, 7, 3, 3, 7, 9, 9, 5])]
+    assert owners_of(episodes, 3) == [0, 0, 1, 1, 0, 2, 2, 0]
+
+    def played(ranks: Ranks) -> tuple[list[int], list[int]]:
+        foreign: list[int] = []
+        play: Any = lambda mine: [episode.seed for episode in mine]  # noqa: E731 - stands for trajectories
+        return play_divided(ranks, episodes, play, seen=foreign.append), foreign  # type: ignore[arg-type]
+
+    results: Any = on_ranks(3, played)
+    assert [order for order, _ in results] == [list(range(8))] * 3
+    assert [foreign for _, foreign in results] == [[2, 3, 5, 6], [0, 1, 4, 5, 6, 7], [0, 1, 2, 3, 4, 7]]
+
+
+@pytest.mark.parametrize("case", ["grpo/kl", "ppo/separate"])
+def test_two_ranks_have_the_gradient_of_one(case: str) -> None:
+    building = threading.Lock()  # weights are drawn with torch's global generator
+
+    def step(ranks: Ranks) -> tuple[torch.Tensor, torch.Tensor]:
+        with building:
+            agent = make_agent(case)
+        trajectories = some_batch(agent.policy)
+        first = gradient(agent, make_batch(trajectories))
+        agent.update(trajectories)
+        return first, all_weights(agent)
+
+    (alone,) = on_ranks(1, step)
+    zero, one = on_ranks(2, step)
+    torch.testing.assert_close(zero[0], alone[0], rtol=1e-5, atol=1e-5 * float(alone[0].abs().max()))
+    assert torch.equal(zero[1], one[1])
+
+
+def test_fewer_groups_than_ranks_are_refused() -> None:
+    def build(ranks: Ranks) -> None:
+        make_agent("reinforce", problems_per_step=2)
+
+    for error in on_ranks(3, build):
+        assert isinstance(error, InvalidArgumentError)
+        assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
+
+
+def failure(rank: int, code: int) -> ProcessFailure:
+    return ProcessFailure(local_rank=rank, pid=100 + rank, exitcode=code, error_file="none")
+
+
+def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_itself() -> None:
+    with pytest.raises(RankError, match=r"rank 1 \(process 101\) was killed by SIGKILL, perhaps for lack of memory"):
+        exit_code_of({0: failure(0, -15), 1: failure(1, -9)})
+    assert exit_code_of({0: failure(0, -15), 1: failure(1, 2)}) == 2
