@@ -1,7 +1,8 @@
 """DeepScaleR: forty thousand problems of AIME, AMC, Omni-MATH and STILL.
 
 The columns are those that public harnesses read from `agentica-org/DeepScaleR-Preview-Dataset` (`problem`, `answer`,
-`solution`; split `train`; the loaders of verl recipes and NeMo-RL). Six rows have no answer
+`solution`; split `train`; the loaders of verl recipes and NeMo-RL). The hub's
+viewer shows 40.3k rows, of which six have no answer
 (https://huggingface.co/datasets/agentica-org/DeepScaleR-Preview-Dataset/discussions, number 4).
 """
 
