@@ -30,10 +30,8 @@ from agents.commands.train import TrainOptions
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-MARKER = re.compile(
-    r"^<!-- (environment|problems|row|method|module|settings|measured|options): (\S+) -->$.*?^<!-- end -->$",
-    re.M | re.S,
-)
+START = r"^<!-- (environment|problems|row|method|module|settings|measured|options): (\S+) -->$"
+MARKER = re.compile(rf"{START}.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1]
 BENCHMARKS = DOCS.parent / "benchmarks" / "README.md"
 SHOWN = 3
