@@ -100,7 +100,16 @@ def settings(name: str, before: str) -> str:
 
 def options(name: str, before: str) -> str:
     """The options of a command, without those that are settings of a config of their own."""
-    cls = TrainOptions if name == "train" else _load(_COMMANDS[name].home, "rlvr")
+    if name == "train":
+        return _options_of(TrainOptions, name)
+    entry = _COMMANDS[name]
+    target = _load(entry.home, "rlvr")
+    if entry.subcommands is None:
+        return _options_of(target, name)
+    return "\n\n".join(_options_of(target.load(choice), f"{name} {choice}") for choice in target)
+
+
+def _options_of(cls: type, name: str) -> str:
     hints = get_type_hints(cls, include_extras=True)
     lines = [f"`rlvr {name}`: {' '.join(inspect.cleandoc(str(cls.__doc__)).split())}", ""]
     lines += ["| option | default | meaning |", "|---|---|---|"]
