@@ -17,7 +17,7 @@ OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-distributed test-kernels test-older test-trl test-libraries test-adapters test-view
+.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
 .PHONY: test-vllm test-loggers test-agreement docs bench clean
 
 demo: setup

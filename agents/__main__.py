@@ -1,5 +1,5 @@
 """`python -m agents`, and so `torchrun -m agents`: the console command `rlvr`."""
 
-from rlvr_envs.console import main
+from agents.commands.main import main
 
 main()

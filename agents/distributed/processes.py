@@ -31,8 +31,8 @@ from agents.interrupts import Terminated
 from verifiers import InvalidArgumentError, RankError
 
 T = TypeVar("T")
-JOIN_TIMEOUT_S = 50.0
-"""Seconds after which a rank is missing that has not started or not said what it runs."""
+JOIN_TIMEOUT_S = 300.0
+"""Seconds after which a rank is missing that has not started; importing torch from a slow disk takes a while."""
 RANK_TIMEOUT_S = 1800.0
 """Default seconds after which a rank that does not come to an exchange counts as hung."""
 _REPORT_TIMEOUT_S = 30.0

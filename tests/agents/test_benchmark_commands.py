@@ -19,6 +19,7 @@ ARGUMENTS = {
     "math_verifier": "--answers 2",
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
+    "scaling": "--help",  # it starts many processes; `make test-distributed` runs it
     "sandbox": "--programs 1 --workers 1 --repeats 1",
     "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring placement",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ _SETTINGS += [
     "2",
 ]
 _SETTINGS += ["--log-rollouts", "1", "--loggers"]
-_TOO_LONG_S = 120
+_TOO_LONG_S = 600
 
 
 def train(folder: Path, *options: str, agent: str = "grpo", environment: dict[str, str] | None = None) -> Any:
@@ -67,7 +66,8 @@ def by_hand(folder: Path, options: list[list[str]], environment: dict[str, str] 
         return [(process.communicate(timeout=_TOO_LONG_S), process.returncode) for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            with process:
+                process.kill()
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -131,12 +131,10 @@ def test_a_killed_rank_without_restarts_is_named(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_hangs_is_named(tmp_path: Path) -> None:
-    began = time.monotonic()
     fault = {"FAULT": f"1:hang:{tmp_path / 'fault'}"}
-    done = train(tmp_path / "run", "--nproc", "2", "--rank-timeout", "5", environment=fault)
+    done = train(tmp_path / "run", "--nproc", "2", "--rank-timeout", "15", environment=fault)
     assert done.returncode != 0
-    assert "error: rank 1 did not come to an exchange within 5 s" in done.stderr
-    assert time.monotonic() - began < _TOO_LONG_S
+    assert "error: rank 1 did not come to an exchange within 15 s" in done.stderr
 
 
 def test_two_trainers_in_one_folder_are_refused(whole: Path) -> None:
@@ -198,3 +196,26 @@ def test_torchrun_starts_the_same_run(whole: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TOO_LONG_S)
     assert done.returncode == 0, done.stderr
     assert weights(folder, 4) == weights(whole, 4)
+
+
+def test_the_benchmark_of_scaling_prints_its_table() -> None:
+    options = [
+        "--processes",
+        "1",
+        "2",
+        "--steps",
+        "3",
+        "--turns",
+        "1",
+        "--problems",
+        "2",
+        "--epochs",
+        "1",
+        "--tokens",
+        "2000",
+    ]
+    command = [sys.executable, "benchmarks/scaling.py", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TOO_LONG_S)
+    assert done.returncode == 0, done.stderr
+    assert "2 processes of 1 threads against 1 of 1" in done.stdout
+    assert "gathering 2000 tokens of 2 ranks" in done.stdout
