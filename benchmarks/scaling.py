@@ -2,8 +2,8 @@
 
 Each number of processes trains the same agent on the same problems through `rlvr train --nproc`, in turns, so that all see the
 same disturbances. With P processes each has `cores / P` threads; one process is measured with one thread too, since that is
-what the other processes add. Reported, medians over the steps after the first two: seconds of rollouts (which include waiting
-for the slowest rank), of the update and of both, and the ratio to one process with the same threads in all and in each.
+what the other processes add. Reported, medians over the steps after the first two: seconds of rollouts, which include waiting
+for the slowest rank, of the update and of both, and the ratio to one process with the same threads in all and in each.
 
 Then the processes gather trajectories of several sizes as a training step does, and the seconds and bytes are reported.
 
