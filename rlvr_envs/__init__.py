@@ -1,4 +1,4 @@
-"""The world: problems, tokenizers, prompts and Gymnasium token environments. Knows nothing of torch.
+"""Environments: problems, tokenizers, prompts and token-level Gymnasium environments; nothing here imports torch.
 
 Importing this package registers the ids `rlvr/...` with Gymnasium.
 """

@@ -11,10 +11,10 @@ DISTRIBUTION = "rlvr-envs"
 def require_own(package: str) -> None:
     """Check that a top-level package, if there is one, is this distribution's.
 
-    Only its file is read, so nothing foreign is executed.
+    Only its file is read, so that none of its code is executed.
 
     Raises:
-        ImportError: If it is somebody else's; the message names the file and the remedy.
+        ImportError: If it belongs to another distribution; the message names the file and the remedy.
     """
     spec = importlib.util.find_spec(package)
     if spec is None:

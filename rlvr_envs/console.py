@@ -1,6 +1,6 @@
 """The console command `rlvr`.
 
-It starts here and not in `agents`, so that a foreign package under that name is reported and not run.
+It starts here and not in `agents`, so that a package of that name from another distribution is reported and not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ids of the environments, at Gymnasium and by their short names, and what else a name may stand for."""
+"""The ids of the environments in Gymnasium, their short names, and the other names of environments."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from verifiers import InvalidArgumentError, import_attribute, is_attribute_path,
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
 ENVIRONMENTS = {f"rlvr/{cls.__name__.removesuffix('Env')}-v0": f"{cls.__module__}:{cls.__name__}" for cls in CLASSES}
-"""Every id, and where its class is."""
+"""Every id, with the location of its class."""
 
 
 def plugged_in() -> dict[str, str]:
-    """The environments of installed packages: where each entry point of the group `"rlvr_envs.environments"` leads."""
+    """The environments of installed packages: the target of each entry point of the group `"rlvr_envs.environments"`."""
     return {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
@@ -46,11 +46,11 @@ def _register(env_id: str, path: str, vectorized: str) -> None:
 
 
 def environment_id(name: str) -> str:
-    """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is given back.
+    """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is returned unchanged.
 
     Raises:
-        UnknownNameError: If it is no id, no `module:attribute` and no entry point of the group `"rlvr_envs.environments"`; the
-            message offers the nearest.
+        UnknownNameError: If it is neither an id nor `module:attribute` nor an entry point of the group
+            `"rlvr_envs.environments"`; the message offers the nearest.
     """
     full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
     if full in ENVIRONMENTS:
@@ -62,7 +62,7 @@ def environment_id(name: str) -> str:
 
 
 def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import what a name stands for: a subclass of `TaskEnv`, or what else builds a Gymnasium environment.
+    """Import the environment of a name: a subclass of `TaskEnv`, or a function or class that makes a Gymnasium environment.
 
     Args:
         name: An id, `GSM8K` for short; `module:attribute`, where the module may also be in the current folder; or an entry
@@ -70,7 +70,7 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
 
     Raises:
         UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If a module can't be imported, or what it has under the name can't be called.
+        InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
     path = ENVIRONMENTS.get(full) or plugged_in().get(full, full)
@@ -87,7 +87,7 @@ def environment_class(name: str) -> type[TaskEnv]:
 
     Raises:
         UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If it is no subclass of `TaskEnv`.
+        InvalidArgumentError: If it is not a subclass of `TaskEnv`.
     """
     cls = find_environment(name)
     if not (isinstance(cls, type) and issubclass(cls, TaskEnv)):

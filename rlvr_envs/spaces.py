@@ -13,7 +13,7 @@ from rlvr_envs.types import FixedActions
 
 
 class LegalTokens(spaces.Discrete):
-    """`Discrete(vocab_size)` of which only the legal tokens are elements, so that a random agent draws none that raises.
+    """`Discrete(vocab_size)` whose elements are the legal tokens only, so that a random agent draws no illegal token.
 
     Args:
         mask: The legal tokens i8[vocab_size].
@@ -24,7 +24,7 @@ class LegalTokens(spaces.Discrete):
         self.mask = mask
 
     def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[Any] | None = None) -> np.int64:
-        """Draw a legal token, or as the mask or the probabilities say: see `Discrete.sample`."""
+        """Draw a legal token, or by the given mask or probabilities: see `Discrete.sample`."""
         if mask is None and probability is None:
             mask = self.mask
         return super().sample(mask, probability)
@@ -51,7 +51,7 @@ class BatchedLegalTokens(spaces.MultiDiscrete):
         mask: tuple[NDArray[np.int8], ...] | None = None,
         probability: tuple[NDArray[Any], ...] | None = None,
     ) -> NDArray[np.int64]:
-        """Draw a legal token for each row, or as the masks or the probabilities say: see `MultiDiscrete.sample`."""
+        """Draw a legal token for each row, or by the given masks or probabilities: see `MultiDiscrete.sample`."""
         if mask is None and probability is None:
             mask = (self.mask,) * len(self.nvec)
         return super().sample(mask, probability)
@@ -62,7 +62,7 @@ class BatchedLegalTokens(spaces.MultiDiscrete):
 
 
 class AnyText(spaces.Space[str]):
-    """Every text, where `spaces.Text` is those of a given set of characters."""
+    """All texts, unlike `spaces.Text`, which has a given set of characters."""
 
     def __init__(self) -> None:
         super().__init__(None, str)
@@ -86,13 +86,13 @@ class AnyText(spaces.Space[str]):
 
 
 def action_space(streams: TokenStreams) -> spaces.Discrete[np.int64]:
-    """The space of one stream's action; where fixed tokens alone are legal, those."""
+    """The action space of one stream: the legal tokens, if these are fixed."""
     legal = streams.rules.legal_actions
     return LegalTokens(legal.mask) if isinstance(legal, FixedActions) else spaces.Discrete(streams.vocab_size)
 
 
 def batched_action_space(streams: TokenStreams) -> spaces.MultiDiscrete[np.int64]:
-    """The space of every stream's action together."""
+    """The joint action space of all streams."""
     legal = streams.rules.legal_actions
     if isinstance(legal, FixedActions):
         return BatchedLegalTokens(legal.mask, streams.num_streams)
@@ -100,7 +100,7 @@ def batched_action_space(streams: TokenStreams) -> spaces.MultiDiscrete[np.int64
 
 
 def observation_space(streams: TokenStreams) -> spaces.Dict:
-    """The space of one stream's observation."""
+    """The observation space of one stream."""
     return spaces.Dict(
         {
             "tokens": spaces.Box(0, streams.vocab_size - 1, (streams.buffer_tokens,), np.int32),

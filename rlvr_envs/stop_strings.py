@@ -15,10 +15,10 @@ _UNSEEN = -1
 class StopStrings:
     """An automaton over bytes (Aho and Corasick 1975) that reads whole tokens.
 
-    The transition of a token is worked out once, when it first appears, for every state.
+    The transitions of a token from all states are computed once, when it first appears.
 
     Args:
-        strings: What ends a completion; none of them empty.
+        strings: The stop strings; none of them may be empty.
         token_bytes: Gives the bytes of a token.
         vocab_size: The number of tokens.
     """
@@ -31,7 +31,7 @@ class StopStrings:
         self._prefixes = sorted({pattern[:end] for pattern in self._patterns for end in range(len(pattern))})
         self._states = {prefix: state for state, prefix in enumerate(self._prefixes)}
         self.matched = len(self._prefixes)
-        """The state that says a stop string is complete; 0 is the state before any text."""
+        """The state in which a stop string is complete; 0 is the state before any text."""
         self._slots = np.full(vocab_size, _UNSEEN, dtype=np.int32)
         self._table = np.zeros((64, self.matched + 1), dtype=np.int32)
         self._used = 0
@@ -46,7 +46,7 @@ class StopStrings:
         return self._table[slots, states]
 
     def cut(self, data: bytes) -> bytes:
-        """Give what stands before the stop string that is complete first (the longest of them), or all of `data`."""
+        """Return the data before the stop string that is completed first (the longest of these), or all of `data`."""
         matches = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
         return data[: min(matches)[1]] if matches else data
 

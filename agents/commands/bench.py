@@ -51,7 +51,7 @@ class Bench:
     def __post_init__(self) -> None:
         check_at_least(1, num_envs=self.num_envs)
         if len(set(self.model)) < len(self.model):
-            raise InvalidArgumentError("--model names a model twice: name different models")
+            raise InvalidArgumentError("a model is named twice in --model: name different models")
         if self.resume and self.out is None:
             raise InvalidArgumentError("--resume needs --out, the folder of the bench to continue")
 

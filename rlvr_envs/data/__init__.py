@@ -1,8 +1,8 @@
 """Data sets of problems: what the adapters of published benchmarks share, and `text` for anything else.
 
-A benchmark's `Source` (in its file in `rlvr_envs.tasks`) says what its rows are called and makes a problem of each. Rows come
-from the folder `data_dir`, else from the folder that the environment variable `RLVR_DATA_DIR` names, else from the
-hub through `datasets.load_dataset`. Local folders look like this:
+A benchmark's `Source` (in its file in `rlvr_envs.tasks`) names its splits and columns, and turns each row into a problem.
+Rows come from the folder `data_dir`, else from the one named by the environment variable `RLVR_DATA_DIR`, else from the hub
+through `datasets.load_dataset`. Local folders look like this:
 
 ```
 <data folder>/gsm8k/train.jsonl        one JSON object on each line, in the columns of the hub's data set

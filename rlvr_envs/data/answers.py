@@ -1,4 +1,4 @@
-"""Rows with a problem and its final answer, as most sets of mathematics have them."""
+"""Rows with a problem and its final answer, as in most data sets of mathematics."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def boxed_statement(answer: str) -> str:
 
 @dataclass(frozen=True)
 class FinalAnswers:
-    """Makes problems of rows with a problem and its final answer, a string or an integer; the other columns are metadata."""
+    """Turns rows with a problem and its final answer into problems: a string or an integer; the other columns are metadata."""
 
     name: str
-    """The benchmark's name, with which ids begin."""
+    """Name of the benchmark, the first part of the ids."""
     problem: str = "problem"
     """The column of the problem."""
     answer: str = "answer"
     """The column of the final answer."""
     number: str | None = None
-    """The column of the number that is the problem's id; None where rows have none, and are counted."""
+    """The column of the number that is the problem's id; None if rows have none, so that the index is used."""
     repeated: tuple[str, ...] = ()
-    """Columns that say the same again, and are left out."""
+    """Redundant columns, which are left out of the metadata."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
         """Make the problem; see `ToProblem`."""

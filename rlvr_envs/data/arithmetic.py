@@ -1,4 +1,4 @@
-"""A small data set of arithmetic questions, written for this package, so that something loads with no download."""
+"""A small data set of arithmetic questions, written for this package, which needs no download."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def read_choices(row: Row, column: str) -> tuple[str, ...]:
     """Read a column's list of choices.
 
     Raises:
-        DataError: If it holds something else than a list of 2 to 26 texts.
+        DataError: If it holds anything but a list of 2 to 26 texts.
     """
     choices = row.texts(column)
     if not 2 <= len(choices) <= len(ascii_uppercase):
@@ -22,7 +22,7 @@ def read_choices(row: Row, column: str) -> tuple[str, ...]:
 
 
 def question_text(question: str, choices: Sequence[str]) -> str:
-    """Put the choices below the question, a line each: `A) first choice`."""
+    """Put the choices below the question, one on each line: `A) first choice`."""
     lines = (f"{letter}) {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
     return "\n".join([question, "", *lines])
 
@@ -74,6 +74,6 @@ def lettered(row: Row, column: str, choices: Sequence[str]) -> str:
 def choice_problem(
     identifier: str, question: str, choices: Sequence[str], letter: str, metadata: Mapping[str, object]
 ) -> Problem:
-    """The problem of a question with choices, as the verifier `choice` takes it."""
+    """Build the problem of a question with choices, for the verifier `choice`."""
     gold = {"choices": tuple(choices), "gold_completion": f"The answer is {letter}."}
     return Problem(identifier, question_text(question, choices), letter, {**metadata, **gold})

@@ -1,4 +1,4 @@
-"""Named converters: from what a column holds to the reference that a verifier takes.
+"""Named converters from the value of a column to the reference that a verifier expects.
 
 Many public data sets keep answers and tests as JSON text in one column. A converter is called with the column's value and its
 row, which holds what else it may need.
@@ -15,7 +15,7 @@ from rlvr_envs.data.rows import Row
 from verifiers import InvalidArgumentError, unknown_name
 
 Converter = Callable[[object, Row], object]
-"""Makes a reference of a column's value; raises `InvalidArgumentError` or `DataError` where it can't."""
+"""Turns a column's value into a reference; raises `InvalidArgumentError` or `DataError` if it can't."""
 
 
 def _json(value: object, row: Row) -> object:
@@ -122,10 +122,10 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
         "codecontests": _codecontests,
     }
 )
-"""By name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes the tests of
-an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a list in
-which each says its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row. A column
-`time_limit` limits each case with standard input."""
+"""The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
+the tests of an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a
+list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row. A
+column `time_limit` limits each case with standard input."""
 
 
 def find_converter(name: str) -> Converter:
@@ -143,7 +143,7 @@ def convert(converter: Converter, row: Row, column: str) -> object:
     """Convert a column of a row.
 
     Raises:
-        DataError: If there is no such column, or it holds nothing that the converter can read; the message names both.
+        DataError: If there is no such column, or the converter can't read its value; the message names both.
     """
     value = row.value(column)
     try:

@@ -12,7 +12,7 @@ from verifiers import DataError, MissingDataError
 from verifiers.hub import ask_once
 
 INSTALL = "pip install 'rlvr-envs[hub]'"
-"""What makes the hub reachable from this distribution."""
+"""The command that installs what access to the hub needs."""
 
 PARQUET = "refs/convert/parquet"
 """The branch on which the hub keeps Parquet copies, those of scripts included."""
@@ -43,8 +43,8 @@ def iterate_rows(
     """Download a split (or take it from the cache of `datasets`) and read its rows one by one.
 
     Args:
-        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or anything else that
-            `load_dataset` takes.
+        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or any other
+            argument of `load_dataset`.
         config: The data set's configuration, None for its default.
         split: The split's name on the hub.
         otherwise: A sentence for the error message: how to get the same rows without the hub.
@@ -89,11 +89,11 @@ def iterate_rows(
 
 
 def _is_of_script(error: Exception) -> bool:
-    """Whether `load_dataset` refused to run a loading script: so version 4 and later; version 3 asks for trust."""
+    """Whether `load_dataset` refused to run a loading script: version 4 and later do; version 3 asks for trust."""
     return "Dataset scripts are no longer supported" in str(error) or "trust_remote_code" in str(error)
 
 
 def _is_cached(hub_id: str, cache: str | os.PathLike[str]) -> bool:
-    """Whether `datasets` keeps something of that name, which it reads without the hub."""
+    """Whether the cache of `datasets` has a data set of that name, which it reads without the hub."""
     wanted = hub_id.replace("/", "___").lower()
     return os.path.isdir(cache) and any(entry.lower() == wanted for entry in os.listdir(cache))

@@ -16,14 +16,14 @@ DATA_DIR_VARIABLE = "RLVR_DATA_DIR"
 """The environment variable that names the folder of local data sets."""
 
 SUFFIXES = (".jsonl", ".parquet")
-"""What can be read, in the order in which it is looked for."""
+"""Suffixes of the files that can be read, in order of preference."""
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
     """The folder that holds local data sets: the argument, else `RLVR_DATA_DIR`, else None.
 
     Raises:
-        InvalidArgumentError: If the argument is no path.
+        InvalidArgumentError: If the argument is not a path.
     """
     if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
         raise InvalidArgumentError(f"data_dir must be the path of a folder, got {data_dir!r}")

@@ -27,18 +27,18 @@ class Row:
     """One row of a data source."""
 
     values: Mapping[str, object]
-    """The row itself: column names to plain values."""
+    """The row's values by column."""
     index: int
     """Position among the rows of its split, from 0; blank lines do not count."""
     location: str
-    """Where it stands, for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
+    """Location of the row for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
     stored: Stored | None = field(default=None, compare=False, repr=False)
     """Where large columns can be read again, so that nobody has to keep them; None for a row that is only in memory."""
 
     def value(self, *columns: str) -> object:
         """The value of the first of these columns that the row has.
 
-        A name with dots that is no column is a path: `reward_model.ground_truth` is a key of the column `reward_model`, and
+        A name with dots that is not a column is a path: `reward_model.ground_truth` is a key of the column `reward_model`, and
         `prompt.0.content` one of the first item of `prompt`.
 
         Raises:
@@ -93,7 +93,7 @@ class Row:
         """The strings in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, or it holds something else than a list of strings.
+            DataError: If there is no such column, or it holds anything but a list of strings.
         """
         value = self.value(*columns)
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -122,7 +122,7 @@ class Row:
 
 
 def _content(value: object) -> str:
-    """What a value has to offer to the next name of a path."""
+    """Describe what the next name of a path can refer to in a value."""
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value)) or 'none'}"
     if isinstance(value, list | tuple):

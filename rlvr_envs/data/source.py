@@ -24,7 +24,7 @@ class ToProblem(Protocol):
         """Make the problem; `default_id` is `"name/split/index"`, for sources without ids of their own.
 
         Raises:
-            DataError: If a column is missing or holds something else than it should.
+            DataError: If a column is missing or has an invalid value.
         """
         ...
 
@@ -35,23 +35,23 @@ class Source:
     """Where a benchmark's rows come from, and how one becomes a problem."""
 
     name: str
-    """The benchmark's name, and of its folder below the local data folder."""
+    """Name of the benchmark, and of its folder in the local data folder."""
     hub_id: str
-    """Its id on the hub."""
+    """Id of the data set on the hub."""
     hub_config: str | None
-    """The configuration to load from the hub; None for the only one."""
+    """The configuration to load from the hub; None if there is only one."""
     sizes: Mapping[str, int]
-    """Its splits, and how many rows each has as published."""
+    """The splits, with the number of rows of each as published."""
     to_problem: ToProblem
-    """Makes a problem of a row."""
+    """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """What the hub calls those of our splits that have another name there."""
+    """Names of splits on the hub, where they differ from those here."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """The configurations and their splits on the hub that, one after the other, are a split of ours made of several."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
     """The Parquet files of splits, where the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None
-    """The split whose local file may hold the rows of all splits, for use where a split has no file of its own."""
+    """The split whose local file may hold the rows of all splits; it is read if a split has no file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
     """Whether a row is of a split, where one file may hold several, or rows that nothing could judge; None where every row
     is."""
@@ -62,18 +62,18 @@ class Source:
         return tuple(self.sizes)
 
     def load(self, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-        """Load a split; a second call gives the same object as long as the file has not changed.
+        """Load a split; a second call returns the same object while the file is unchanged.
 
         Args:
             split: One of `splits`.
             data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default
-                the folder named by the environment variable `RLVR_DATA_DIR`. Where either names a folder the rows
-                come from there or not at all; where neither does, they come from the hub.
+                the folder named by the environment variable `RLVR_DATA_DIR`. If either names a folder, the rows
+                come from there or not at all; otherwise they come from the hub.
 
         Raises:
             UnknownNameError: If there is no such split.
             MissingDataError: If the rows are not in that folder, or the hub does not give them.
-            DataError: If a file or a row is not as it should be; the message names file, line and column.
+            DataError: If a file or a row is invalid; the message names file, line and column.
         """
         if split not in self.sizes:
             raise unknown_name("split", split, self.splits)
@@ -135,6 +135,6 @@ def _load_from_hub(source: Source, split: str) -> ProblemDataset:
 
 
 def clear_cache() -> None:
-    """Forget the data sets loaded so far, so that the next `load` reads them anew."""
+    """Forget the data sets loaded so far, so that the next `load` reads them again."""
     _load_from_file.cache_clear()
     _load_from_hub.cache_clear()

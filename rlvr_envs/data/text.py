@@ -26,20 +26,20 @@ from verifiers import (
 )
 
 SIZES = MappingProxyType({split: len(rows) for split, rows in arithmetic.ROWS.items()})
-"""How many problems each split of the built-in data set has."""
+"""Number of problems in each split of the built-in data set."""
 
 SPLITS = tuple(SIZES)
 """The splits of the built-in data set; other data sets have their own."""
 
 DEFAULT_COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "question", "reference": "answer"})
-"""Which column holds what, where nothing else is said."""
+"""The default columns."""
 
 ENTRY_POINT_GROUP = "rlvr_envs.datasets"
 
 _FIELDS = ("prompt", "reference", "id", "gold_completion", "choices")
 
 LAYOUTS: Mapping[str, Mapping[str, str]] = MappingProxyType({"columns": DEFAULT_COLUMNS, "verl": verl.COLUMNS})
-"""The named layouts, and which column holds what in each."""
+"""The columns of each named layout."""
 
 
 def load(
@@ -90,9 +90,9 @@ def load(
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
         InvalidArgumentError: If `columns` lacks the prompt or the reference, the file has another suffix, or a sequence
-            holds something else than problems.
+            holds anything but problems.
         MissingDataError: If the data set was found neither locally nor on the hub.
-        DataError: If a file or a row is not as it should be; the message names file, line and column.
+        DataError: If a file or a row is invalid; the message names file, line and column.
     """
     dataset = _path_of(dataset) if isinstance(dataset, str) else dataset
     if isinstance(dataset, str) and is_attribute_path(dataset):
@@ -112,7 +112,7 @@ def load(
 
 
 def _path_of(name: str) -> str:
-    """Where an entry point of that name leads, unless there is a file or folder of that name; or else the name."""
+    """The target of the entry point of that name, unless there is a file or folder of that name; else the name itself."""
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name and not Path(name).exists():
             return f"{point.module}:{point.attr}"
@@ -213,7 +213,7 @@ def _folder_rows(folder: Path, split: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes problems of rows."""
+    """Turns rows into problems."""
 
     columns: Mapping[str, str]
     convert: str | None

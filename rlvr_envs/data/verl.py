@@ -18,19 +18,19 @@ from rlvr_envs.data.rows import Row
 from verifiers import DataError, InvalidArgumentError
 
 COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "prompt", "reference": "reward_model.ground_truth"})
-"""Which column holds what."""
+"""The columns of the layout."""
 
 SOURCE_COLUMN = "data_source"
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Who judges the rows of a source."""
+    """The verifier that judges the rows of a source."""
 
     verifier: str | tuple[str, Mapping[str, object]]
     """Name of a verifier, or its name and arguments."""
     convert: str | None = None
-    """Name of the converter that makes its reference of the ground truth; None where it takes that as it is."""
+    """Name of the converter from the ground truth to the reference; None uses the ground truth itself."""
 
 
 _MATH = (
@@ -44,7 +44,7 @@ _PROGRAMS = ("codecontests", "apps", "codeforces", "taco")
 JUDGES: Mapping[str, Judge] = MappingProxyType(
     dict.fromkeys(_MATH, Judge("math")) | dict.fromkeys(_PROGRAMS, Judge("unit_tests", "input_output"))
 )
-"""Who judges which source; `*` in a name stands for anything."""
+"""The judge of each source; `*` in a name matches anything."""
 
 
 def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str, Judge]:
@@ -52,7 +52,7 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
 
     Args:
         rows: All rows of a split.
-        verifiers: Further judges by source, which go before those of `JUDGES`: the name of a verifier, a pair of that and
+        verifiers: Further judges by source, which take precedence over `JUDGES`: the name of a verifier, a pair of that and
             its arguments, or a mapping with the keys `verifier` and, optionally, `convert`.
 
     Raises:
@@ -72,7 +72,7 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
 
 
 def _find(source: str, table: Mapping[str, Judge], given: Mapping[str, object]) -> Judge | None:
-    """The judge under the source's own name, else under a pattern that fits it: one that was given before the others."""
+    """The judge of the source's own name, else of a pattern that matches it; those given by the user come first."""
     if source in table:
         return table[source]
     patterns = [*given, *table]

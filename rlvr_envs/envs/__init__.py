@@ -1,6 +1,6 @@
-"""From what an id stands for to an environment: `TaskSpec`, what `build` makes of it, and `TaskEnv` around that.
+"""From a task to an environment: `TaskSpec`, the streams that `build` makes of it, and `TaskEnv` around them.
 
-Nothing here knows which ids there are: `rlvr_envs.tasks` does.
+The registered ids are in `rlvr_envs.tasks`.
 """
 
 from rlvr_envs.envs.build import PromptRenderer, Settings

@@ -36,28 +36,28 @@ VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Ma
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments that every id takes; None means the id's own default."""
+    """The arguments that every environment takes; None means the default of its id."""
 
     split: str | None = None
-    """Which part of the data set."""
+    """Split of the data set."""
     tokenizer: object = None
     """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, or a tokenizer object."""
     max_new_tokens: int | None = None
-    """The policy's budget for an episode."""
+    """Maximum number of tokens that the policy may produce in an episode."""
     max_prompt_tokens: int | None = None
-    """Room for the prompt; by default exactly enough for every problem of the data set."""
+    """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings and tokens beside the end token; by default those of the prompt."""
+    """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
     prompt: str | Prompt | None = None
-    """A preset's name, a template with `{problem}`, or a `Prompt`."""
+    """Name of a preset, a template with `{problem}`, or a `Prompt`."""
     verifier: VerifierArgument | None = None
-    """As for `verifiers.make`, or a pair of a name and its arguments."""
+    """Verifier, as for `verifiers.make`, or a pair of a name and its arguments."""
     verification: Verification = "sync"
-    """`"sync"`: verdicts come with the transition that ends an episode; `"deferred"`: in a later one."""
+    """When verdicts arrive: `"sync"` with the transition that ends an episode, `"deferred"` with a later one."""
     verification_workers: int = 16
-    """Threads for deferred verdicts; the verifier has to allow that many calls at once."""
+    """Number of threads for deferred verdicts; the verifier must allow that many concurrent calls."""
     restrict_actions: bool = False
-    """Limit tokens to the characters of answers, where the data set names them."""
+    """Whether only tokens made of the characters of answers are legal, for data sets that name these."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
@@ -262,7 +262,7 @@ def _verifier_identity(verifier: VerifierArgument) -> object:
 
 
 def _identity(value: object) -> str:
-    """Something that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
+    """A description that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
     if hasattr(value, "fingerprint"):
         return str(value.fingerprint)
     if isinstance(value, str):
@@ -316,7 +316,7 @@ def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Pr
 
 
 def _most_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
-    """The tokens of the text that has most of them.
+    """The largest number of tokens of any of the texts.
 
     Long texts come first, and one of ASCII that has fewer characters than the record has tokens need not be encoded: no
     token is shorter than a byte, and what normalisers make of other characters does not concern it.

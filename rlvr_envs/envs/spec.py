@@ -17,17 +17,17 @@ from rlvr_envs.worlds import world_rules
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What an id stands for: where its problems come from and the defaults of its environments."""
+    """What an id stands for: the source of its problems, and the defaults of its environments."""
 
     load: Callable[..., Dataset]
-    """Builds the data set from `split=` and the options below."""
+    """Loads the data set, given `split=` and the options below."""
     sizes: Mapping[str, int]
-    """Its splits, and how many problems each has."""
+    """The splits, with the number of problems of each."""
     source: str
-    """Where the data comes from, in words."""
+    """Source of the data, in words."""
     default_split: str = "train"
     data_options: tuple[str, ...] = ()
-    """The further arguments of `load`."""
+    """Further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
     prompt: str | Prompt = "plain"
     max_new_tokens: int = 512
@@ -37,7 +37,7 @@ class TaskSpec:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits."""
+        """Names of the splits."""
         return tuple(self.sizes)
 
     def verifier_of(self, dataset: Dataset) -> tuple[str, Mapping[str, object]]:

@@ -55,7 +55,7 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
     decides its split (one content in ten belongs to `"test"`), and drawing is repeated until the content belongs to the
     split at hand. Problems may repeat within a split where its contents are few.
 
-    A family names itself and its verifier, and implements `_describe`, `_draw`, `_key` and `_task`.
+    A family defines its name and its verifier, and implements `_describe`, `_draw`, `_key` and `_task`.
 
     Args:
         split: `"train"` or `"test"`.
@@ -125,12 +125,12 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
 
     @property
     def alphabet(self) -> str:
-        """Every character that may occur in prompts and answers, each once, sorted."""
+        """The distinct characters that may occur in prompts and answers, sorted."""
         return characters(self._format.prompt_alphabet, self._format.answer_alphabet)
 
     @property
     def answer_alphabet(self) -> str:
-        """The characters that a legal answer consists of, each once, sorted."""
+        """The distinct characters that a legal answer may consist of, sorted."""
         return characters(self._format.answer_alphabet)
 
     @functools.cached_property
@@ -139,22 +139,22 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
 
     @abc.abstractmethod
     def _describe(self) -> ProblemShape:
-        """Say how the problems of this difficulty look."""
+        """Describe the problems of this difficulty."""
 
     def _check_difficulty(self) -> None:
         """Raise `InvalidArgumentError` if a difficulty field is out of range."""
 
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator) -> ContentT:
-        """Draw what a problem asks, from the whole family at this difficulty."""
+        """Draw the content of a problem from the whole family at this difficulty."""
 
     @abc.abstractmethod
     def _key(self, content: ContentT) -> object:
-        """Return what decides the split: plain data whose `repr` is equal for contents that ask the same."""
+        """Return the key that decides the split: plain data whose `repr` is equal for contents that ask the same question."""
 
     @abc.abstractmethod
     def _task(self, content: ContentT) -> GeneratedProblem:
-        """Write the problem down."""
+        """Write the problem as text."""
 
     def _content(self, index: int) -> ContentT:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([*self._entropy, *_words(index)])))
@@ -197,5 +197,5 @@ def require_whole(name: str, value: object, low: int, high: int | None = None) -
 
 
 def characters(*texts: str) -> str:
-    """Every character of the texts, each once, sorted."""
+    """The distinct characters of the texts, sorted."""
     return "".join(sorted(set("".join(texts))))

@@ -1,6 +1,6 @@
 """`PolynomialVerifier`: whether a polynomial is the right one, and in the form that is asked for.
 
-It stands apart from the problems of `rlvr_envs.tasks.polynomial` because manifests of runs name it by this path.
+It is separate from the problems of `rlvr_envs.tasks.polynomial` because manifests of runs refer to it by this path.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def has_form(text: str, form: str) -> bool:
 class PolynomialVerifier:
     """The `"math"` verifier, which also asks for the form named by `metadata["form"]`: see `has_form`.
 
-    Equality up to algebra alone would call it right to copy the prompt.
+    If only algebraic equality counted, copying the prompt would be correct.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

@@ -1,4 +1,4 @@
-"""The prompts that have a name, and `get_prompt`, which also takes templates and prompts of one's own.
+"""The named prompts, and `get_prompt`, which also takes templates and custom prompts.
 
 Those that suit many data sets are here; that of a benchmark is in its file in `rlvr_envs.tasks`, which registers it.
 """
@@ -46,7 +46,7 @@ PRESETS = MappingProxyType(_named)
 
 
 def register_prompt(prompt: TextPrompt) -> TextPrompt:
-    """Make a prompt known to every environment by its name; give it back."""
+    """Register a prompt under its name for every environment, and return it."""
     _named[prompt.name] = prompt
     return prompt
 
@@ -59,7 +59,7 @@ def get_prompt(spec: str | Prompt) -> Prompt:
 
     Raises:
         UnknownNameError: If no preset has that name; the message offers the nearest.
-        InvalidArgumentError: If a template has no `{problem}` or is no Unicode text, or `spec` is something else.
+        InvalidArgumentError: If a template has no `{problem}` or is not Unicode text, or `spec` has another type.
     """
     if not isinstance(spec, str):
         if _is_prompt(spec):

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from verifiers import InvalidArgumentError, Message, Problem
 
 PLACEHOLDER = "{problem}"
-"""What a template has where the problem goes. Every other brace in a template, or in a problem, is just a brace."""
+"""The placeholder of the problem in a template. All other braces in a template or a problem are literal."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 """A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
@@ -24,12 +24,12 @@ class Prompt(Protocol):
 
     @property
     def name(self) -> str:
-        """The preset's name, `"custom"` for a prompt of one's own."""
+        """The preset's name, `"custom"` for a custom prompt."""
         ...
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """The stop strings that go with this prompt: text which shows that the answer is over."""
+        """The stop strings of this prompt: text that marks the end of the answer."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Prompt(Protocol):
 
         Args:
             problem: What to render.
-            chat_template: The tokenizer's chat template; None where it has none, for the form of `render_chat`.
+            chat_template: The tokenizer's chat template; None if it has none, for the plain form of `render_chat`.
         """
         ...
 
@@ -52,9 +52,9 @@ class Exemplar:
     """A worked example to show before the problem."""
 
     problem: str
-    """What is asked."""
+    """The question."""
     answer: str
-    """A completion as one would like to see it."""
+    """A model completion."""
 
 
 def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | None) -> str:
@@ -84,15 +84,15 @@ class TextPrompt:
     exemplars: tuple[Exemplar, ...] = ()
     """Worked examples, each shown as the filled template followed by its answer."""
     before_answer: str = " "
-    """What stands between the template and an example's answer; the policy has to write it itself."""
+    """Text between the template and an example's answer, which the policy has to write itself."""
     separator: str = "\n\n"
-    """What stands between two examples, and between the last and the problem."""
+    """Text between two examples, and between the last example and the problem."""
     stop: tuple[str, ...] = ()
     """Default stop strings."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
-    """Where the format comes from, in words."""
+    """Source of the format, in words."""
 
     def __post_init__(self) -> None:
         _check_template(self.template)
@@ -141,7 +141,7 @@ class ChatPrompt:
     name: str = "custom"
     """The preset's name."""
     source: str = ""
-    """Where the format comes from, in words."""
+    """Source of the format, in words."""
 
     def __post_init__(self) -> None:
         _check_template(self.template)
