@@ -57,6 +57,7 @@ _BUILT_IN = {
     "numeric": "verifiers.numeric:NumericVerifier",
     "process_reward_model": "verifiers.process_reward_model:ProcessRewardModelVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
+    "smt": "verifiers.proofs.smt.verifier:SmtVerifier",
     "unit_tests": "verifiers.unit_tests:UnitTestVerifier",
     "weighted_sum": "verifiers.composition:WeightedSum",
     "with_timeout": "verifiers.timeout:WithTimeout",

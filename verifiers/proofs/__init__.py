@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from verifiers.proofs.coq.goal import CoqGoal
     from verifiers.proofs.coq.verifier import CoqVerifier
+    from verifiers.proofs.smt.goal import SmtGoal
+    from verifiers.proofs.smt.verifier import SmtVerifier
 
-_HOMES = {"CoqGoal": "coq.goal", "CoqVerifier": "coq.verifier"}
+_HOMES = {
+    "CoqGoal": "coq.goal",
+    "CoqVerifier": "coq.verifier",
+    "SmtGoal": "smt.goal",
+    "SmtVerifier": "smt.verifier",
+}
 
-__all__ = ["CoqGoal", "CoqVerifier"]
+__all__ = ["CoqGoal", "CoqVerifier", "SmtGoal", "SmtVerifier"]
 
 
 def __getattr__(name: str) -> object:

@@ -37,18 +37,18 @@ def goal_of(cls: type[GoalT], problem: Problem) -> GoalT:
         ) from error
 
 
-def check_texts(goal: object, required: str) -> None:
-    """Check that each field of a goal is a text or a tuple of texts, and that the required one is not blank.
+def check_texts(goal: object) -> None:
+    """Check that each field of a goal is text, or texts where its default is a tuple; without a default it is not blank.
 
     Raises:
-        InvalidArgumentError: If one is not.
+        InvalidArgumentError: If one is something else.
     """
     for field in dataclasses.fields(goal):  # type: ignore[arg-type]
         value = getattr(goal, field.name)
-        is_text = isinstance(value, str) if isinstance(field.default, str) or field.name == required else False
-        is_texts = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-        if not (is_text or (is_texts and isinstance(field.default, tuple))):
-            expected = "a tuple of texts" if isinstance(field.default, tuple) else "text"
-            raise InvalidArgumentError(f"{field.name} must be {expected}, got {value!r:.200}")
-    if not getattr(goal, required).strip():
-        raise InvalidArgumentError(f"{required} must not be empty")
+        if isinstance(field.default, tuple):
+            if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+                raise InvalidArgumentError(f"{field.name} must be a tuple of texts, got {value!r:.200}")
+        elif not isinstance(value, str):
+            raise InvalidArgumentError(f"{field.name} must be text, got {value!r:.200}")
+        elif field.default is dataclasses.MISSING and not value.strip():
+            raise InvalidArgumentError(f"{field.name} must not be empty")

@@ -27,7 +27,7 @@ class CoqGoal:
     """Full names of axioms that a proof may use, such as `Coq.Logic.Classical_Prop.classic`."""
 
     def __post_init__(self) -> None:
-        check_texts(self, required="statement")
+        check_texts(self)
 
 
 @dataclass(frozen=True)
