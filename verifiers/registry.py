@@ -52,6 +52,7 @@ _BUILT_IN = {
     "gate": "verifiers.composition:Gate",
     "hybrid": "verifiers.hybrid:Hybrid",
     "judge": "verifiers.judge:JudgeVerifier",
+    "lean": "verifiers.proofs.lean.verifier:LeanVerifier",
     "length_penalty": "verifiers.length:LengthPenalty",
     "math": "verifiers.math:MathVerifier",
     "numeric": "verifiers.numeric:NumericVerifier",

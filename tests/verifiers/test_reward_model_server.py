@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_models import SHAPE, character_tokenizer, save, spread, torch, transformers
-from verifiers import InvalidArgumentError, Outcome, Problem, _pooling_server, make, redacted
+from verifiers import InvalidArgumentError, Outcome, Problem, _http, make, redacted
 
 PROBLEM = Problem("p", "3+4=", None)
 Answer = tuple[int, bytes] | None
@@ -72,7 +72,7 @@ def verifier(folder: Path) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pooling_server, "_BACK_OFF_S", (0.0, 0.0))
+    monkeypatch.setattr(_http, "BACK_OFF_S", (0.0, 0.0))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 
 

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from verifiers.proofs.coq.goal import CoqGoal
     from verifiers.proofs.coq.verifier import CoqVerifier
+    from verifiers.proofs.lean.goal import LeanGoal
+    from verifiers.proofs.lean.verifier import LeanVerifier
     from verifiers.proofs.smt.goal import SmtGoal
     from verifiers.proofs.smt.verifier import SmtVerifier
 
 _HOMES = {
     "CoqGoal": "coq.goal",
     "CoqVerifier": "coq.verifier",
+    "LeanGoal": "lean.goal",
+    "LeanVerifier": "lean.verifier",
     "SmtGoal": "smt.goal",
     "SmtVerifier": "smt.verifier",
 }
 
-__all__ = ["CoqGoal", "CoqVerifier", "SmtGoal", "SmtVerifier"]
+__all__ = ["CoqGoal", "CoqVerifier", "LeanGoal", "LeanVerifier", "SmtGoal", "SmtVerifier"]
 
 
 def __getattr__(name: str) -> object:
