@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import verifiers
@@ -61,6 +63,10 @@ def test_a_proof_that_lean_accepts_is_correct(server, completion):
         ("exact by_elab x", Outcome.INCORRECT, "may not contain 'by_elab'"),
         ("exact eval% x", Outcome.INCORRECT, "may not contain 'eval%'"),
         ("decide +native", Outcome.INCORRECT, "may not contain 'native'"),
+        ("simp (config := (fun _ => {}) (IO.println 1 ()))", Outcome.INCORRECT, "the value in (config := ...)"),
+        ("simp (config := {maxSteps := f 1})", Outcome.INCORRECT, "the value in (config := ...)"),
+        ("simp (\n maxSteps :=f 1)", Outcome.INCORRECT, "must be a name or a literal"),
+        ("plausible", Outcome.INCORRECT, "may not contain 'plausible'"),
         ("theorem two : True := trivial", Outcome.INCORRECT, "stated otherwise"),
         (RESTATED.replace("1 ≤ n", "0 ≤ n"), Outcome.INCORRECT, "stated otherwise"),
         (RESTATED.replace("-- by", "local notation x => y\n--"), Outcome.INCORRECT, "before the theorem stands 'local"),
@@ -85,11 +91,14 @@ def test_the_statement_is_the_problems_and_the_proof_crosses_as_a_string_first(s
         timeout_s=9.5,
     )
     first, second = server.asked
+    nonce = second["snippets"][0]["code"].split()[-1]
     header = "import Mathlib\nopen Nat\n\nnamespace Space\n\ntheorem two (n : ℕ)\n    (h : 0 < n) : 1 ≤ n"
     code = first["snippets"][0]["code"]
     assert code.startswith(f"{header} := by sorry\n\n#eval")
     assert '`term "   by\\n    exact \\"\\\\n\\"" with' in code
-    assert second["snippets"][0]["code"] == f'{header} :=\n   by\n    exact "\\n"\n\n#print axioms two\n'
+    assert second["snippets"][0]["code"] == (
+        f'{header.replace("two", nonce)} :=\n   by\n    exact "\\n"\n\n#print axioms {nonce}\n'
+    )
     assert {key: second[key] for key in ("path", "timeout", "debug", "reuse")} == {
         "path": "/api/check",
         "timeout": 10,
@@ -103,6 +112,14 @@ def test_what_the_parser_refuses_is_never_run(server):
     judged(server.url, "omega\n#eval hack")
     assert len(server.asked) == 1
     assert "#print axioms" not in server.asked[0]["snippets"][0]["code"]
+
+
+@pytest.mark.parametrize(
+    "proof",
+    ["simp (config := { decide := true, maxSteps := 9 })", "simp (disch := omega)", "exact f (n := 3) (h := h')"],
+)
+def test_plain_named_values_are_taken(server, proof):
+    assert judged(server.url, proof).outcome is Outcome.CORRECT
 
 
 def test_other_axioms_count_where_the_goal_names_them(server):
@@ -191,11 +208,10 @@ def test_a_statement_without_an_open_end_is_refused(statement):
 
 def test_a_hostile_completion_is_read_in_no_time():
     goal = LeanGoal(STATEMENT)
-    for source in ("theorem two (n : " * 20_000, " " * 300_000, "theorem two" + " " * 300_000 + "x", ":=" * 100_000):
-        try:
+    spaces = " " * 300_000
+    for source in ("theorem two (n : " * 20_000, spaces, f"theorem two{spaces}x", ":=" * 100_000, "(a:={" * 60_000):
+        with contextlib.suppress(ProofError):
             goal.proof_in(source)
-        except ProofError:
-            continue
 
 
 @pytest.mark.parametrize(

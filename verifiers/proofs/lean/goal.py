@@ -17,7 +17,12 @@ _THEOREM = re.compile(r"^[^\S\n]*(?:theorem|lemma)\s+([^\s:({\[⦃]+)", re.MULTI
 _ASSIGNED = re.compile(r"\s*:=")
 _HARMLESS_LINE = re.compile(r"\s*(?:--.*|import .*|open .*|set_option maxHeartbeats .*)?")
 # Forms of terms and tactics that run code of the completion while it is checked, read files, or change Lean's options.
-_REFUSED = re.compile(r"\b(?:set_option|run_tac|by_elab|eval%|include_str|unsafe\b|native)")
+_REFUSED = re.compile(r"\b(?:set_option|run_tac|by_elab|eval%|include_str|unsafe\b|native|plausible|slim_check)")
+# Lean evaluates the configuration of a tactic, `(config := value)`, while it checks a proof, so only names and literals may
+# be values, alone or in `{field := value}`; arguments by name look the same.
+_PLAIN = r"[\w.']++"
+_FIELDS = rf"\{{\s*+(?:{_PLAIN}\s*+:=\s*+{_PLAIN}\s*+,?\s*+)*+\}}"
+_NAMED_VALUE = re.compile(rf"\(\s*+{_PLAIN}\s*+:=(?!\s*+(?:{_PLAIN}|{_FIELDS})\s*+\))")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -94,6 +99,8 @@ class LeanGoal:
         proof = _ASSIGNED.sub("", source, count=1) if _ASSIGNED.match(source) else source
         if refused := _REFUSED.search(proof):
             raise ProofError(f"a proof may not contain {refused[0]!r}")
+        if named := _NAMED_VALUE.search(proof):
+            raise ProofError(f"the value in {named[0]} ...) must be a name or a literal, or {{field := value}} of such")
         if _CONTROL.search(proof) or not proof.strip():
             raise ProofError("a proof is text without control characters")
         lines = proof.strip("\n").rstrip().split("\n")
@@ -121,6 +128,8 @@ class LeanGoal:
             f'  | .error message => throwError "{nonce} {{message}}"\n'
         )
 
-    def checking_source(self, proof: str) -> str:
-        """Source that Lean checks: the trusted theorem, the proof, and the question which axioms it uses."""
-        return f"{self.header}{self.signature} :=\n{proof}\n\n#print axioms {self.name}\n"
+    def checking_source(self, proof: str, nonce: str) -> str:
+        """Source that Lean checks: the trusted theorem, by another name, the proof, and the question which axioms it uses."""
+        start = self._theorem.start(1) - self._theorem.start()
+        signature = self._theorem[0][:start].strip() + f" {nonce}" + self._statement[self._theorem.end() :].rstrip()
+        return f"{self.header}{signature} :=\n{proof}\n\n#print axioms {nonce}\n"

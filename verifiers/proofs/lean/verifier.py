@@ -33,7 +33,8 @@ class LeanVerifier:
     proof, and says by `#print axioms` what it rests on. It is accepted without any error, without `sorry`, and with no axioms
     but the goal's, which by default are the three of ordinary mathematics.
 
-    A proof may not contain `set_option`, nor the forms of terms and tactics that run code of their own while they are checked.
+    A proof may not contain `set_option`, nor the forms of terms and tactics that run code of their own while they are checked;
+    the values of named arguments, of which tactics evaluate some, must be names, literals, or `{field := value}` of these.
     `docs/proofs.md` says what this guards against, and what only an independent checker of Lean's proofs would.
 
     `Problem.reference` is a `LeanGoal`, a mapping of its fields, or a formal statement. The verdict's `detail` holds an `error`
@@ -90,7 +91,9 @@ class LeanVerifier:
             )
         if parsed.timed_out or [info.strip() for info in parsed.infos].count(f"{nonce} term") != 1:
             return Outcome.VERIFIER_ERROR, "Lean did not say whether the proof is a term"
-        return _outcome(self._server.check(goal.checking_source(proof)), goal)
+        checked = self._server.check(goal.checking_source(proof, nonce))
+        outcome, reason = _outcome(checked, checked.axioms_of(nonce), goal)
+        return outcome, reason.replace(nonce, goal.name)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i, several at once.
@@ -116,14 +119,13 @@ def _check_settings(url: object, timeout_s: float, concurrency: int) -> None:
         raise InvalidArgumentError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
 
 
-def _outcome(checked: LeanAnswer, goal: LeanGoal) -> tuple[Outcome, str]:
+def _outcome(checked: LeanAnswer, said: list[frozenset[str]], goal: LeanGoal) -> tuple[Outcome, str]:
     if checked.timed_out:
         return Outcome.TIMEOUT, "Lean ran past its time"
     if checked.errors:
         return Outcome.INCORRECT, checked.errors[0]
     if checked.uses_sorry:
         return Outcome.INCORRECT, "the proof uses sorry"
-    said = checked.axioms_of(goal.name)
     if not said:
         return Outcome.VERIFIER_ERROR, "Lean did not say on which axioms the theorem rests"
     foreign = sorted(frozenset().union(*said) - {*goal.axioms})
