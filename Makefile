@@ -31,7 +31,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,dev]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,dev]'
 	touch $@
 
 lint: setup

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
 import os
-import time
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from verifiers._http import JsonServer, ServerError, persistently
 from verifiers._models import failed
 from verifiers._settings import is_number
 from verifiers.errors import InvalidArgumentError
-from verifiers.redaction import REDACTED, redacted, secret
+from verifiers.redaction import redacted, secret
 from verifiers.types import Outcome, Verdict
-
-_BACK_OFF_S = (0.5, 2.0)
-"""Waits before the second and the third try."""
-_TEMPORARY = frozenset({408, 425, 429, *range(500, 600)})
-"""HTTP statuses of a server that may answer the same question a little later."""
-
-
-class _FailedScore(Exception):
-    """Why the server gave no score; `temporary` if it may give one a little later."""
-
-    def __init__(self, reason: str, *, temporary: bool) -> None:
-        super().__init__(reason)
-        self.temporary = temporary
-
-
-class _AsItIs(urllib.request.HTTPErrorProcessor):
-    """Answers of any status come back as they are; redirections, which would take the key elsewhere, are not followed."""
-
-    def http_response(self, request: Any, response: Any) -> Any:
-        return response
-
-    https_response = http_response
 
 
 class PoolingServer:
@@ -76,12 +51,13 @@ class PoolingServer:
             )
         if not is_number(timeout_s) or not 0 < timeout_s < math.inf:
             raise InvalidArgumentError(f"timeout_s must be a positive number of seconds, got {timeout_s!r}")
-        self._url = address.rstrip("/") + "/pooling"
-        self._shown = redacted(self._url)
+        key = os.environ.get("VLLM_API_KEY") if api_key is None else secret(api_key)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        url = address.rstrip("/") + "/pooling"
+        self._server = JsonServer(url, "reward model server", headers, key, timeout_s)
+        self._shown = redacted(url)
         self._model = model
         self._padding = padding
-        self._api_key: str | None = os.environ.get("VLLM_API_KEY") if api_key is None else secret(api_key)
-        self._timeout_s = timeout_s
         self._at_once = at_once
 
     def scores(self, texts: Sequence[list[int]]) -> list[Verdict]:
@@ -90,67 +66,30 @@ class PoolingServer:
             return list(pool.map(self._score, texts))
 
     def _score(self, tokens: list[int]) -> Verdict:
-        tries = len(_BACK_OFF_S) + 1
-        for attempt in range(1, tries + 1):
-            try:
-                return Verdict(self._logit(tokens), Outcome.SCORED)
-            except _FailedScore as failure:
-                if not failure.temporary or attempt == tries:
-                    said = f"{failure} ({attempt} tries)" if failure.temporary else str(failure)
-                    return failed(said)
-                time.sleep(_BACK_OFF_S[attempt - 1])
-        raise AssertionError("the last try returns")
+        try:
+            return Verdict(persistently(lambda: self._logit(tokens)), Outcome.SCORED)
+        except ServerError as failure:
+            return failed(str(failure))
 
     def _logit(self, tokens: list[int]) -> float:
         # vLLM takes the last token's logit; transformers, with which models are trained, that of the last that is no padding.
         last = max((index for index, token in enumerate(tokens) if token != self._padding), default=0)
-        asked = {"model": self._model, "input": [tokens[: last + 1]], "task": "classify", "use_activation": False}
-        body = self._post(json.dumps(asked).encode())
-        try:
-            answer: Any = json.loads(body)
-        except ValueError as error:
-            raise _FailedScore(
-                f"expected JSON from the reward model server at {self._shown}, got {self._clean(body)!r}",
-                temporary=True,
-            ) from error
+        answer = self._server.ask(
+            {"model": self._model, "input": [tokens[: last + 1]], "task": "classify", "use_activation": False}
+        )
         try:
             (entry,) = answer["data"]
             logits = entry["data"]
         except (TypeError, KeyError, ValueError) as error:
-            raise _FailedScore(
-                f"the server at {self._shown} does not answer like vLLM's /pooling: {self._clean(body)!r}",
+            raise ServerError(
+                f"the server at {self._shown} does not answer like vLLM's /pooling: "
+                f"{self._server.clean(json.dumps(answer))!r}",
                 temporary=False,
             ) from error
         if not isinstance(logits, list) or len(logits) != 1 or not is_number(logits[0]) or math.isinf(logits[0]):
-            raise _FailedScore(
+            raise ServerError(
                 f"expected one finite logit from the reward model server at {self._shown}, got {logits!r:.100}; "
                 "does it serve a sequence classifier with num_labels=1?",
                 temporary=False,
             )
         return float(logits[0])
-
-    def _post(self, content: bytes) -> bytes:
-        request = urllib.request.Request(self._url, content, {"Content-Type": "application/json"}, method="POST")
-        if self._api_key:
-            request.add_header("Authorization", f"Bearer {self._api_key}")
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _AsItIs)
-        try:
-            with opener.open(request, timeout=self._timeout_s) as response:
-                status: int = response.status
-                body: bytes = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise _FailedScore(
-                f"no reward model server answers at {self._shown}: {reason!r}", temporary=True
-            ) from error
-        if status != http.HTTPStatus.OK:
-            raise _FailedScore(
-                f"the reward model server at {self._shown} answered {status}: {self._clean(body)}",
-                temporary=status in _TEMPORARY,
-            )
-        return body
-
-    def _clean(self, body: bytes) -> str:
-        """The beginning of an answer for a message, without the key, which some servers repeat."""
-        said = body.decode("utf-8", errors="replace")
-        return (said.replace(self._api_key, REDACTED) if self._api_key else said)[:300]

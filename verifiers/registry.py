@@ -43,6 +43,7 @@ _FACTORY = "__builds_a_verifier__"
 _BUILT_IN = {
     "by_metadata": "verifiers.composition:ByMetadata",
     "choice": "verifiers.choice:ChoiceVerifier",
+    "coq": "verifiers.proofs.coq.verifier:CoqVerifier",
     "countdown": "verifiers.countdown:CountdownVerifier",
     "ensemble": "verifiers.ensemble:Ensemble",
     "exact": "verifiers.exact:ExactVerifier",
@@ -51,11 +52,13 @@ _BUILT_IN = {
     "gate": "verifiers.composition:Gate",
     "hybrid": "verifiers.hybrid:Hybrid",
     "judge": "verifiers.judge:JudgeVerifier",
+    "lean": "verifiers.proofs.lean.verifier:LeanVerifier",
     "length_penalty": "verifiers.length:LengthPenalty",
     "math": "verifiers.math:MathVerifier",
     "numeric": "verifiers.numeric:NumericVerifier",
     "process_reward_model": "verifiers.process_reward_model:ProcessRewardModelVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
+    "smt": "verifiers.proofs.smt.verifier:SmtVerifier",
     "unit_tests": "verifiers.unit_tests:UnitTestVerifier",
     "weighted_sum": "verifiers.composition:WeightedSum",
     "with_timeout": "verifiers.timeout:WithTimeout",
@@ -295,7 +298,7 @@ def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Seque
 
 def _verify_all(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     if not isinstance(verifier, BatchVerifier):
-        return [_verify_one(verifier, *pair) for pair in zip(completions, problems, strict=True)]
+        return [verify_one(verifier, *pair) for pair in zip(completions, problems, strict=True)]
     try:
         verdicts = verifier.verify_batch(completions, problems)
     except VerifierContractError:
@@ -319,7 +322,8 @@ def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
     return [_as_verdict(value, source) for value in items]
 
 
-def _verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:
+def verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:
+    """Judge one completion; an exception of the verifier becomes a `VERIFIER_ERROR` verdict."""
     try:
         return _as_verdict(verifier(completion, problem), verifier)
     except VerifierContractError:

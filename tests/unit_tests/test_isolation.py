@@ -12,6 +12,7 @@ from tests.sandbox import judge, load
 from tests.unit_tests.denying import DENY, run_in_a_new_process
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 from verifiers.unit_tests.host import pool
+from verifiers.unit_tests.sandbox.isolation.probe import isolation_problem
 
 MODES = ("strict", "auto", "available", "none")
 ASK = """
@@ -83,10 +84,10 @@ def test_with_a_filter_alone_programs_open_no_file(programs: dict[str, str], pas
 
 def test_strict_is_not_content_with_landlock() -> None:
     hello = {"layers": ["landlock", "seccomp"], "missing": {"namespaces": "no"}, "escapes": []}
-    assert "isolation='strict' requires" in str(pool._isolation_problem(hello, "strict"))
-    assert pool._isolation_problem(hello, "auto") is None
-    assert "fork" in str(pool._isolation_problem({**hello, "escapes": ["fork"]}, "available"))
-    assert "no seccomp filter" in str(pool._isolation_problem({**hello, "layers": ["landlock"]}, "available"))
+    assert "isolation='strict' requires" in str(isolation_problem(hello, "strict"))
+    assert isolation_problem(hello, "auto") is None
+    assert "fork" in str(isolation_problem({**hello, "escapes": ["fork"]}, "available"))
+    assert "no seccomp filter" in str(isolation_problem({**hello, "layers": ["landlock"]}, "available"))
 
 
 ELSEWHERE = """

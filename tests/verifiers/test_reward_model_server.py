@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_models import SHAPE, character_tokenizer, save, spread, torch, transformers
-from verifiers import InvalidArgumentError, Outcome, Problem, _pooling_server, make, redacted
+from verifiers import InvalidArgumentError, Outcome, Problem, _http, make, redacted
 
 PROBLEM = Problem("p", "3+4=", None)
 Answer = tuple[int, bytes] | None
@@ -72,7 +72,7 @@ def verifier(folder: Path) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pooling_server, "_BACK_OFF_S", (0.0, 0.0))
+    monkeypatch.setattr(_http, "BACK_OFF_S", (0.0, 0.0))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 
 
@@ -127,7 +127,7 @@ def test_requests_are_no_more_at_a_time_than_the_batch_size(verifier: Any) -> No
         ((500, b"out of memory"), "answered 500: out of memory (3 tries)"),
         ((503, b""), "answered 503:  (3 tries)"),
         ((200, b'{"data": [{"da'), "expected JSON"),
-        (None, "no reward model's server answers"),
+        (None, "no reward model server answers"),
     ],
     ids=["500", "503", "half JSON", "closed connection"],
 )
@@ -158,15 +158,15 @@ def test_a_temporary_failure_is_asked_again_and_then_reported(answer: Answer, ca
     [
         ((404, b"no model my/model"), "answered 404: no model my/model"),
         ((302, b""), "answered 302"),
-        ((200, b"{}"), "does not answer like /pooling"),
-        ((200, b"[]"), "does not answer like /pooling"),
-        ((200, b'{"data": []}'), "does not answer like /pooling"),
-        ((200, b'{"data": [{"data": null}]}'), "one finite logit was expected"),
-        (pooled(0.1, 0.9), "one finite logit was expected"),
-        (pooled(True), "one finite logit was expected"),
-        (pooled("7"), "one finite logit was expected"),
-        (pooled(float("nan")), "one finite logit was expected"),
-        (pooled(float("inf")), "one finite logit was expected"),
+        ((200, b"{}"), "does not answer like vLLM's /pooling"),
+        ((200, b"[]"), "does not answer like vLLM's /pooling"),
+        ((200, b'{"data": []}'), "does not answer like vLLM's /pooling"),
+        ((200, b'{"data": [{"data": null}]}'), "expected one finite logit"),
+        (pooled(0.1, 0.9), "expected one finite logit"),
+        (pooled(True), "expected one finite logit"),
+        (pooled("7"), "expected one finite logit"),
+        (pooled(float("nan")), "expected one finite logit"),
+        (pooled(float("inf")), "expected one finite logit"),
     ],
     ids=repr,
 )
@@ -202,7 +202,7 @@ def test_a_closed_port_is_an_error_that_names_it(verifier: Any) -> None:
         pass
     verdict = verifier(address)("7", PROBLEM)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert f"no reward model's server answers at {address}/pooling" in str(verdict.detail["error"])
+    assert f"no reward model server answers at {address}/pooling" in str(verdict.detail["error"])
     assert "refused" in str(verdict.detail["error"])
 
 
@@ -243,7 +243,7 @@ def test_the_key_is_read_from_a_variable_and_shown_nowhere(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"server": "localhost:8000"}, "begins with http://"),
+        ({"server": "localhost:8000"}, "must begin with http://"),
         ({"timeout_s": 0}, "timeout_s must be a positive number"),
         ({"timeout_s": float("inf")}, "timeout_s must be a positive number"),
         ({"device": "cpu"}, "leave device='cpu' out"),

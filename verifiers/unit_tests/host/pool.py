@@ -17,6 +17,7 @@ from typing import Any
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
 from verifiers.unit_tests.host.packages import Packages
 from verifiers.unit_tests.host.portable import PortableWorker, is_needed, memory_file, missing
+from verifiers.unit_tests.sandbox.isolation.probe import isolation_problem
 from verifiers.unit_tests.sandbox.protocol.limits import LAYERS
 
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -275,7 +276,7 @@ class Pool:
             worker.stop()
             raise InvalidArgumentError(f"packages: {worker.hello['unimportable']}")
         unusable: str | None = worker.hello.get("unusable")
-        problem = unusable or (_isolation_problem(worker.hello, self._isolation))
+        problem = unusable or isolation_problem(worker.hello, self._isolation)
         if problem:
             worker.stop()
             raise SandboxUnavailableError(f"{problem}. {_ADVICE}")
@@ -351,23 +352,6 @@ def check_platform(isolation: str) -> None:
         "virtual machine, for example with `docker run --rm -it -v .:/work -w /work python bash`: no privileges are needed "
         f"there{alone}"
     )
-
-
-def _isolation_problem(hello: Mapping[str, Any], isolation: str) -> str | None:
-    """The reason why a server can't run programs with this isolation, or None."""
-    if isolation == "none":
-        return None
-    layers, missing = set(hello["layers"]), hello["missing"]
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-    if "seccomp" not in layers:
-        return f"this system provides no seccomp filter ({reasons})"
-    if isolation == "strict" and "namespaces" not in layers:
-        return f"this system provides no namespaces, which isolation='strict' requires ({reasons})"
-    if isolation != "available" and not layers & {"landlock", "namespaces"}:
-        return f"this system provides neither landlock nor namespaces, so programs could read every file ({reasons})"
-    if hello["escapes"]:
-        return f"isolation was set up, but a trial program was still allowed: {', '.join(hello['escapes'])}"
-    return None
 
 
 def _stop_all(workers: list[AnyWorker]) -> None:

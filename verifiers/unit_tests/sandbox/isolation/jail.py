@@ -31,18 +31,30 @@ _STACK = 64 * MIB
 class Jail:
     """The layers of isolation of a fork server and of its children."""
 
-    def __init__(self, wanted: frozenset[str], readable: Sequence[str] = (), *, may_close_files: bool = False) -> None:
+    def __init__(
+        self,
+        wanted: frozenset[str],
+        readable: Sequence[str] = (),
+        *,
+        writable: Sequence[str] = (),
+        may_close_files: bool = False,
+        executes: bool = False,
+    ) -> None:
         """Enter the layers that bind the server too, and prepare the filter of the children.
 
         Args:
             wanted: Names from `LAYERS`. Those that the system does not support go into `missing`, with the reason.
             readable: Paths that programs may read besides the libraries.
+            writable: Files that programs may write, beneath the readable paths.
             may_close_files: Whether programs may be denied all files if no layer can limit which ones they read.
+            executes: Whether this process is to become another program, of the machine.
         """
         self.wanted = wanted
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
         self._may_close_files = may_close_files
+        self._executes = executes
+        self._writable = writable
         self._filters: dict[bool, seccomp.Filter] = {}
         self._others: OtherThreads | None = None
         self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
@@ -62,15 +74,19 @@ class Jail:
     def _enter(self, name: str) -> None:
         try:
             if name == "namespaces":
-                namespaces.enter(self._paths)
+                namespaces.enter(self._paths, self._writable)
                 namespaces.drop_privileges()
             elif name == "landlock":
-                landlock.restrict(self._paths)
+                landlock.restrict(self._paths, self._writable)
             else:
-                seccomp.Filter(seccomp.build_outer()).install(os.getpid())
+                seccomp.Filter(seccomp.build_outer(executes=self._executes)).install(os.getpid())
                 self._filters = {
                     receives: seccomp.Filter(
-                        seccomp.build_inner(receives_descriptors=receives, opens_files=not self.closes_files)
+                        seccomp.build_inner(
+                            receives_descriptors=receives,
+                            opens_files=not self.closes_files,
+                            writes_files=self._executes,
+                        )
                     )
                     for receives in (False, True)
                 }

@@ -1,4 +1,4 @@
-"""Landlock: restricts this process and its children to reading the library folders; they can open no other file."""
+"""Landlock: restricts this process and its children to reading some folders and writing some files; they can open no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import syscalls
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
-_EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 # The number of file-system rights in each version of the interface; newer versions have no more.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NET_RIGHTS = 0b11
@@ -28,10 +28,14 @@ def version() -> int:
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 
-def restrict(paths: Iterable[str]) -> int:
+def restrict(paths: Iterable[str], writable: Iterable[str] = ()) -> int:
     """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to outside.
 
     Needs no_new_privs. Paths that do not exist are ignored.
+
+    Args:
+        paths: Folders and files to read; programs in the folders may be executed.
+        writable: Files to write; none can be created, renamed or removed.
 
     Returns:
         The version of the interface that was used.
@@ -47,15 +51,16 @@ def restrict(paths: Iterable[str]) -> int:
     ruleset = syscalls.syscall("landlock_create_ruleset", attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
     try:
         for path in filter(os.path.exists, paths):
-            _allow_reading(ruleset, path)
+            _allow(ruleset, path, _READ_FILE | _READ_DIR | _EXECUTE if os.path.isdir(path) else _READ_FILE | _EXECUTE)
+        for path in writable:
+            _allow(ruleset, path, _READ_FILE | _WRITE_FILE | (_TRUNCATE if abi >= 3 else 0))
         syscalls.syscall("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)
     return abi
 
 
-def _allow_reading(ruleset: int, path: str) -> None:
-    rights = _READ_FILE | _READ_DIR | _EXECUTE if os.path.isdir(path) else _READ_FILE
+def _allow(ruleset: int, path: str, rights: int) -> None:
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         rule = struct.pack("=Qi", rights, handle)

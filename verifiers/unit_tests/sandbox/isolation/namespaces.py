@@ -26,39 +26,43 @@ _STAGING = "/tmp"
 """A folder to mount the new root on, in a separate mount namespace: the real folder is unchanged."""
 
 
-def enter(paths: Iterable[str]) -> None:
+def enter(paths: Iterable[str], writable: Iterable[str] = ()) -> None:
     """Move this process into new namespaces whose root holds the paths, read-only, under their own names.
 
     A failure half-way would leave the process without its files, so a child tries first.
 
+    Args:
+        paths: Folders and files; those that do not exist are left out.
+        writable: Files beneath the paths that stay writable.
+
     Raises:
         OSError: If the system does not let this user create namespaces.
     """
-    paths = list(paths)
+    paths, writable = list(paths), list(writable)
     pid = syscalls.fork()
     if pid == 0:
-        _try_and_exit(paths)
+        _try_and_exit(paths, writable)
     error = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if error:
         raise OSError(error, f"namespaces: {os.strerror(abs(error))}")
-    _enter(paths)
+    _enter(paths, writable)
 
 
-def _try_and_exit(paths: list[str]) -> NoReturn:
+def _try_and_exit(paths: list[str], writable: list[str]) -> NoReturn:
     try:
-        _enter(paths)
+        _enter(paths, writable)
     except OSError as error:
         os._exit(error.errno or 1)
     os._exit(0)
 
 
-def _enter(paths: list[str]) -> None:
+def _enter(paths: list[str], writable: list[str]) -> None:
     uid, gid = os.geteuid(), os.getegid()
     flags = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET | (_NEWUSER if uid else 0)
     syscalls.check(syscalls.libc.unshare(ctypes.c_int(flags)), "unshare")
     if uid:
         _map_own_ids(uid, gid)
-    _build_root([path for path in paths if os.path.lexists(path)])
+    _build_root([path for path in paths if os.path.lexists(path)], writable)
 
 
 def _map_own_ids(uid: int, gid: int) -> None:
@@ -68,10 +72,11 @@ def _map_own_ids(uid: int, gid: int) -> None:
             file.write(content)
 
 
-def _build_root(paths: list[str]) -> None:
+def _build_root(paths: list[str], writable: list[str]) -> None:
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
     # Opened before the new root covers the staging folder, in case a library folder lies beneath it.
     handles = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths if not os.path.islink(path)}
+    kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in writable}
     links = {path: os.readlink(path) for path in paths if os.path.islink(path)}
     _mount("tmpfs", _STAGING, "tmpfs", 0)
     for path, handle in handles.items():
@@ -79,6 +84,8 @@ def _build_root(paths: list[str]) -> None:
     for path, target in links.items():
         os.symlink(target, _STAGING + path)
     _make_read_only(_STAGING)
+    for path, handle in kept.items():
+        _mount_handle(handle, _STAGING + path)
     os.chdir(_STAGING)
     syscalls.syscall("pivot_root", b".", b".")
     syscalls.check(syscalls.libc.umount2(b".", ctypes.c_int(_MNT_DETACH)), "umount2")
@@ -91,6 +98,10 @@ def _bind(handle: int, target: str) -> None:
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    _mount_handle(handle, target)
+
+
+def _mount_handle(handle: int, target: str) -> None:
     _mount(f"/proc/self/fd/{handle}", target, None, _MS_BIND | _MS_REC)
     os.close(handle)
 

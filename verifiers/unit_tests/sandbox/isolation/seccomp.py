@@ -6,6 +6,9 @@ work to install a filter grows with its length, and this one is installed for ea
 
 No sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
 signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files can be opened for reading only.
+
+A program of the machine, such as a proof checker, gets a variant: it may be executed, and open files for writing, of which
+landlock or the file system leaves it few.
 """
 
 from __future__ import annotations
@@ -159,14 +162,17 @@ def _numbers() -> dict[str, int]:
     return numbers
 
 
-def build_outer() -> list[_Instruction]:
+def build_outer(*, executes: bool = False) -> list[_Instruction]:
     """Build the fork server's filter for this machine, an allow-list.
+
+    Args:
+        executes: Whether the process is to become another program.
 
     Raises:
         OSError: If the machine's architecture is not known here.
     """
     numbers = _numbers()
-    names = [*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules()]
+    names = [*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules(), *(["execve"] if executes else [])]
     allowed = [numbers[name] for name in names if name in numbers and name != "clone3"]
     tests = [(_JUMP_EQUAL, len(allowed) - position, 0, number) for position, number in enumerate(allowed)]
     return [
@@ -184,12 +190,15 @@ def build_outer() -> list[_Instruction]:
     ]
 
 
-def build_inner(*, receives_descriptors: bool = False, opens_files: bool = True) -> list[_Instruction]:
+def build_inner(
+    *, receives_descriptors: bool = False, opens_files: bool = True, writes_files: bool = False
+) -> list[_Instruction]:
     """Build the filter that each child adds; `install` fills in the process id.
 
     Args:
         receives_descriptors: Whether the child is a tester, which takes the files of its jobs from a socket.
         opens_files: Whether the child may open files; not if no other layer limits which ones it may read.
+        writes_files: Whether it may also open them for writing; only if another layer limits which ones.
 
     Raises:
         OSError: If the machine's architecture is not known here.
@@ -197,6 +206,8 @@ def build_inner(*, receives_descriptors: bool = False, opens_files: bool = True)
     numbers = _numbers()
     denied = [name for name in _SERVER_ONLY.split() if name != "recvmsg" or not receives_descriptors]
     rules = _rules() | {name: [_deny()] for name in denied}
+    if writes_files:
+        rules = {name: body for name, body in rules.items() if name not in ("open", "openat")}
     if not opens_files:
         rules |= {name: [_deny(errno.EACCES)] for name in ("open", "openat")}
     checks = [_when(numbers[name], body) for name, body in rules.items() if name in numbers]

@@ -40,7 +40,8 @@ _X86_64 = {
     "mremap": 25, "msync": 26, "mincore": 27, "madvise": 28, "dup": 32, "dup2": 33, "pause": 34, "sendto": 44, "recvfrom": 45,
     "sendmsg": 46, "recvmsg": 47,
     "shutdown": 48, "getsockname": 51, "socketpair": 53, "getsockopt": 55, "nanosleep": 35,
-    "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "clone": 56, "exit": 60, "wait4": 61, "kill": 62, "uname": 63,
+    "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "clone": 56, "execve": 59, "exit": 60, "wait4": 61, "kill": 62,
+    "uname": 63,
     "fcntl": 72, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "getcwd": 79, "chdir": 80, "readlink": 89,
     "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104,
     "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "getgroups": 115, "getresuid": 118, "getresgid": 120,
@@ -70,7 +71,7 @@ _AARCH64 = {
     "getpriority": 141, "getresuid": 148, "getresgid": 150, "times": 153, "getpgid": 155, "getsid": 156,
     "getgroups": 158, "uname": 160, "getrlimit": 163, "getrusage": 165, "prctl": 167, "getcpu": 168,
     "gettimeofday": 169, "getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177,
-    "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222,
+    "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "execve": 221, "mmap": 222,
     "fadvise64": 223, "mprotect": 226, "msync": 227, "mincore": 232, "madvise": 233, "wait4": 260, "prlimit64": 261,
     "getrandom": 278, "membarrier": 283, "statx": 291, "rseq": 293,
 }  # fmt: skip

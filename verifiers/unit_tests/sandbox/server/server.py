@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..candidate import candidate
-from ..isolation import devices, syscalls
+from ..isolation import devices, probe, syscalls
 from ..isolation.jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from ..protocol import packages, unpatched
 from ..protocol.limits import Limits
@@ -342,7 +342,7 @@ def _probe(jail: Jail) -> list[str]:
     if pid == 0:
         try:
             jail.confine((0, 1, 2, writer), settings, server)
-            os.write(3, " ".join(name for name, attempt in _ATTEMPTS.items() if _works(attempt)).encode() or b"-")
+            os.write(3, " ".join(probe.escapes()).encode() or b"-")
         finally:
             os._exit(0)
     os.close(writer)
@@ -350,31 +350,6 @@ def _probe(jail: Jail) -> list[str]:
         output = file.read()
     os.waitpid(pid, 0)
     return ["anything: the probe did not finish"] if not output else output.replace("-", "").split()
-
-
-def _works(attempt: Callable[[], object]) -> bool:
-    try:
-        attempt()
-    except OSError:
-        return False
-    return True
-
-
-def _fork_and_wait() -> None:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-
-
-_ATTEMPTS: dict[str, Callable[[], object]] = {
-    "fork": _fork_and_wait,
-    "sockets": lambda: socket.socket().close(),
-    "signals": lambda: os.kill(os.getppid(), 0),
-    "reading": lambda: os.close(os.open("/proc/version", os.O_RDONLY)),
-    "listing": lambda: os.listdir("/proc"),
-    "writing": lambda: os.close(os.open("/tmp/probe", os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
-}
 
 
 def main() -> None:

@@ -1,0 +1,242 @@
+"""Coq as a verifier: what proves a statement, what does not, and what a hostile submission may try."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import verifiers
+from tests.proofs.coq_cheats import CHEATS, ENDLESS, GREEDY
+from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
+from verifiers.proofs import CoqGoal, CoqVerifier
+from verifiers.proofs.coq.assumptions import CLOSED, objection
+
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed (Debian: apt install coq)")
+CLASSIC = "Coq.Logic.Classical_Prop.classic"
+TREE = CoqGoal(
+    "forall t, size t >= 1.",
+    "Require Export Lia.\n"
+    "Inductive tree := leaf | node (l r : tree).\n"
+    "Fixpoint size t := match t with leaf => 1 | node l r => size l + size r end.",
+)
+TREE_PROOF = "Theorem solution : forall t, size t >= 1.\nProof. induction t; simpl; lia. Qed."
+EXCLUDED_MIDDLE = "Require Import Classical. Theorem solution : forall P, P \\/ ~ P. Proof. intro; apply classic. Qed."
+
+
+@pytest.fixture(scope="module")
+def coq():
+    return CoqVerifier(timeout_s=60)
+
+
+def judged(verifier, source, goal):
+    return verifier(source, Problem("p", "", goal))
+
+
+@needs_coq
+def test_a_proof_about_definitions_of_the_goal_is_accepted(coq):
+    verdict = judged(coq, f"By induction.\n```coq\n{TREE_PROOF}\n```\nDone.", TREE)
+    assert verdict.outcome is Outcome.CORRECT
+    assert verdict.answer == TREE_PROOF
+    assert verdict.detail["isolation"] in ("namespaces+landlock+seccomp", "landlock+seccomp", "namespaces+seccomp")
+
+
+@needs_coq
+def test_an_axiom_of_the_library_counts_only_where_the_goal_names_it(coq):
+    statement = "forall P : Prop, P \\/ ~ P"
+    refused = judged(coq, EXCLUDED_MIDDLE, statement)
+    assert (refused.outcome, refused.detail["step"]) == (Outcome.INCORRECT, "assumptions")
+    assert "classic" in str(refused.detail["error"])
+    assert judged(coq, EXCLUDED_MIDDLE, {"statement": statement, "axioms": [CLASSIC]}).outcome is Outcome.CORRECT
+
+
+@needs_coq
+def test_a_goal_that_coq_refuses_is_the_references_fault(coq):
+    refused = "(?s)the statement of problem 'p': File \"./Spec.v\", line 2.*nonsense"
+    with pytest.raises(verifiers.UnreadableReferenceError, match=refused):
+        judged(coq, "Definition solution := I.", "nonsense = 1")
+    with pytest.raises(verifiers.UnreadableReferenceError, match=r"must be a CoqGoal.*statement"):
+        judged(coq, "Definition solution := I.", {"theorem": "True"})
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("name", CHEATS)
+def test_no_cheat_is_a_proof_of_false(coq, name):
+    verdict = judged(coq, CHEATS[name], "False")
+    assert verdict.outcome is Outcome.INCORRECT, verdict
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("source", "goal"),
+    [
+        ("Require Import ZArith Lia. Open Scope Z_scope. Lemma solution : forall x, x * x >= 0. Proof. nia. Qed.",
+         CoqGoal("(forall x, x * x >= 0)%Z", "Require Export ZArith.")),
+        ("Definition solution : {n : nat | n * n = 49} := exist _ 7 eq_refl.", "{n : nat | n * n = 49}"),
+        ("Lemma helper n : n + 0 = n. Proof. induction n; simpl; congruence. Qed.\n"
+         "Definition solution := helper.", "forall n, n + 0 = n"),
+        ("Goal True. idtac \"Closed under the global context\". exact I. Qed. Definition solution := I.", "True"),
+        ("Notation solution := (ltac:(exact I)).", "True"),
+        ("Theorem solution : 10 * 10 = 100. Proof. vm_compute. reflexivity. Qed.", "10 * 10 = 100"),
+        ("Theorem solution : 10 * 10 = 100. Proof. native_compute. reflexivity. Qed.", "10 * 10 = 100"),
+        ("Global Set Printing All. Definition solution := I.", "True"),
+    ],
+)  # fmt: skip
+def test_right_proofs_of_many_kinds(coq, source, goal):
+    assert judged(coq, source, goal).outcome is Outcome.CORRECT
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("source", [*ENDLESS.values(), *GREEDY.values()], ids=[*ENDLESS, *GREEDY])
+def test_limits_hold(source):
+    small = CoqVerifier(timeout_s=4, memory_mib=1024, output_mib=2)
+    assert judged(small, source, "1 = 2").outcome in (Outcome.TIMEOUT, Outcome.INCORRECT)
+
+
+@needs_coq
+@pytest.mark.long
+def test_time_that_runs_out_is_a_timeout():
+    source = "Fixpoint f n := match n with 0 => 0 | S n => f n + f n end. Lemma solution : f 100 = 0. Proof. reflexivity. Qed."
+    verdict = judged(CoqVerifier(timeout_s=2), source, "1 = 2")
+    assert (verdict.outcome, verdict.detail["step"]) == (Outcome.TIMEOUT, "submission")
+
+
+@needs_coq
+@pytest.mark.long
+def test_axioms_of_definitions_are_named_like_any_other(coq):
+    goal = {"statement": "1 = 2", "definitions": "Axiom premise : 1 = 2."}
+    source = "Definition solution := premise."
+    assert judged(coq, source, goal).outcome is Outcome.INCORRECT
+    assert judged(coq, source, {**goal, "axioms": ["Definitions.premise"]}).outcome is Outcome.CORRECT
+    shadowed = "Axiom premise : 1 = 2. Definition solution := premise."
+    assert judged(coq, shadowed, {**goal, "axioms": ["Definitions.premise"]}).outcome is Outcome.INCORRECT
+
+
+@needs_coq
+@pytest.mark.long
+def test_an_inductive_type_of_the_submission_is_not_that_of_the_goal(coq):
+    own = TREE.definitions.removeprefix("Require Export Lia.") + TREE_PROOF
+    assert judged(coq, own, TREE).outcome is Outcome.INCORRECT
+
+
+@needs_coq
+@pytest.mark.long
+def test_verdicts_repeat_and_a_batch_gives_the_same(coq):
+    sources = [TREE_PROOF, "Definition solution := I.", "", "Axiom solution : forall t, size t >= 1."]
+    problems = [Problem(str(row), "", TREE) for row in range(len(sources))]
+    one_by_one = [coq(source, problem) for source, problem in zip(sources, problems, strict=True)]
+    assert verifiers.verify_batch(coq, sources, problems) == one_by_one
+    outcomes = [Outcome.CORRECT, Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.INCORRECT]
+    assert [verdict.outcome for verdict in one_by_one] == outcomes
+
+
+@needs_coq
+@pytest.mark.long
+def test_an_unreadable_goal_spoils_no_other_row_of_a_batch(coq):
+    problems = [Problem("a", "", "nonsense"), Problem("b", "", "True")]
+    outcomes = [verdict.outcome for verdict in coq.verify_batch(["Definition solution := I."] * 2, problems)]
+    assert outcomes == [Outcome.VERIFIER_ERROR, Outcome.CORRECT]
+
+
+@needs_coq
+@pytest.mark.parametrize("completion", ["", " \n", "```coq\n\n```", "<think>Theorem solution"])
+def test_without_a_source_there_is_no_answer(coq, completion):
+    assert judged(coq, completion, "True").outcome is Outcome.NO_ANSWER
+
+
+def test_where_coq_is_missing_the_error_names_the_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingDependencyError, match="apt-get install coq"):
+        verifiers.make("coq")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"timeout_s": 0}, InvalidArgumentError, "timeout_s must be a positive finite number, got 0"),
+        ({"memory_mib": 0.5}, InvalidArgumentError, "memory_mib must be a whole number of at least 1, got 0.5"),
+        ({"isolation": "available"}, UnknownNameError, "isolation 'available'.*auto"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        CoqVerifier(**settings)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"statement": " "}, "statement must not be empty"),
+        ({"statement": 3}, "statement must be text, got 3"),
+        ({"statement": "True", "axioms": "x"}, "axioms must be a tuple of texts, got 'x'"),
+    ],
+)
+def test_a_goal_is_checked(fields, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        CoqGoal(**fields)
+
+
+REPORT = """
+CONTEXT SUMMARY
+===============
+
+* Theory: Set is predicative
+  
+* Axioms: {axioms}
+  
+* Constants/Inductives relying on type-in-type: {type_in_type}
+  
+* Constants/Inductives relying on unsafe (co)fixpoints: {fixpoints}
+  
+* Inductives whose positivity is assumed: {positivity}
+  
+"""
+CLEAN = {"axioms": "<none>", "type_in_type": "<none>", "fixpoints": "<none>", "positivity": "<none>"}
+LIBRARY = f"\n    {CLASSIC}\n    Coq.Other.classic"
+OWN = {"Submission", "Definitions", "Spec_1", "Check_1"}
+
+
+def assumptions(printed=CLOSED, allowed=(), **sections):
+    return objection(printed, REPORT.format(**{**CLEAN, **sections}), OWN, allowed)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ({}, None),
+        ({"axioms": LIBRARY}, None),
+        ({"axioms": "\n    Submission.x"}, "the axiom Submission.x"),
+        ({"axioms": "\n    Check_1.x"}, "the axiom Check_1.x"),
+        ({"axioms": "\n    <>.x"}, "the axiom <>.x"),
+        ({"axioms": "\n    Submission.x", "allowed": ["Coq.x"]}, "the axiom Submission.x"),
+        ({"axioms": "\n    Definitions.x", "allowed": ["Definitions.x"]}, None),
+        ({"type_in_type": "\n    Submission.T"}, "relying on type-in-type: Submission.T"),
+        ({"fixpoints": "\n    Submission.f"}, "unsafe"),
+        ({"positivity": "\n    Submission.I"}, "positivity is assumed: Submission.I"),
+        ({"printed": ""}, "can't be read"),
+        ({"printed": CLOSED + CLOSED}, "rests on Closed"),
+        ({"printed": "x\n" + CLOSED}, "rests on x"),
+        ({"printed": "Axioms:\nf is assumed to be guarded.\n"}, "rests on f"),
+        ({"printed": "Axioms:\nclassic : P\n", "axioms": f"\n    {CLASSIC}"}, "rests on classic"),
+        ({"printed": "Axioms:\nclassic\n  : P\n", "axioms": f"\n    {CLASSIC}", "allowed": [CLASSIC]}, None),
+        ({"printed": "Axioms:\nclassic : P\n", "axioms": LIBRARY, "allowed": [CLASSIC]}, "rests on classic"),
+        ({"printed": "Axioms:\nclassic : P\n", "allowed": [CLASSIC]}, "rests on classic"),
+        ({"printed": "Axioms:\nc : P\nf is assumed to be guarded.\n", "axioms": "\n    Coq.c", "allowed": ["Coq.c"]},
+         "rests on f is"),
+        ({"printed": "Axioms:\nc : P\nTheory:\nType hierarchy is collapsed\n", "axioms": "\n    Coq.c", "allowed": ["Coq.c"]},
+         "rests on Theory"),
+    ],
+)  # fmt: skip
+def test_each_report_can_refuse(case, message):
+    problem = assumptions(**case)
+    assert (problem is None) if message is None else (problem is not None and message in problem)
+
+
+@pytest.mark.parametrize(
+    "report", ["", "* Axioms: <none>\n", REPORT.format(**CLEAN).replace("predicative", "impredicative")]
+)
+def test_a_report_that_cannot_be_read_is_no_acceptance(report):
+    assert "can't be read" in str(objection(CLOSED, report, OWN, ()))

@@ -1,0 +1,99 @@
+"""Coq's compiler and its independent checker, as they are installed, each run in a jail of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from verifiers.errors import MissingDependencyError
+from verifiers.unit_tests.host.binaries import Finished, run_binary
+from verifiers.unit_tests.sandbox.protocol.limits import Limits
+
+_FLAGS = ("-q", "-noglob", "-w", "none", "-native-compiler", "no", "-Q", ".", "")
+"""No start-up file, no index, no warnings; `native_compute` is `vm_compute`; the folder's modules have no prefix."""
+_THREADS = 8
+_QUERY_S = 60.0
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The programs of one installation, and the limits of each run."""
+
+    coqc: str
+    coqchk: str
+    version: str
+    readable: tuple[str, ...]
+    """Folders of the installation."""
+    limits: Limits
+    isolation: str
+
+    def compile(
+        self, module: str, source: str, libraries: Mapping[str, bytes], imports: Sequence[str] = ()
+    ) -> Finished:
+        """Compile a module in a fresh process whose folder holds it and these libraries, by file name.
+
+        Args:
+            module: Its name.
+            source: Its text.
+            libraries: Compiled modules, such as `{"Definitions.vo": ...}`.
+            imports: Modules that are required and imported before it.
+        """
+        first = [argument for name in imports for argument in ("-ri", name)]
+        writes = [f"{module}.vo", f"{module}.vos", f"{module}.vok", f".{module}.aux"]
+        files = {**libraries, f"{module}.v": source.encode(errors="replace")}
+        return self._run([self.coqc, *_FLAGS, *first, f"{module}.v"], files, writes)
+
+    def check(self, modules: Sequence[str], libraries: Mapping[str, bytes]) -> Finished:
+        """Have the checker type-check modules again, from their files, without what they depend on."""
+        only = [argument for name in modules for argument in ("-norec", name)]
+        return self._run([self.coqchk, "-o", "-silent", "-Q", ".", "", *only], libraries, [])
+
+    def _run(self, command: Sequence[str], files: Mapping[str, bytes], writes: Sequence[str]) -> Finished:
+        return run_binary(command, files, writes, readable=self.readable, limits=self.limits, isolation=self.isolation)
+
+
+def find_toolchain(limits: Limits, isolation: str) -> Toolchain:
+    """Find the installation that `PATH` leads to.
+
+    Raises:
+        MissingDependencyError: If there is none, or it does not say where its library is.
+    """
+    coqc, coqchk = map(shutil.which, ("coqc", "coqchk"))
+    if coqc is None or coqchk is None:
+        raise MissingDependencyError(
+            "the verifier 'coq' needs Coq's programs coqc and coqchk, which are not in PATH. Install Coq: "
+            "`apt-get install coq` on Debian and Ubuntu, `opam install coq` elsewhere"
+        )
+    coqc, coqchk = os.path.realpath(coqc), os.path.realpath(coqchk)
+    settings = dict(re.findall(r"^(\w+)=(.*)$", _query(coqc, "-config"), re.MULTILINE))
+    if "COQLIB" not in settings:
+        raise MissingDependencyError(f"the verifier 'coq' needs Coq 8.16, and `{coqc} -config` names no COQLIB")
+    library = os.path.normpath(settings["COQLIB"])
+    core = os.path.normpath(settings.get("COQCORELIB", library))
+    readable = (coqc, coqchk, library, os.path.dirname(core), "/etc/ocamlfind.conf")
+    return Toolchain(
+        coqc, coqchk, _query(coqc, "-print-version").split()[0], readable, _with_threads(limits), isolation
+    )
+
+
+def _with_threads(limits: Limits) -> Limits:
+    return Limits(limits.cpu_s, limits.wall_s, limits.idle_s, limits.memory_mib, limits.output_mib, _THREADS)
+
+
+def _query(program: str, flag: str) -> str:
+    """What a program says of itself.
+
+    Raises:
+        MissingDependencyError: If it does not run.
+    """
+    try:
+        done = subprocess.run(
+            [program, flag], capture_output=True, text=True, errors="replace", timeout=_QUERY_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MissingDependencyError(f"the verifier 'coq' can't run {program} {flag}: {error}") from error
+    return done.stdout

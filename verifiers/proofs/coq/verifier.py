@@ -1,0 +1,150 @@
+"""`CoqVerifier`: Coq decides whether a completion proves a statement."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, get_args
+
+from verifiers._settings import is_number, is_whole_number
+from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
+from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
+from verifiers.proofs.coq.steps import RefusedError, Steps
+from verifiers.proofs.coq.toolchain import find_toolchain
+from verifiers.proofs.extraction import last_block
+from verifiers.proofs.references import goal_of
+from verifiers.registry import verify_one
+from verifiers.types import Outcome, Problem, Verdict
+from verifiers.unit_tests.host.binaries import LaunchError
+from verifiers.unit_tests.host.pool import available_cpus
+from verifiers.unit_tests.sandbox.protocol.limits import Limits
+
+Isolation = Literal["auto", "strict", "none"]
+_LANGUAGES = ("coq", "rocq", "gallina", "v")
+_MOST_PREPARED = 256
+
+
+class CoqVerifier:
+    """A completion is correct when its Coq source defines `solution`, whose type is the statement, without axioms.
+
+    The source is the completion's last code block. It is compiled alone; a fresh process then reads the compiled file, and
+    nothing else of it, and defines a constant of the statement's type by `Submission.solution`. The proof is accepted if
+    `Print Assumptions` says that this constant is closed, or rests on axioms which the goal names, and if `coqchk`, Coq's
+    independent checker, accepts both modules from their files, and finds in them no other axiom and nothing that was assumed to
+    be guarded, positive, or of a consistent universe. `docs/proofs.md` says what that guards against.
+
+    `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds, where the proof
+    was not accepted, the `step` that failed (`submission`, `verdict`, `checker`, `assumptions`) and its `error`; the
+    `isolation`; and the `version` of Coq. Its `cost` holds `seconds`.
+
+    Every process runs in the sandbox of the unit tests' verifier: no network, no files but Coq's and those of a folder of its
+    own, no other process.
+
+    Args:
+        timeout_s: CPU seconds of each of the three processes; running over is `TIMEOUT`.
+        wall_s: Seconds of wall-clock time of each; by default generous, so that verdicts don't depend on the load.
+        memory_mib: Address space of each, in MiB.
+        output_mib: Most output of each, and largest compiled file, in MiB.
+        workers: How many proofs of a batch are checked at once, by default the number of CPUs of this process.
+        isolation: As for `UnitTestVerifier`: `"auto"` requires a system-call filter, and Landlock, namespaces or both;
+            `"strict"` requires namespaces; `"none"` sets limits only, for proofs that you trust.
+
+    Raises:
+        MissingDependencyError: If Coq is not installed.
+        InvalidArgumentError: If an argument is out of range.
+        UnknownNameError: If there is no such isolation.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 60.0,
+        wall_s: float | None = None,
+        memory_mib: int = 2048,
+        output_mib: int = 16,
+        workers: int | None = None,
+        isolation: Isolation = "auto",
+    ) -> None:
+        if isolation not in get_args(Isolation):
+            raise unknown_name("isolation", isolation, get_args(Isolation))
+        for name, seconds in (("timeout_s", timeout_s), ("wall_s", wall_s)):
+            if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
+                raise InvalidArgumentError(f"{name} must be a positive finite number, got {seconds!r}")
+        for name, count in (("memory_mib", memory_mib), ("output_mib", output_mib), ("workers", workers)):
+            if count is not None and not (is_whole_number(count) and count >= 1):
+                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
+        wall_s = 10 * timeout_s + 60 if wall_s is None else wall_s
+        limits = Limits(timeout_s, wall_s, wall_s, memory_mib, output_mib, processes=1)
+        self._toolchain = find_toolchain(limits, isolation)
+        self._workers = workers or available_cpus()
+        self._prepared: dict[CoqGoal, PreparedGoal] = {}
+        self._is_tried = False
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is no goal, or Coq does not accept it.
+            SandboxUnavailableError: If the system does not provide the requested isolation, or Coq does not work in it.
+        """
+        goal = goal_of(CoqGoal, problem)
+        source = last_block(completion, _LANGUAGES)
+        if source is None:
+            return Verdict.of(Outcome.NO_ANSWER)
+        try:
+            self._try_out()
+            return self._judged(source, self._prepare(goal, problem.id))
+        except LaunchError as error:
+            return Verdict.of(Outcome.VERIFIER_ERROR, source, detail={"error": str(error)})
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i, several at once.
+
+        Raises:
+            InvalidArgumentError: If the numbers of completions and problems differ.
+        """
+        if len(completions) != len(problems):
+            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="coq") as threads:
+            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+
+    def _try_out(self) -> None:
+        """Judge a right proof once, so that an installation which accepts nothing is an error and not a wrong answer."""
+        if self._is_tried:
+            return
+        verdict = self._judged("Definition solution : True := I.", self._prepare(CoqGoal("True"), "of the trial"))
+        if verdict.outcome is not Outcome.CORRECT:
+            raise SandboxUnavailableError(
+                f"Coq {self._toolchain.version} ({self._toolchain.coqc}) does not accept a proof of True in the sandbox: "
+                f"{dict(verdict.detail)}"
+            )
+        self._is_tried = True
+
+    def _prepare(self, goal: CoqGoal, problem: str) -> PreparedGoal:
+        """A goal, compiled; the completions of a group share it.
+
+        Raises:
+            UnreadableReferenceError: If Coq does not accept it.
+        """
+        if goal not in self._prepared:
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+            try:
+                self._prepared[goal] = Steps(self._toolchain).prepare(goal)
+            except RefusedError as refusal:
+                raise UnreadableReferenceError(
+                    f"Coq does not accept the {refusal.step} of problem {problem!r}: {refusal}"
+                ) from refusal
+        return self._prepared[goal]
+
+    def _judged(self, source: str, goal: PreparedGoal) -> Verdict:
+        steps = Steps(self._toolchain)
+        outcome, detail = Outcome.CORRECT, {}
+        try:
+            steps.judge(source, goal)
+        except RefusedError as refusal:
+            outcome, detail = refusal.outcome, {"step": refusal.step, "error": str(refusal)}
+        detail = {**detail, "isolation": steps.isolation, "version": self._toolchain.version}
+        return Verdict.of(outcome, source, detail=detail, cost={"seconds": steps.seconds})

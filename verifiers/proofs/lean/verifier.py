@@ -1,0 +1,132 @@
+"""`LeanVerifier`: Lean 4, on a Kimina Lean Server, decides whether a completion proves a theorem."""
+
+from __future__ import annotations
+
+import functools
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from verifiers._http import ServerError
+from verifiers._settings import is_number, is_whole_number
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
+from verifiers.proofs.extraction import last_block
+from verifiers.proofs.lean.goal import LeanGoal, ProofError
+from verifiers.proofs.lean.server import LeanAnswer, LeanServer
+from verifiers.proofs.references import goal_of
+from verifiers.redaction import redacted, secret
+from verifiers.registry import verify_one
+from verifiers.types import Outcome, Problem, Verdict
+
+_LANGUAGES = ("lean", "lean4")
+_SHOWN = 1000
+
+
+class LeanVerifier:
+    """A completion is correct when its proof, put after the theorem as the problem states it, is accepted by Lean.
+
+    Only a proof is taken from a completion, a term or tactics, from its last code block, which may repeat the theorem; helper
+    lemmas, notations and options of its own are not. The server is asked twice. First, Lean's parser says whether the proof is
+    one term; this question holds the proof as a string, so that nothing of it runs. Then Lean checks the theorem with the
+    proof, and says by `#print axioms` what it rests on. It is accepted without any error, without `sorry`, and with no axioms
+    but the goal's, which by default are the three of ordinary mathematics.
+
+    A proof may not contain `set_option`, nor the forms of terms and tactics that run code of their own while they are checked;
+    the values of named arguments, of which tactics evaluate some, must be names, literals, or `{field := value}` of these.
+    `docs/proofs.md` says what this guards against, and what only an independent checker of Lean's proofs would.
+
+    `Problem.reference` is a `LeanGoal`, a mapping of its fields, or a formal statement. The verdict's `detail` holds an `error`
+    where the proof was not accepted. A server that does not answer, or can't run Lean, makes it a `VERIFIER_ERROR`.
+
+    Args:
+        url: Address of the server, such as `http://localhost:8000`.
+        api_key: The server's key, if it wants one; `env:NAME` is that environment variable.
+        timeout_s: Seconds that Lean may take for one file, rounded up; running over is `TIMEOUT`.
+        concurrency: Most proofs of a batch that are checked at once.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range.
+    """
+
+    def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 60.0, concurrency: int = 8) -> None:
+        _check_settings(url, timeout_s, concurrency)
+        self._url = url
+        self._concurrency = concurrency
+        self._server = LeanServer(url, None if api_key is None else secret(api_key), timeout_s)
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is no goal, or Lean does not accept the statement.
+        """
+        goal = goal_of(LeanGoal, problem)
+        source = last_block(completion, _LANGUAGES)
+        if source is None:
+            return Verdict.of(Outcome.NO_ANSWER)
+        try:
+            proof = goal.proof_in(source)
+        except ProofError as error:
+            return Verdict.of(Outcome.INCORRECT, source, detail={"error": str(error)})
+        started = time.monotonic()
+        try:
+            outcome, reason = self._judge(goal, proof, problem.id)
+        except ServerError as error:
+            outcome, reason = Outcome.VERIFIER_ERROR, str(error)
+        detail = {"error": reason[:_SHOWN]} if reason else {}
+        return Verdict.of(outcome, source, detail=detail, cost={"seconds": time.monotonic() - started})
+
+    def _judge(self, goal: LeanGoal, proof: str, problem: str) -> tuple[Outcome, str]:
+        """The outcome, and the reason for any but `CORRECT`."""
+        nonce = f"proof_{secrets.token_hex(8)}"
+        parsed = self._server.check(goal.parsing_source(proof, nonce))
+        refusals = [error for error in parsed.errors if error.startswith(f"{nonce} ")]
+        if refusals:
+            return Outcome.INCORRECT, f"the proof is no term: {refusals[0].removeprefix(f'{nonce} ')}"
+        if parsed.errors:
+            raise UnreadableReferenceError(
+                f"Lean does not accept the statement of problem {problem!r}: {parsed.errors[0]}"
+            )
+        if parsed.timed_out or [info.strip() for info in parsed.infos].count(f"{nonce} term") != 1:
+            return Outcome.VERIFIER_ERROR, "Lean did not say whether the proof is a term"
+        checked = self._server.check(goal.checking_source(proof, nonce))
+        outcome, reason = _outcome(checked, checked.axioms_of(nonce), goal)
+        return outcome, reason.replace(nonce, goal.name)
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i, several at once.
+
+        Raises:
+            InvalidArgumentError: If the numbers of completions and problems differ.
+        """
+        if len(completions) != len(problems):
+            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="lean") as threads:
+            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({redacted(self._url)!r})"
+
+
+def _check_settings(url: object, timeout_s: float, concurrency: int) -> None:
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise InvalidArgumentError(f"url begins with http:// or https://, such as http://localhost:8000; got {url!r}")
+    if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
+        raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+    if not (is_whole_number(concurrency) and concurrency >= 1):
+        raise InvalidArgumentError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+
+
+def _outcome(checked: LeanAnswer, said: list[frozenset[str]], goal: LeanGoal) -> tuple[Outcome, str]:
+    if checked.timed_out:
+        return Outcome.TIMEOUT, "Lean ran past its time"
+    if checked.errors:
+        return Outcome.INCORRECT, checked.errors[0]
+    if checked.uses_sorry:
+        return Outcome.INCORRECT, "the proof uses sorry"
+    if not said:
+        return Outcome.VERIFIER_ERROR, "Lean did not say on which axioms the theorem rests"
+    foreign = sorted(frozenset().union(*said) - {*goal.axioms})
+    return (Outcome.INCORRECT, f"the proof rests on {', '.join(foreign)}") if foreign else (Outcome.CORRECT, "")

@@ -1,0 +1,1 @@
+"""Does a term have the property that is asked for? An SMT solver decides."""

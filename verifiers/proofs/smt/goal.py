@@ -1,0 +1,57 @@
+"""What a term has to satisfy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from verifiers.errors import InvalidArgumentError
+from verifiers.proofs.references import check_texts
+from verifiers.proofs.smt.terms import INDEXED, OPERATORS, TermError, mentions, read_all, read_signature, shown
+
+_DECLARING = (
+    *("declare-const", "declare-datatype", "declare-datatypes", "declare-fun", "declare-sort"),
+    *("define-const", "define-fun", "define-fun-rec", "define-funs-rec", "define-sort"),
+)
+
+
+@dataclass(frozen=True)
+class SmtGoal:
+    """A function that a completion defines by a term, and what has to hold of it. Everything here is trusted, and SMT-LIB.
+
+    A witness is a function without parameters, an equivalent term one that has to equal another everywhere, and an invariant
+    one of sort `Bool`, for which a goal says that it holds at the start, is kept by each step and implies what is wanted.
+
+    Raises:
+        InvalidArgumentError: If a field is of another type or can't be read, or the goal does not mention the function.
+    """
+
+    function: str
+    """Its signature, as in `(f ((x Int) (y Int)) Int)`."""
+    goal: str
+    """A formula that mentions the function. It must hold whatever the declared constants and functions are."""
+    declarations: str = ""
+    """Commands that declare or define what the goal uses, such as `(declare-const a Int)`."""
+    operators: tuple[str, ...] = ()
+    """What the term may apply, where the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) is too much, so that
+    it would be enough to repeat the goal, or too little. Names of declared functions and constants may be among them."""
+
+    def __post_init__(self) -> None:
+        check_texts(self)
+        name, _, _ = read_signature(self.function)
+        try:
+            goals, commands = read_all(self.goal), read_all(self.declarations)
+        except TermError as error:
+            raise InvalidArgumentError(f"goal or declarations can't be read: {error}") from error
+        if len(goals) != 1 or not mentions(goals[0], name):
+            raise InvalidArgumentError(f"goal must be one formula that mentions {name!r}, got {self.goal!r:.200}")
+        for command in commands:
+            if not (isinstance(command, list) and command and command[0] in _DECLARING):
+                raise InvalidArgumentError(
+                    f"declarations must declare or define, by {', '.join(_DECLARING)}; assumptions belong in the "
+                    f"goal, as (=> assumption conclusion); got {shown(command)[:100]!r}"
+                )
+
+    @property
+    def allowed_operators(self) -> frozenset[str]:
+        """What the term may apply."""
+        return frozenset(self.operators) or OPERATORS | INDEXED

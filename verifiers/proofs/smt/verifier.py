@@ -1,0 +1,131 @@
+"""`SmtVerifier`: an SMT solver decides whether a completion's term has the property that is asked for."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+import queue
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+from verifiers._settings import is_number, is_whole_number
+from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
+from verifiers.answers import after_thinking, last_line, last_tagged, without_special_tokens
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
+from verifiers.proofs.extraction import last_block
+from verifiers.proofs.references import goal_of
+from verifiers.proofs.smt.goal import SmtGoal
+from verifiers.proofs.smt.terms import TermError, read_signature, read_term
+from verifiers.registry import verify_one
+from verifiers.types import Outcome, Problem, Verdict
+
+_LANGUAGES = ("smt", "smt2", "smtlib", "smt-lib", "sygus", "lisp", "scheme")
+_WALL_FACTOR, _WALL_S = 10, 60.0
+_MARKS = " \t\n$`"
+
+
+class SmtVerifier:
+    """A completion is correct when the function that its term defines satisfies the goal, whatever the declared constants are.
+
+    The term stands in the last `<answer>` tags, else in the last code block, else on the last line. It is read here, by the
+    grammar of `verifiers.proofs.smt.terms`, and written again, so that the solver gets a term and never a command. The goal
+    holds if Z3 finds its negation unsatisfiable. What Z3 leaves open, or does not decide within its limits, is `TIMEOUT`.
+    That it is right when it decides is taken for granted.
+
+    `Problem.reference` is a `SmtGoal`, or a mapping of its fields. The verdict's `detail` holds `counterexample` or `reason`.
+
+    Args:
+        timeout_s: CPU seconds of the solver.
+        memory_mib: Address space of the solver's process, in MiB.
+        workers: Number of processes, which judge a batch together; each starts with its first problem.
+
+    Raises:
+        MissingDependencyError: If `z3-solver` is not installed.
+        InvalidArgumentError: If an argument is out of range.
+    """
+
+    def __init__(self, *, timeout_s: float = 10.0, memory_mib: int = 1024, workers: int = 1) -> None:
+        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
+            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+        for name, count in (("memory_mib", memory_mib), ("workers", workers)):
+            if not (is_whole_number(count) and count >= 1):
+                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
+        if importlib.util.find_spec("z3") is None:
+            raise missing_dependency("z3-solver", "smt", "the verifier 'smt'")
+        self._arguments: dict[str, Any] = {"timeout_s": timeout_s, "memory_mib": memory_mib, "workers": workers}
+        self._timeout_s = timeout_s
+        self._workers = workers
+        self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for _ in range(workers):
+            self._free.put(Worker("verifiers.proofs.smt.worker", memory_mib=memory_mib))
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is no goal, or the solver can't read it.
+        """
+        goal = goal_of(SmtGoal, problem)
+        text = _answer(completion)
+        if not text:
+            return Verdict.of(Outcome.NO_ANSWER)
+        _, parameters, signature = read_signature(goal.function)
+        try:
+            term = read_term(text, parameters, goal.allowed_operators)
+        except TermError as error:
+            return Verdict.of(Outcome.INCORRECT, text, detail={"reason": str(error)})
+        try:
+            kind, said = self._ask([goal.declarations, signature, term, goal.goal, self._timeout_s])
+        except WorkerStartError as error:
+            return Verdict.of(Outcome.VERIFIER_ERROR, term, detail={"error": str(error)})
+        except (WorkerTimeoutError, WorkerBrokenError) as error:  # the work on this term ended the process
+            return Verdict.of(Outcome.TIMEOUT, term, detail={"reason": f"the solver ended at its limits: {error}"})
+        if kind == "bad_goal":
+            raise UnreadableReferenceError(f"Z3 can't read the goal of problem {problem.id!r}: {said}")
+        return _verdict(kind, said, term)
+
+    def _ask(self, question: list[object]) -> tuple[str, str]:
+        worker = self._free.get()
+        try:
+            answer = worker.ask(question, deadline_s=_WALL_FACTOR * self._timeout_s + _WALL_S)
+        finally:
+            self._free.put(worker)
+        kind, said = cast("list[str]", answer)
+        return kind, said
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i, as many at once as there are processes.
+
+        Raises:
+            InvalidArgumentError: If the numbers of completions and problems differ.
+        """
+        if len(completions) != len(problems):
+            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="smt") as threads:
+            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, has processes of its own."""
+        return functools.partial(type(self), **self._arguments), ()
+
+
+def _answer(completion: str) -> str:
+    text, _ = after_thinking(without_special_tokens(completion))
+    tagged = last_tagged(text)
+    if tagged is not None:
+        return tagged.strip(_MARKS)
+    if "```" in text or "~~~" in text:
+        return (last_block(text, _LANGUAGES) or "").strip(_MARKS)
+    return last_line(text).strip(_MARKS)
+
+
+def _verdict(kind: str, said: str, term: str) -> Verdict:
+    if kind == "proved":
+        return Verdict.of(Outcome.CORRECT, term)
+    if kind == "refuted":
+        return Verdict.of(Outcome.INCORRECT, term, detail={"counterexample": said})
+    if kind == "bad_term":
+        return Verdict.of(Outcome.INCORRECT, term, detail={"reason": said})
+    return Verdict.of(Outcome.TIMEOUT, term, detail={"reason": f"the solver leaves it open: {said}"})
