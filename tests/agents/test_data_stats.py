@@ -85,7 +85,7 @@ def test_references_that_the_verifier_can_t_read_are_named() -> None:
     assert report["unreadable_references"]["count"] == 2
     assert report["unreadable_references"]["first"][0] == {
         "id": "bad",
-        "reason": "the gold answer cannot be read: 'the end' where a value should stand",
+        "reason": "the gold answer cannot be read: expected a value, found 'the end'",
     }
     assert report["without_gold_completion"] == 3
     numbers = report_of(Problem("n", "1", "many"), verifier="numeric")
@@ -176,7 +176,7 @@ def test_a_file_of_one_s_own_by_its_columns_in_tokens(tmp_path: Path, capsys: py
         (("Sort", "--split", "dev"), 2, "unknown split 'dev'"),
         (("Sort", "--limit", "0"), 2, "--limit must be at least 1, got 0"),
         (("Nothing",), 2, "unknown environment 'rlvr/Nothing-v0'"),
-        (("GSM8K", "--args", "data_dir=/nowhere"), 1, "was not found at /nowhere/gsm8k/"),
+        (("GSM8K", "--args", "data_dir=/nowhere"), 2, "was not found at /nowhere/gsm8k/"),
         (("Sort", "--args", "foo=1"), 2, "unknown data argument 'foo'"),
     ],
 )
