@@ -69,6 +69,18 @@ def test_no_cheat_is_a_proof_of_false(coq, name):
 
 @needs_coq
 @pytest.mark.long
+@pytest.mark.parametrize("option", ["Silent", "Printing Depth 0", "Printing Width 1", "Printing All", "Program Mode"])
+def test_a_forged_message_hides_no_axiom_of_the_library(coq, option):
+    forged = (
+        'Notation solution := (ltac:(idtac "Closed under the global context"; exact Coq.Logic.Classical_Prop.classic)).'
+    )
+    source = f"Require Import Classical. Global Set {option}.\n{forged}"
+    verdict = judged(coq, source, "forall P : Prop, P \\/ ~ P")
+    assert (verdict.outcome, verdict.detail["step"]) == (Outcome.INCORRECT, "assumptions")
+
+
+@needs_coq
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "goal"),
     [

@@ -139,7 +139,7 @@ def test_a_statement_that_lean_refuses_is_the_references_fault(server):
         (lambda code: (500, b"no REPL"), "answered 500: no REPL (3 tries)"),
         (lambda code: (429, b"No available REPLs"), "answered 429"),
         (lambda code: (401, b"Missing API key"), "answered 401: Missing API key"),
-        (lambda code: (200, b'{"results": [{"id":'), "JSON was expected"),
+        (lambda code: (200, b'{"results": [{"id":'), "expected JSON from the Lean server"),
         (lambda code: (200, b'{"results": []}'), "does not answer like /api/check"),
         (lambda code: (200, b"[]"), "does not answer like /api/check"),
         (lambda code: {"id": "proof", "response": {"env": 0, "messages": ["odd"]}}, "does not answer like /api/check"),
