@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError, Problem, Verdict, verifier_error
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EncodedReply:
     """What a turn was answered."""
 
     reply: Reply | None = None
@@ -25,7 +25,9 @@ class Answer:
     """A `VERIFIER_ERROR`, where the interaction broke."""
 
 
-def answer(interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], problem: Problem, room: int) -> Answer:
+def answer(
+    interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], problem: Problem, room: int
+) -> EncodedReply:
     """Ask an interaction for its answer to the last of some turns, and encode it in at most `room` tokens.
 
     Raises:
@@ -34,18 +36,18 @@ def answer(interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], 
     try:
         reply: object = interaction(turns, problem)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in the verdict, never scored
-        return Answer(error=verifier_error(error))
+        return EncodedReply(error=verifier_error(error))
     if reply is None:
-        return Answer()
+        return EncodedReply()
     if not isinstance(reply, Reply):
         raise InvalidArgumentError(
             f"an interaction must return a rlvr_envs.Reply, or None to end the episode; got {reply!r}"
         )
     if reply.ends:
-        return Answer(reply)
+        return EncodedReply(reply)
     if not reply.messages:
-        return Answer(reply, np.zeros(0, dtype=np.int32))
+        return EncodedReply(reply, np.zeros(0, dtype=np.int32))
     try:
-        return Answer(reply, fit(dialogue, reply.messages, int(turns[-1].tokens[-1]), room))
+        return EncodedReply(reply, fit(dialogue, reply.messages, int(turns[-1].tokens[-1]), room))
     except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
-        return Answer(error=verifier_error(error))
+        return EncodedReply(error=verifier_error(error))

@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.dialogue import Dialogue, PlainDialogue
-from rlvr_envs.replies import Answer, answer
+from rlvr_envs.replies import EncodedReply, answer
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
 from rlvr_envs.types import (
@@ -169,7 +169,7 @@ class _Awaited:
 class _Asked:
     """A row whose latest turn is being answered elsewhere."""
 
-    future: Future[Answer]
+    future: Future[EncodedReply]
     row: int
     turns: tuple[Turn, ...]
 
@@ -495,12 +495,12 @@ class TokenStreams:
         parsed = self._dialogue.parse(tokens)
         return Turn(tokens, self.completion(row), parsed.calls, parsed.errors)
 
-    def _answer(self, row: int, turns: tuple[Turn, ...]) -> Answer:
+    def _answer(self, row: int, turns: tuple[Turn, ...]) -> EncodedReply:
         assert self.rules.interaction is not None
         room = self.rules.max_inserted_tokens - int(self._inserted[row])
         return answer(self.rules.interaction, self._dialogue, turns, self._problem(row), room)
 
-    def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: Answer, column: int, step: _Step) -> None:
+    def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
         """Pay a turn's reward, and append the answer or end the episode."""
         reply = given.reply
         if reply is not None:

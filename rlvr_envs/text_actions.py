@@ -16,21 +16,21 @@ from verifiers import InvalidArgumentError
 
 
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Steps by whole texts, for policies that are asked for text, as in GEM or TextArena.
+    """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
 
-    An action is what the policy says in one turn. Its tokens are taken one after the other, and then the end token, unless
-    the turn is over before: by a stop string in the text, or by the budget, which cuts a longer text off and truncates.
-    `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as in worlds to walk in, a text
-    that does not end the episode is a part of it, and the next one goes on.
+    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the end token, unless
+    the turn ends earlier: by a stop string in the text, or by the budget, which cuts a longer text off and truncates.
+    `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as in grid worlds, a text
+    that does not end the episode is continued by the next one.
 
-    An observation is the prompt and all that followed it as text; special tokens leave none. A verdict that was deferred is
-    waited for, so that a step that ends an episode always has its reward.
+    An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
+    so that the step that ends an episode always has its reward.
 
-    The tokens of a text are those of the environment's tokenizer: log-probabilities of a policy with another one are not
-    those of these tokens. To train, act by tokens.
+    The tokens of a text are those of the environment's tokenizer: log-probabilities of a policy with another
+    tokenizer do not belong to these tokens. For training, act with tokens.
 
     Args:
-        env: A token environment, as `gym.make` gives.
+        env: A token environment, as returned by `gym.make`.
 
     Raises:
         InvalidArgumentError: If it is another environment, or a token environment in a wrapper.
@@ -53,12 +53,12 @@ class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._text(observation), info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, Info]:
-        """Say a text.
+        """Take a text as the action.
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
             IllegalTokenError: If a token of the text is not legal.
-            InvalidArgumentError: If the action is no text, or has characters that the tokenizer has not.
+            InvalidArgumentError: If the action is not text, or has characters that the tokenizer does not have.
         """
         if not isinstance(action, str):
             raise InvalidArgumentError(f"an action must be a string, got {type(action).__name__}")

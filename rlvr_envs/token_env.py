@@ -20,7 +20,7 @@ from verifiers import IllegalTokenError, InvalidArgumentError, unknown_name
 
 
 class TokenEnv(gymnasium.Env[Observation, np.int64]):
-    """A prompt is continued token by token, and a verifier scores the completion at its end.
+    """An environment in which the policy continues a prompt token by token, and a verifier scores the completion at its end.
 
     ## Description
     The state is the prompt's tokens and every token since: the environment is Markov. A step appends one token.
@@ -72,7 +72,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         """Start an episode.
 
         Args:
-            seed: Seeds the drawing of problems, from here on.
+            seed: Seed of the generator that draws problems, from now on.
             options: `{"problem": index}` chooses the problem; -1 draws it.
 
         Returns:
@@ -96,7 +96,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
-            IllegalTokenError: If the token is no integer, outside the vocabulary or not legal here.
+            IllegalTokenError: If the token is not an integer, is outside the vocabulary or not legal here.
         """
         try:
             token = operator.index(action)
@@ -121,12 +121,12 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What the tokens mean."""
+        """The tokenizer."""
         return self.streams.rules.tokenizer
 
     @property
     def num_problems(self) -> int:
-        """The size of the data set."""
+        """Number of problems in the data set."""
         return len(self.streams.dataset)
 
     def wait(self) -> tuple[Observation, float, bool, bool, Info]:
@@ -153,7 +153,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         return decode(self.streams.rules.tokenizer, tokens) + self._verdict_text
 
     def close(self) -> None:
-        """Release what verification holds."""
+        """Release the resources of verification."""
         self.streams.close()
 
     def _check_order(self) -> None:

@@ -25,30 +25,30 @@ ChatTemplate = Callable[[tuple[Message, ...]], str]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What an environment needs of a tokenizer."""
+    """The interface that an environment needs of a tokenizer."""
 
     vocab_size: int
-    """Tokens are integers in `[0, vocab_size)`."""
+    """Number of tokens, which are the integers in `[0, vocab_size)`."""
     eos_token: int
     """The token that ends a completion."""
     fingerprint: str
-    """Equal for tokenizers that encode and decode alike; goes into caches and run manifests."""
+    """A text that is equal for tokenizers that encode and decode alike, for caches and run manifests."""
     chat_template: ChatTemplate | None
-    """Renders a chat as the text of a prompt, None where the tokenizer has no template."""
+    """Renders a chat as the text of a prompt; None if the tokenizer has no template."""
     special_tokens: Mapping[str, int]
     """The tokens that no ordinary text stands for, such as `"<|im_end|>"`, by how they are written."""
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text as tokens i32[l]; `start` adds what the tokenizer puts at the beginning of a sequence."""
+        """Encode text as tokens i32[l]; `start` adds the tokens with which the tokenizer begins a sequence."""
         ...
 
     def token_bytes(self, token: int) -> bytes:
-        """Give the bytes that a token stands for; empty for special tokens."""
+        """Return the bytes of a token; empty for special tokens."""
         ...
 
 
 def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
-    """Decode tokens to text; special tokens give nothing, invalid UTF-8 gives U+FFFD."""
+    """Decode tokens to text; special tokens are left out, invalid UTF-8 becomes U+FFFD."""
     return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
 
 
@@ -86,7 +86,7 @@ class ByteTokenizer:
         return np.frombuffer(utf8(text), dtype=np.uint8).astype(np.int32)
 
     def token_bytes(self, token: int) -> bytes:
-        """Give the byte, or nothing for the end token."""
+        """Return the byte, or nothing for the end token."""
         return b"" if token == self.eos_token else bytes((token,))
 
 
@@ -94,7 +94,7 @@ class CharTokenizer:
     """One token for each character of an alphabet (ids from 1), and the end of a completion (0).
 
     Args:
-        alphabet: Every character that text may hold; order decides the ids, repeats are ignored.
+        alphabet: All characters that a text may contain; their order determines the ids, repetitions are ignored.
     """
 
     eos_token = 0
@@ -126,7 +126,7 @@ class CharTokenizer:
             ) from None
 
     def token_bytes(self, token: int) -> bytes:
-        """Give the character's UTF-8 bytes, or nothing for the end token."""
+        """Return the character's UTF-8 bytes, or nothing for the end token."""
         return self._bytes[token]
 
 
@@ -178,7 +178,7 @@ class HuggingFaceTokenizer:
         return np.asarray(tokens, dtype=np.int32)
 
     def token_bytes(self, token: int) -> bytes:
-        """Give the token's bytes, or nothing for special tokens."""
+        """Return the token's bytes, or nothing for special tokens."""
         piece = None if token in self._silent else self.inner.convert_ids_to_tokens(token)
         return b"" if piece is None else self._to_bytes(piece)
 
@@ -243,10 +243,10 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
     Args:
         spec: None or `"byte"` for `ByteTokenizer`; `"char"` for a `CharTokenizer` over `alphabet`; a Hugging Face name or
             folder; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned as it is.
-        alphabet: The characters of the data set, where it has few.
+        alphabet: The characters of the data set, if they are few.
 
     Raises:
-        InvalidArgumentError: If the spec is none of these, or `"char"` is asked for without an alphabet.
+        InvalidArgumentError: If the spec is none of these, or `"char"` has no alphabet.
         MissingDependencyError: If a Hugging Face tokenizer is named and transformers is not installed.
     """
     if spec is None or spec == "byte":

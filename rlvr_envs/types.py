@@ -1,4 +1,4 @@
-"""What flows between problems, streams and environments."""
+"""The types that problems, streams and environments exchange."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Info = dict[str, Any]
 
 
 class Dataset(Protocol):
-    """Any sequence of problems, a list too."""
+    """Any sequence of problems, such as a list."""
 
     def __len__(self) -> int:
-        """Count the problems."""
+        """Return the number of problems."""
         ...
 
     def __getitem__(self, index: int, /) -> Problem:
-        """Give one problem; the same index always gives the same problem."""
+        """Return one problem, always the same for the same index."""
         ...
 
 
@@ -95,7 +95,7 @@ class Interaction(Protocol):
 
 
 class ProcessScorer(Protocol):
-    """Pays at tokens; a pure function of the tokens so far."""
+    """Rewards single tokens; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
         """Score the last of tokens i32[l], of which the first `prompt_length` are the prompt."""
@@ -103,16 +103,16 @@ class ProcessScorer(Protocol):
 
 
 class LegalActions(Protocol):
-    """Says which tokens may come next; a pure function of the tokens so far."""
+    """Determines the tokens that may come next; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
-        """Give the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one is legal."""
+        """Return the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one is legal."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FixedActions:
-    """`LegalActions` that are the same everywhere.
+    """`LegalActions` that are the same at every step.
 
     Raises:
         InvalidArgumentError: If the mask is not i8[vocab_size] of 0 and 1 with at least one 1.
@@ -129,14 +129,15 @@ class FixedActions:
             )
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
-        """Give the mask i8[vocab_size]."""
+        """Return the mask i8[vocab_size]."""
         return self.mask
 
 
 class EndCondition(Protocol):
-    """Says when an episode is over by itself, whatever stops the policy's text; a pure function of the tokens so far.
+    """Ends an episode by a condition of its own, besides stop tokens and strings; a pure function of the tokens so far.
 
-    It is asked after every token of the policy, and an episode that it ends terminates, also with its last budgeted token.
+    It is evaluated after every token of the policy; an episode that it ends is terminated, even at the last
+    token of the budget.
     """
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
@@ -152,14 +153,14 @@ class Ended:
     completion: str
     """The policy's own text of its last turn, without the stop string and special tokens."""
     verdict: Verdict | None
-    """None where the environment has no verifier."""
+    """The verdict; None if the environment has no verifier."""
     token_scores: tuple[tuple[int, float], ...] = ()
-    """What of the verdict's score belongs to earlier tokens: pairs (position in the row's buffer, amount)."""
+    """Parts of the verdict's score that belong to earlier tokens: pairs (position in the row's buffer, amount)."""
 
 
 @dataclass(slots=True)
 class Transition:
-    """What one `advance` of b streams by up to n tokens did."""
+    """The result of one `advance` of b streams by up to n tokens."""
 
     rewards: NDArray[np.float64]
     """f64[b n], the reward of each consumed token; a verdict that was awaited is paid in column 0."""

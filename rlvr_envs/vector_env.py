@@ -26,13 +26,13 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     `terminated` and `truncated` are true once, in the transition that ends a row. After that the row is left as it is
     (reward 0, both False, `consumed` 0) until `reset(options={"reset_mask": mask})` refills it.
 
-    Observations, action and information are those of `TokenEnv` with a leading axis b; what only some rows have comes with
-    Gymnasium's mask `"_key"`.
+    Observations, action and information are those of `TokenEnv` with a leading axis b; entries of only some rows come
+    with Gymnasium's mask `"_key"`.
 
     Args:
         streams: The streams.
-        copy: Give copies of the observation buffers. Without, the arrays of an observation change with the next step.
-        manifest: What decides an episode, as plain data, for the records of a run.
+        copy: Return copies of the observation buffers; otherwise the arrays of an observation change with the next step.
+        manifest: The settings that determine an episode, as plain data, for the records of a run.
     """
 
     autoreset_mode = AutoresetMode.DISABLED
@@ -118,12 +118,12 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What the tokens mean."""
+        """The tokenizer."""
         return self.streams.rules.tokenizer
 
     @property
     def num_problems(self) -> int:
-        """The size of the data set."""
+        """Number of problems in the data set."""
         return len(self.streams.dataset)
 
     def wait(self, *, every: bool = True) -> StepResult:
@@ -148,11 +148,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     @property
     def verification_seconds(self) -> float:
-        """Wall time that verdicts took so far, summed over calls; those in the background overlap."""
+        """Wall time of all verdicts so far, summed over calls; calls in the background overlap."""
         return self.streams.verification_seconds
 
     def close_extras(self, **kwargs: object) -> None:
-        """Release what verification holds."""
+        """Release the resources of verification."""
         self.streams.close()
 
     def _reset_mask(self, mask: object) -> NDArray[np.bool_]:
@@ -235,7 +235,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return info | self._of_rows("token_scores", scored) if scored else info
 
     def _of_rows(self, key: str, values_by_row: Mapping[int, object]) -> Info:
-        """What some rows have, with Gymnasium's mask."""
+        """The entries of some rows, with Gymnasium's mask."""
         values = np.full(self.num_envs, None, dtype=object)
         mask = np.zeros(self.num_envs, dtype=bool)
         for row, value in values_by_row.items():

@@ -1,6 +1,6 @@
 """How Gymnasium finds `make_vec` of each class of `rlvr_envs.tasks`: as `rlvr_envs.vectorized:GSM8KEnv`.
 
-The environments of installed packages are here by the names of their entry points.
+The environments of installed packages have the names of their entry points here.
 
 An `EnvSpec` that can be written as JSON names what builds its vector environment by a module and one name in it, where the
 class method `GSM8KEnv.make_vec` would be two.

@@ -1,1 +1,1 @@
-"""What a training run is made of beside its mathematics."""
+"""The components of a training run besides its mathematics."""

@@ -1,4 +1,4 @@
-"""Which part of a composed verifier decided, as `hybrid` and `first` say it."""
+"""The part of a composed verifier that decided, as `hybrid` and `first` report it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from verifiers import Verdict
 
 
 def applied_part(verdict: Verdict | None) -> str | None:
-    """The part that decided a verdict, or the first of its parts; None where nothing chose between parts."""
+    """The part that decided a verdict, or the first of its parts; None if no choice between parts was made."""
     return None if verdict is None else _applied(verdict.detail)
 
 

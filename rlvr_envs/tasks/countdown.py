@@ -13,7 +13,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers.countdown import CountdownReference
 
 
-class Game(NamedTuple):
+class SolvedGame(NamedTuple):
     """A game with the solution it was made from."""
 
     numbers: tuple[int, ...]
@@ -22,7 +22,7 @@ class Game(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Countdown(ProceduralDataset[Game]):
+class Countdown(ProceduralDataset[SolvedGame]):
     """Write an expression with the given numbers, each exactly once, that has the target's value.
 
     Every game has a solution: it is made by joining the numbers, two by two, with random operations whose results are
@@ -61,7 +61,7 @@ class Countdown(ProceduralDataset[Game]):
         require_whole("max_number", self.max_number, 1, 10**6)
         require_whole("max_target", self.max_target, self.max_number, 10**9)
 
-    def _draw(self, rng: np.random.Generator) -> Game:
+    def _draw(self, rng: np.random.Generator) -> SolvedGame:
         numbers = rng.integers(1, self.max_number, size=self.count, endpoint=True).tolist()
         operands = [_Operand(number, str(number), 3) for number in numbers]
         for first, second, third in rng.random((self.count - 1, 3)).tolist():
@@ -69,12 +69,12 @@ class Countdown(ProceduralDataset[Game]):
             low, high = sorted(pair, key=lambda operand: operand.value)
             signs = _legal_signs(high.value, low.value, self.max_target)
             operands.append(_join(signs[int(third * len(signs))], high, low))
-        return Game(tuple(numbers), operands[0].value, operands[0].text)
+        return SolvedGame(tuple(numbers), operands[0].value, operands[0].text)
 
-    def _key(self, content: Game) -> object:
+    def _key(self, content: SolvedGame) -> object:
         return sorted(content.numbers), content.target
 
-    def _task(self, content: Game) -> GeneratedProblem:
+    def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
         return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution)

@@ -18,14 +18,14 @@ _NUMBER = re.compile(r"\d+")
 _ANSWERS = ("higher", "lower", "no number")
 
 
-class Secret(NamedTuple):
+class SecretNumber(NamedTuple):
     """What is to be guessed, and in how many turns."""
 
     number: int
     guesses: int
 
 
-def play(reference: Secret, moves: Sequence[str]) -> Move:
+def play(reference: SecretNumber, moves: Sequence[str]) -> Move:
     """Answer the last guess, which is the last number in the turn."""
     numbers = _NUMBER.findall(moves[-1])
     # More digits than the secret has need not be read as a number.
@@ -81,7 +81,7 @@ class GuessNumber(ProceduralDataset[int]):
         return content
 
     def _task(self, content: int) -> GeneratedProblem:
-        return GeneratedProblem(f"guess 1-{self.high}:", Secret(content, self.turns), str(content))
+        return GeneratedProblem(f"guess 1-{self.high}:", SecretNumber(content, self.turns), str(content))
 
 
 class GuessNumberVerifier(GameVerifier):

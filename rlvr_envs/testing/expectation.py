@@ -1,4 +1,4 @@
-"""The form of a failed check."""
+"""The error of a failed check."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ def expect(holds: bool, whose: str, expected: str, came: object, hint: str) -> N
     """Raise an `InvalidArgumentError` unless something holds.
 
     Args:
-        holds: What was checked.
-        whose: What was checked, such as "the data set".
-        expected: What should be, as a noun phrase.
-        came: What is; text is shown as it is, anything else by its repr.
+        holds: Result of the check.
+        whose: The object that was checked, such as "the data set".
+        expected: The expected result, as a noun phrase.
+        came: The actual result; text is shown as it is, anything else by its repr.
         hint: A sentence on the usual cause.
     """
     if not holds:

@@ -71,7 +71,7 @@ def _name(env: gymnasium.Env[Any, Any]) -> str:
 
 
 class _Episode:
-    """A random episode: what was done, and what came."""
+    """A random episode: actions and results."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], seed: int, actions: np.random.Generator) -> None:
         self.env = env
@@ -151,7 +151,7 @@ class _Episode:
         self._expect(one, "terminated or truncated as bools, not both", (terminated, truncated), hint)
 
     def replay(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Play the same in another environment."""
+        """Play the same episode in another environment."""
         hint = "Draw all that is random from the seed of reset(seed=...), by self.np_random"
         observation, _ = env.reset(seed=self.seed)
         expected = f"the same start after reset(seed={self.seed})"
@@ -177,7 +177,7 @@ def _step(env: gymnasium.Env[Any, Any], token: int) -> tuple[Any, ...]:
 
 
 def _judgement(info: dict[str, Any]) -> str:
-    """What of a verdict must not change."""
+    """The fields of a verdict that must not change."""
     verdict = info.get("verdict")
     return "" if verdict is None else repr((verdict.score, verdict.outcome, verdict.answer, dict(verdict.detail)))
 

@@ -1,4 +1,4 @@
-"""`check_verifier`: checks by trial that a verifier judges as one must."""
+"""`check_verifier`: checks by trial that a verifier judges as required."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOSTILE = (
     "{'answer': [1, {",
     "²½٣ⅷ𝟜",
 )
-"""Completions as policies write them that have learned nothing yet, or too much; none of them answers anything."""
+"""Completions as untrained or over-trained policies write them; none of them contains an answer."""
 _THREADS = 4
 
 
@@ -46,7 +46,7 @@ def check_verifier(
 
     Raises:
         InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
-        VerifierContractError: If something is named that is no verifier, or it returns something else than a verdict, a bool or
+        VerifierContractError: If the spec is not a verifier, or it returns anything but a verdict, a bool or
             a finite number.
     """
     checker = _VerifierChecker(verifiers.make(spec, **arguments), problem)
@@ -92,7 +92,7 @@ class _VerifierChecker:
             )
 
     def any_text(self) -> None:
-        """No text breaks it, and none that answers nothing is correct."""
+        """No text breaks it, and no text without an answer is correct."""
         for text in _HOSTILE:
             verdict = self._judged(text)
             self._expect(

@@ -27,13 +27,13 @@ def read_drawing(
     """Read a world from its drawing.
 
     Args:
-        drawing: See the module; lines may be indented together, and trailing spaces left out.
+        drawing: See the module; lines may be indented together, and trailing spaces may be missing.
         goal_reward: As for `World`.
         trap_reward: As for `World`.
         step_reward: As for `World`.
 
     Raises:
-        InvalidArgumentError: If the drawing is not of that form, naming the line; or if it is no `World`.
+        InvalidArgumentError: If the drawing is not of that form, naming the line; or if it is not a valid `World`.
     """
     lines = _lines(drawing)
     rows, columns = len(lines) // 2, len(lines[0]) // 4
@@ -57,7 +57,7 @@ def read_drawing(
 
 
 def draw(world: World) -> str:
-    """Draw a world; `read_drawing` reads it back, rewards apart."""
+    """Draw a world; `read_drawing` reads it back, except for the rewards."""
     marks = {world.start: "S"} | dict.fromkeys(world.goals, "G") | dict.fromkeys(world.traps, "T")
     walls = {frozenset(wall) for wall in world.walls}
     border = "+" + "---+" * world.columns

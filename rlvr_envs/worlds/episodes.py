@@ -1,7 +1,7 @@
 """Every episode that a policy can play in a world, with its probability.
 
-A policy over token prefixes, such as a language model, may look at the whole walk and not only at the cell, so that no
-table of the cells holds its values. Where moves and budget are few its episodes can be written down, all of them.
+A policy over token prefixes, such as a language model, may depend on the whole walk and not only on the cell, so that
+its values are not a function of the cell. With few moves and a small budget, all of its episodes can be enumerated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WorldEpisode:
     """The walk: the start, then the cell after each move."""
     probability: float
     rewards: tuple[float, ...]
-    """What each move paid."""
+    """The reward of each move."""
     terminated: bool
     """Whether it ended at a goal or a trap rather than with the budget."""
 
@@ -50,19 +50,19 @@ def every_episode(
     """The exact distribution of a policy's episodes on one problem.
 
     Prefixes of probability 0 are not followed, so that a deterministic policy has one episode, whatever the budget. Tokens
-    that are no moves are illegal: the probabilities of the moves are normalised, as when sampling under the action mask.
+    that are not moves are illegal: the probabilities of the moves are normalised, as when sampling under the action mask.
 
     Args:
         streams: Those of an environment of worlds: `env.streams`.
         problem: The problem's index.
-        policy: Gives the next token's probabilities for many prefixes at once.
-        max_prefixes: The most prefixes of one length to look at.
+        policy: Returns the next token's probabilities for many prefixes at once.
+        max_prefixes: Largest number of prefixes of one length.
 
     Returns:
         The episodes; their probabilities sum to 1.
 
     Raises:
-        InvalidArgumentError: If there are more prefixes than that, or the policy gives something else than probabilities.
+        InvalidArgumentError: If there are more prefixes than that, or the policy returns anything but probabilities.
     """
     world, budget = world_of(streams.dataset[problem]), streams.rules.max_new_tokens
     prompt, tokens = streams.prompt_tokens(problem), move_tokens(streams.rules.tokenizer)

@@ -1,4 +1,4 @@
-"""A world as a token environment: which tokens are moves, what they pay, and when the walk is over.
+"""A world as a token environment: which tokens are moves, their rewards, and the end of the walk.
 
 The return of an episode is exactly that of the world, and each part of it is paid in one place: `step_reward` pays for
 every token, and the verdict pays for the goal or the trap at the end.
@@ -23,7 +23,7 @@ def world_of(problem: Problem) -> World:
     """The world of a problem, which is its reference.
 
     Raises:
-        InvalidArgumentError: If it is none.
+        InvalidArgumentError: If it is not a world.
     """
     if not isinstance(problem.reference, World):
         raise InvalidArgumentError(
@@ -38,7 +38,7 @@ class Walk:
     """An `EndCondition`: the episode is over when the walk that the policy's tokens spell has reached a goal or a trap.
 
     Args:
-        tokenizer: What the tokens mean: each stands for the moves among its characters, in any tokenizer.
+        tokenizer: The tokenizer: each token stands for the moves among its characters, in any tokenizer.
     """
 
     tokenizer: Tokenizer
@@ -64,7 +64,7 @@ def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
     """The token of each of the four `MOVES`, i32[4].
 
     Raises:
-        InvalidArgumentError: If a move is no token of its own.
+        InvalidArgumentError: If a move is not a single token.
     """
     token_of: dict[bytes, int] = {}
     for token in range(tokenizer.vocab_size):
@@ -79,16 +79,16 @@ def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
 
 
 def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
-    """A `ProcessScorer`: what every token pays, whatever it is."""
+    """A `ProcessScorer` with the same reward for every token."""
     return float(world_of(problem).step_reward)
 
 
 class WalkVerifier:
-    """Judges where the walk that a completion spells ends.
+    """Judges a completion by the cell at which its walk ends.
 
     `CORRECT` with the world's `goal_reward` at a goal, `INCORRECT` with its `trap_reward` at a trap and with 0 elsewhere,
     `NO_ANSWER` without a move. The answer is the walk, up to its end; `detail["cell"]` is the cell it reaches. As in the
-    environment, characters that are no moves and moves after the end change nothing.
+    environment, characters that are not moves and moves after the end change nothing.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

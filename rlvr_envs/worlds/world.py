@@ -18,12 +18,12 @@ MOVES = "LDRU"
 _OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
 
 MAX_SIDE = 10
-"""Rows and columns at most, so that a coordinate is one digit."""
+"""Maximum number of rows and columns, so that a coordinate is one digit."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A deterministic world to walk in.
+    """A deterministic grid world.
 
     A move leads to the neighbouring cell, or nowhere where the border or a wall is in the way. A walk ends at the first
     goal or trap that it enters. Every move pays `step_reward`, and the one that ends the walk pays `goal_reward` or
@@ -74,7 +74,7 @@ class World:
 
     @functools.cached_property
     def _successors(self) -> dict[Cell, tuple[Cell, ...]]:
-        """For each cell at which a walk goes on, where each move leads."""
+        """The cell to which each move leads, for each cell at which a walk continues."""
         blocked = {*self.walls, *((other, one) for one, other in self.walls)}
         table = {}
         for cell in self._every_cell():
@@ -93,16 +93,16 @@ class World:
 
     @property
     def states(self) -> tuple[Cell, ...]:
-        """The cells at which a walk goes on, row by row."""
+        """The cells at which a walk continues, row by row."""
         return tuple(self._successors)
 
     def after(self, cell: Cell, move: int) -> Cell:
-        """Where a move (an index of `MOVES`) leads; from a goal or a trap, nowhere."""
+        """The cell to which a move (an index of `MOVES`) leads; the same cell at a goal or a trap."""
         targets = self._successors.get(cell)
         return cell if targets is None else targets[move]
 
     def end_reward(self, cell: Cell) -> float:
-        """What entering a cell pays on top of the step: 0 where the walk goes on."""
+        """The reward for entering a cell besides that of the step: 0 where the walk continues."""
         if cell in self.goals:
             return self.goal_reward
         return self.trap_reward if cell in self.traps else 0.0
@@ -147,5 +147,5 @@ def require_reward(name: str, value: object) -> None:
 
 
 def moves_of(text: str) -> list[int]:
-    """The moves that a text spells, as indices of `MOVES`; other characters are no moves."""
+    """The moves that a text spells, as indices of `MOVES`; other characters are ignored."""
     return [MOVES.index(character) for character in text if character in MOVES]

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import rlvr_envs
-from rlvr_envs.tasks.guess_number import Secret, play as guess
+from rlvr_envs.tasks.guess_number import SecretNumber, play as guess
 from rlvr_envs.tasks.mastermind import Code, feedback, play as break_code
 from tests.dialogue.templates import tokenizer_of
 from verifiers import Outcome
@@ -77,7 +77,7 @@ def test_with_a_guess_less_halving_wins_exactly_where_the_number_is_one_of_the_f
     ],
 )
 def test_a_guess_is_answered(moves: list[str], told: str, over: bool, score: float) -> None:
-    move = guess(Secret(77, 3), moves)
+    move = guess(SecretNumber(77, 3), moves)
     assert (move.text, move.over, move.score) == (told, over, score)
 
 

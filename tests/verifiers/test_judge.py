@@ -13,7 +13,7 @@ import verifiers
 from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
 from verifiers.judge import PRESETS, JudgeVerifier
 from verifiers.judge.prompt import JudgePrompt
-from verifiers.judge.replies import Reply, ReplyReader
+from verifiers.judge.replies import JudgeReply, ReplyReader
 
 pytest.importorskip("openai")
 
@@ -330,7 +330,7 @@ def test_the_general_verifier_completes_a_text(server):
 )
 def test_replies_of_the_presets(preset, reply, label):
     settings = PRESETS[preset]
-    verdict = ReplyReader(settings.labels, settings.pattern, logprobs=False).verdict(Reply(reply), None, {})
+    verdict = ReplyReader(settings.labels, settings.pattern, logprobs=False).verdict(JudgeReply(reply), None, {})
     assert verdict.detail.get("label") == label
     assert (verdict.outcome is Outcome.VERIFIER_ERROR) == (label is None)
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from agents.policies.transformers.sampling import kept_tokens, scaled_logprobs
-from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.process_main import sampling_parameters
 from verifiers import EngineError
 
@@ -80,7 +80,7 @@ class TorchEngine:
     def close(self) -> None:
         self.reported.append("close")
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         self.requests = list(requests)
         parameters = sampling_parameters(sampling)
         refused = refusal(parameters, says_kept=self.says_kept, most_named=self.most_named)
@@ -88,7 +88,7 @@ class TorchEngine:
             raise EngineError(refused)
         return [self._complete(request, parameters, sampling.leaves_out) for request in requests]
 
-    def _complete(self, request: Request, parameters: Mapping[str, Any], leaves_out: bool) -> Completion:
+    def _complete(self, request: Request, parameters: Mapping[str, Any], leaves_out: bool) -> SampledCompletion:
         generator = torch.Generator().manual_seed(request.seed)
         tokens: list[int] = []
         logprobs: list[float] = []
@@ -107,7 +107,7 @@ class TorchEngine:
             kept.append(left[0].nonzero()[:, 0].tolist())
             tokens.append(int(torch.multinomial(scaled.exp(), 1, generator=generator)))
             logprobs.append(float(scaled[tokens[-1]]))
-        return Completion(tokens, logprobs, kept if self.says_kept and leaves_out else None)
+        return SampledCompletion(tokens, logprobs, kept if self.says_kept and leaves_out else None)
 
     @torch.no_grad()
     def _next(self, tokens: list[int]) -> torch.Tensor:

@@ -19,7 +19,7 @@ MIN_MASS = 0.5
 
 
 @dataclass(frozen=True)
-class Reply:
+class JudgeReply:
     """What came back from the server for one question."""
 
     text: str = ""
@@ -64,7 +64,7 @@ class ReplyReader:
             except (re.error, TypeError) as error:
                 raise InvalidArgumentError(f"the pattern {pattern!r} can't be compiled: {error}") from error
 
-    def verdict(self, reply: Reply, answer: str | None, cost: Mapping[str, float]) -> Verdict:
+    def verdict(self, reply: JudgeReply, answer: str | None, cost: Mapping[str, float]) -> Verdict:
         """The verdict; `VERIFIER_ERROR` with the cause where a reply is missing or can't be read."""
         detail: dict[str, object] = {"reply": reply.text[-_SHOWN:]}
         if reply.error is not None:
@@ -93,7 +93,7 @@ class ReplyReader:
         return _folded(next((group for group in last.groups() if group), last[0]))
 
     def _probable(
-        self, reply: Reply, answer: str | None, detail: dict[str, object], cost: Mapping[str, float]
+        self, reply: JudgeReply, answer: str | None, detail: dict[str, object], cost: Mapping[str, float]
     ) -> Verdict:
         """The expected score over the labels, by the probabilities of their first tokens."""
         if reply.first_token is None:

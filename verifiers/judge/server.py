@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from verifiers.errors import missing_dependency
 from verifiers.judge.presets import Route
-from verifiers.judge.replies import Reply
+from verifiers.judge.replies import JudgeReply
 from verifiers.redaction import REDACTED, redacted
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ class JudgeServer:
     backoff_s: float
     concurrency: int
 
-    def ask(self, questions: Sequence[Question]) -> list[tuple[Reply, float]]:
+    def ask(self, questions: Sequence[Question]) -> list[tuple[JudgeReply, float]]:
         """Ask all questions; reply i, and the seconds it took, belong to question i.
 
         Once no connection can be made in all attempts of one question, those that were not begun yet are not asked.
         """
         return _run(lambda: self._ask_all(questions))
 
-    async def _ask_all(self, questions: Sequence[Question]) -> list[tuple[Reply, float]]:
+    async def _ask_all(self, questions: Sequence[Question]) -> list[tuple[JudgeReply, float]]:
         import openai
 
         # The client wants a key. Without one it would send the variable OPENAI_API_KEY, to whatever server this is.
@@ -72,9 +72,9 @@ class _Batch:
         self._server = server
         self._client = client
         self._room = asyncio.Semaphore(server.concurrency)
-        self._unreachable: Reply | None = None
+        self._unreachable: JudgeReply | None = None
 
-    async def reply(self, question: Question) -> tuple[Reply, float]:
+    async def reply(self, question: Question) -> tuple[JudgeReply, float]:
         async with self._room:
             if self._unreachable is not None:
                 return self._unreachable, 0.0
@@ -85,30 +85,32 @@ class _Batch:
                     reply = await self._persistent(question, failures)
             except TimeoutError:
                 before = f", after: {failures[-1].cause}" if failures else ""
-                reply = Reply(error=f"no reply from {self._address} within {self._server.deadline_s:g} s{before}")
+                reply = JudgeReply(error=f"no reply from {self._address} within {self._server.deadline_s:g} s{before}")
             return reply, time.monotonic() - began
 
     @property
     def _address(self) -> str:
         return str(redacted(self._server.base_url))
 
-    async def _persistent(self, question: Question, failures: list[_Failure]) -> Reply:
+    async def _persistent(self, question: Question, failures: list[_Failure]) -> JudgeReply:
         """Try until there is a reply, a refusal, or no attempt left."""
         for attempt in range(self._server.attempts):
             if attempt:
                 await asyncio.sleep(failures[-1].wait_s or min(MAX_WAIT_S, self._server.backoff_s * 2 ** (attempt - 1)))
             result = await self._once(question)
-            if isinstance(result, Reply):
+            if isinstance(result, JudgeReply):
                 return result
             failures.append(result)
             if result.is_final:
-                return Reply(error=result.cause)
-        last = Reply(error=f"{len(failures)} attempts at {self._address} failed, the last with {failures[-1].cause}")
+                return JudgeReply(error=result.cause)
+        last = JudgeReply(
+            error=f"{len(failures)} attempts at {self._address} failed, the last with {failures[-1].cause}"
+        )
         if all(failure.is_unconnected for failure in failures):
             self._unreachable = last
         return last
 
-    async def _once(self, question: Question) -> Reply | _Failure:
+    async def _once(self, question: Question) -> JudgeReply | _Failure:
         import openai
 
         try:
@@ -142,7 +144,7 @@ class _Batch:
         messages: Any = question
         return await self._client.chat.completions.create(model=server.model, messages=messages, extra_body=body)
 
-    def _read(self, answer: Any) -> Reply:
+    def _read(self, answer: Any) -> JudgeReply:
         """A reply, from whatever the client made of the answer: it does not check what servers send."""
         choice = answer.choices[0]
         is_chat = self._server.route == "chat"
@@ -150,7 +152,7 @@ class _Batch:
         if not isinstance(text, str):
             raise TypeError("a refusal, or a call of a tool")
         usage = getattr(answer, "usage", None)
-        reply = Reply(
+        reply = JudgeReply(
             text, is_cut_off=choice.finish_reason == "length", tokens=int(getattr(usage, "total_tokens", None) or 0)
         )
         if not self._server.logprobs or choice.logprobs is None:

@@ -42,7 +42,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class SampledCompletion:
     """The completion sampled for one request."""
 
     tokens: list[int]
@@ -59,7 +59,7 @@ class Engine(Protocol):
     Every method raises `EngineError` if the engine is dead or fails.
     """
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         """Sample one completion for each request, in the same order."""
         ...
 

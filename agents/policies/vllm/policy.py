@@ -27,7 +27,7 @@ from torch import Tensor
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.policies.vllm.engine import Completion, Engine, Request, Sampling
+from agents.policies.vllm.engine import Engine, Request, SampledCompletion, Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.server_engine import ServerEngine
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
@@ -351,7 +351,9 @@ class VLLMPolicy:
         words = mix(mix(self._seeds[rows]) ^ length[rows].astype(np.uint64))
         return [int(word) for word in words >> np.uint64(1)]
 
-    def _action(self, count: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool) -> Action:
+    def _action(
+        self, count: int, asked: NDArray[np.int64], completions: Sequence[SampledCompletion], masked: bool
+    ) -> Action:
         lengths = [len(completion.tokens) for completion in completions]
         width = max(lengths, default=1)
         action = Action(
@@ -368,7 +370,7 @@ class VLLMPolicy:
         return action
 
     def _kept(
-        self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[Completion], masked: bool
+        self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[SampledCompletion], masked: bool
     ) -> NDArray[np.uint8] | None:
         """The candidate tokens of each choice, packed; None if all tokens are."""
         size = self.learner.vocab_size
@@ -469,7 +471,9 @@ class VLLMPolicy:
         return difference
 
     @torch.no_grad()
-    def _difference(self, policy: CausalLMPolicy, prompt: list[int], completion: Completion) -> NDArray[np.float64]:
+    def _difference(
+        self, policy: CausalLMPolicy, prompt: list[int], completion: SampledCompletion
+    ) -> NDArray[np.float64]:
         """The absolute difference f64[t] at each token of one completion."""
         tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
         legal = None

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agents.interrupts import interrupts_deferred
-from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.worker_extension import EXTENSION
 from verifiers import EngineError
 
@@ -88,9 +88,9 @@ class ProcessEngine:
         """File with vLLM's output, which exists as long as the engine lives."""
         return Path(self._log.name)
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         """Sample one completion for each request."""
-        completions: list[Completion] = self._call("generate", list(requests), sampling)
+        completions: list[SampledCompletion] = self._call("generate", list(requests), sampling)
         return completions
 
     def rpc(self, method: str, *arguments: Any) -> list[Any]:

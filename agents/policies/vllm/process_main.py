@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 
 _ON_CPU = {"enable_chunked_prefill": False}
 """On a CPU a seeded request with chunked prefill crashes vLLM 0.32: it rewinds torch's generator, which is not supported there.
@@ -43,7 +43,7 @@ class EngineInProcess:
         self._vllm = vllm
         self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         """Sample one completion for each request."""
         prompts = [{"prompt_token_ids": request.prompt} for request in requests]
         parameters = [self._parameters(request, sampling) for request in requests]
@@ -102,11 +102,11 @@ def _distribution(sampling: Sampling) -> dict[str, Any]:
     return {"temperature": sampling.temperature, "top_k": top_k, "top_p": sampling.top_p, "min_p": sampling.min_p}
 
 
-def _completion(output: Any, sampling: Sampling) -> Completion:
+def _completion(output: Any, sampling: Sampling) -> SampledCompletion:
     tokens = list(output.token_ids)
     logprobs = [said[token].logprob for token, said in zip(tokens, output.logprobs, strict=True)]
     mask = output.sampling_mask if sampling.leaves_out else None
-    return Completion(tokens, logprobs, None if mask is None else mask.token_ids)
+    return SampledCompletion(tokens, logprobs, None if mask is None else mask.token_ids)
 
 
 def main(descriptor: int) -> None:

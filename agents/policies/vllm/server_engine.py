@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agents.policies.vllm.engine import Completion, Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.process_engine import RESUME
 from agents.policies.vllm.process_main import sampling_parameters
 from verifiers import EngineError, InvalidArgumentError
@@ -46,19 +46,19 @@ class ServerEngine:
         self._api_key = os.environ.get("VLLM_API_KEY") if api_key is None else api_key
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy for a local engine
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         """Sample one completion for each request, concurrently."""
         parameters = sampling_parameters(sampling)
         ask = partial(self._complete, parameters=parameters, leaves_out=sampling.leaves_out)
         with ThreadPoolExecutor(max_workers=min(_AT_ONCE, max(1, len(requests)))) as pool:
             return list(pool.map(ask, requests))
 
-    def _complete(self, request: Request, *, parameters: dict[str, Any], leaves_out: bool) -> Completion:
+    def _complete(self, request: Request, *, parameters: dict[str, Any], leaves_out: bool) -> SampledCompletion:
         own = {**parameters, "seed": request.seed, "max_tokens": request.max_tokens}
         answer = self._post("/inference/v1/generate", {"token_ids": request.prompt, "sampling_params": own})
         choice = answer["choices"][0]
         said = choice["logprobs"]["content"]
-        completion = Completion(choice["token_ids"], [entry["logprob"] for entry in said])
+        completion = SampledCompletion(choice["token_ids"], [entry["logprob"] for entry in said])
         return replace(completion, kept=choice.get("sampling_mask")) if leaves_out else completion
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
