@@ -35,7 +35,7 @@ JOIN_TIMEOUT_S = 300.0
 """Seconds after which a rank is missing that has not started; importing torch from a slow disk takes a while."""
 RANK_TIMEOUT_S = 1800.0
 """Default seconds after which a rank that does not come to an exchange counts as hung."""
-_REPORT_TIMEOUT_S = 30.0
+_REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
