@@ -34,6 +34,10 @@ class ExternalCompletion:
     """Where it stands, for messages."""
 
 
+_PARQUET = b"PAR1"
+"""What a Parquet file begins with."""
+
+
 def read_completions(path: Path) -> list[ExternalCompletion]:
     """Read a file of completions; its format is found out by what its first line holds.
 
@@ -41,6 +45,11 @@ def read_completions(path: Path) -> list[ExternalCompletion]:
         DataError: If it is of no known format, holds none, or one of its lines is without a completion or a problem.
         OSError: If it can't be read.
     """
+    with path.open("rb") as file:
+        if file.read(len(_PARQUET)) == _PARQUET:
+            raise DataError(
+                f"{path} is a Parquet file: expected lines of JSON or an Inspect log (rlvr rescore RUN judges a recorded run again)"
+            )
     if zipfile.is_zipfile(path):
         completions = list(_inspect_samples(path, _inspect_archive(path)))
     elif path.suffix == ".json":

@@ -368,7 +368,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
     form = manifest.get("format")
     if form != FORMAT:
-        raise DataError(f"{path} has format {form!r}, but this version writes {FORMAT}: evaluate into another folder")
+        raise DataError(
+            f"{path} has format {form!r}, but this release reads {FORMAT}: use the release that wrote it, or evaluate anew into "
+            "another folder"
+        )
     for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
         if not isinstance(manifest.get(name), cls):
             raise DataError(f"{path} has no {name}: it is not the manifest of an evaluation, or is damaged")

@@ -331,7 +331,9 @@ def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     for content, message in {
         b"": "is not valid JSON",
         b"[]": "has format None",
-        manifest.replace(b'"format": 1', b'"format": 2'): "has format 2, but this version writes 1",
+        manifest.replace(
+            b'"format": 1', b'"format": 2'
+        ): "has format 2, but this release reads 1: use the release that wrote it",
         b'{"format": 1}': "has no settings",
     }.items():
         (folder / MANIFEST).write_bytes(content)

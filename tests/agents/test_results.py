@@ -292,6 +292,15 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
     assert "give the run's environment, split and arguments" in capsys.readouterr().err
 
 
+def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"completion": ["1"]}), tmp_path / "samples.parquet")
+    content = (tmp_path / "samples.parquet").read_bytes()
+    for name, part in {"whole.parquet": content, "half.parquet": content[: len(content) // 2]}.items():
+        (tmp_path / name).write_bytes(part)
+        with pytest.raises(DataError, match=rf"{name} is a Parquet file: expected lines of JSON or an Inspect log"):
+            read_completions(tmp_path / name)
+
+
 # Comparisons
 
 
