@@ -49,22 +49,7 @@ _BY_TEXT = (
 BUILTIN_TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            bytes,
-            bytearray,
-            list,
-            tuple,
-            set,
-            frozenset,
-            dict,
-            range,
-            type(None),
-        ),
+        *(bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range, type(None)),
         *(decimal.Decimal, fractions.Fraction, datetime.date, datetime.datetime, datetime.timedelta),
         *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
     )
@@ -457,8 +442,6 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
     "di": lambda decoder, wire: _pairs_to_dict(decoder.content(wire)).items(),
     "type": lambda _, wire: BUILTIN_TYPES[wire[1]],
 }
-TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nd", "more", "ns", "nt", "r", "xc"})
-"""The first items of lists that represent values."""
 
 
 def add_container(

@@ -35,7 +35,6 @@ from .analysis.name_resolution import (
     free_names,
     helper,
     is_conditional,
-    is_in_branch,
     module_called,
     names_of_classes,
     speaks_of,
@@ -99,36 +98,30 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unasked = self._session.unasked
+        unsupported_uses = self._session.unsupported_uses
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            return self._failed_case(error, unasked)
+            return self._failed_case(error, unsupported_uses)
         return {"passed": True}
 
-    def _failed_case(self, error: BaseException, unasked: int) -> dict[str, Any] | None:
+    def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if it was left out.
 
         Args:
             error: The exception.
-            unasked: The session's, before the case began.
+            unsupported_uses: The session's, before the case began.
         """
         if isinstance(error, UnsupportedTestError):
-            self._end_unsupported(error, chosen=self._may_be_led(error))
+            self._end_unsupported(error, chosen=self._session.has_answered)
         if isinstance(error, JobEndedError):
             raise error
         if isinstance(error, Skipped):
             return None
         result = self._finding(error)
-        if result["failure"] == "wrong_answer" and self._session.unasked > unasked:
+        if result["failure"] == "wrong_answer" and self._session.unsupported_uses > unsupported_uses:
             result["failure"] = UNSUPPORTED
         return {"passed": False, **result}
-
-    def _may_be_led(self, error: BaseException) -> bool:
-        """Whether the program may have steered a case to the line that raised an exception."""
-        tree = ast.parse(self._source)
-        names = self._names_of_program(tree)
-        return self._session.has_asked and any(is_in_branch(tree, names, line) for line in _lines_of(error))
 
     def _finding(self, error: BaseException) -> dict[str, Any]:
         return finding(lacking(type(error), text_of(error)) if self._is_lack(error) else error)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...protocol import packages
 from ...protocol.source_files import compile_whole
 from ..report import TEST_FILE
 from . import side_effects
@@ -60,8 +61,8 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     """Whether a process can run a job's tests and then other tests as if it had not."""
     if tests["kind"] == "calls":
         return True  # they are data
-    if tests["kind"] not in _CODE or tests["files"]:
-        return False
+    if tests["kind"] not in _CODE or tests["files"] or packages.any_loaded():
+        return False  # packages have state of their own, such as numpy.seterr
     try:
         harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
         return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))

@@ -64,6 +64,12 @@ def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
     return names
 
 
+def starred_modules(tree: ast.Module) -> set[str]:
+    """Top-level names of the modules from which a test file imports `*`."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {root_of(node.module or "") for node in imports if node.names[0].name == "*"}
+
+
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     """Whether the top-level statement at a line of a test file may depend on the program.
 
@@ -107,61 +113,6 @@ _CONDITIONS = (
     *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
     *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
 )
-
-
-def is_in_branch(tree: ast.Module, names: Collection[str], line: int) -> bool:
-    """Whether a line of a test file is reached only if a condition holds, or something is raised or is not.
-
-    Args:
-        tree: The test file.
-        names: Its names that are the program's: a loop over what they give may have no item.
-        line: The line.
-    """
-    nodes = list(ast.walk(tree))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return any(_spans(branch, line) for node in nodes for branch in _branches(node, names)) or any(
-        _spans(function, line) and _may_leave_before(function, line) for function in functions
-    )
-
-
-def _may_leave_before(node: ast.AST, line: int) -> bool:
-    """Whether a function, or a part of one, may end or begin another round of a loop by a statement above a line."""
-    inner = [
-        child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    return any(
-        (isinstance(child, ast.Return | ast.Break | ast.Continue) and child.lineno < line)
-        or _may_leave_before(child, line)
-        for child in inner
-    )
-
-
-def _branches(node: ast.AST, names: Collection[str]) -> Sequence[ast.stmt | ast.expr]:
-    """The parts of a node that run only in some cases."""
-    match node:
-        case ast.If() | ast.While():
-            return node.body + node.orelse
-        case ast.ExceptHandler() | ast.match_case():
-            return node.body
-        case ast.Try() | ast.TryStar():
-            return node.body[1:] + node.orelse
-        case ast.With() | ast.AsyncWith():
-            return node.body[1:]
-        case ast.For() | ast.AsyncFor():
-            return node.body if _may_be_empty(node.iter, names) else []
-        case ast.IfExp():
-            return [node.body, node.orelse]
-        case ast.BoolOp():
-            return node.values[1:]
-        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-            return [node.elt] if any(part.ifs or _may_be_empty(part.iter, names) for part in node.generators) else []
-    return []
-
-
-def _may_be_empty(iterable: ast.expr, names: Collection[str]) -> bool:
-    """Whether the program may have a say in how many items there are."""
-    is_display = isinstance(iterable, ast.Tuple | ast.List | ast.Set)
-    return not (is_display or _names_in(iterable).isdisjoint(names))
 
 
 def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:

@@ -17,7 +17,6 @@ import sys
 import types
 from collections.abc import Iterator
 
-from ...protocol import packages
 from ..stdlib_modules import COMPUTING_MODULES, PURE_MODULES
 
 _TYPES = (
@@ -80,6 +79,4 @@ def leaves_no_trace(code: types.CodeType) -> bool:
 
 def _is_harmless(name: str) -> bool:
     # A name that no reachable object has is a variable of the code itself, or an attribute of an object of the candidate.
-    if packages.may_change_state(name):
-        return False
     return name in _HARMLESS or (name not in _KNOWN and not name.startswith("_") and "." not in name)

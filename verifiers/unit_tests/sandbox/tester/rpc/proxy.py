@@ -11,9 +11,7 @@ others. Anything else that a test reads, such as documentation or a signature, c
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
-import dis
 import functools
 import opcode
 import types
@@ -53,7 +51,7 @@ _SLOTS = (
 class RemoteSession(Protocol):
     """Carries out the operations that tests request on a proxy."""
 
-    unasked: int
+    unsupported_uses: int
     """How often the program was not asked whether its object equals plain data, or for an array's memory."""
     changes: int
     """Number of requests that may have changed the program's objects."""
@@ -62,8 +60,8 @@ class RemoteSession(Protocol):
         """Run an operation in the candidate, and return its result or raise its exception."""
         ...
 
-    def number_of_class(self, cls: type[Any]) -> object:
-        """The handle of the program's class that `cls` is a copy of; None if it is not a copy."""
+    def has_handle(self, value: object) -> bool:
+        """Whether a value is a member of an enumeration of the program."""
         ...
 
     def is_new(self, remote: Proxy) -> bool:
@@ -155,7 +153,7 @@ class Proxy:
         if name in _GUARDED:
             return self._guarded_method(name)
         if name.startswith(_FOREIGN_PROTOCOLS):
-            self._remote_session.unasked += 1
+            self._remote_session.unsupported_uses += 1
             raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
             value = self._remote_session.request("getattr", self, name)
@@ -230,10 +228,9 @@ class Proxy:
         raise unsupported(UnsupportedTestError(message))
 
     def __instancecheck__(self, value: object) -> bool:
-        if not isinstance(value, Proxy):
-            number = self._remote_session.number_of_class(type(value))
-            return number is not None and number == self._remote_number
-        return self._remote_session.request("isinstance", self, value) is True
+        session = self._remote_session
+        known = isinstance(value, Proxy) or session.has_handle(value)
+        return known and session.request("isinstance", self, value) is True
 
     def __subclasscheck__(self, value: object) -> bool:
         return isinstance(value, Proxy) and self._remote_session.request("issubclass", self, value) is True
@@ -400,6 +397,8 @@ def _leave(
     # The program receives the arguments, and may suppress the exception, only if a statement of the test raised it: the
     # message of a failed check reveals the expected value, and a failed check must not be suppressed.
     own = raised_by_statement(error, trace)
+    if error is not None and not (own or isinstance(error, AssertionError) or "candidate_error" in error.__dict__):
+        unsupported(error)
     answer = remote._remote_session.request(
         operation, remote, error_type, error.args if own and error is not None else ()
     )
@@ -411,7 +410,7 @@ def _says_equal(other: object, remote: Proxy) -> bool:
     if is_of_the_tests(other):
         return type(other).__eq__(other, remote) is True
     if type(remote).__comparing__:
-        remote._remote_session.unasked += 1
+        remote._remote_session.unsupported_uses += 1
     return False
 
 
@@ -430,36 +429,16 @@ def as_coroutine(remote: Proxy) -> Coroutine[Any, Any, object]:
 
 
 def raised_by_statement(error: BaseException | None, trace: types.TracebackType | None) -> bool:
-    """Whether a `raise` in the test file, or an expression of builtins and constants, raised this; False for assertions."""
+    """Whether a `raise` in the test file raised this; False for assertions."""
     if error is None or trace is None or isinstance(error, AssertionError):
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    own = code.co_filename == TEST_FILE
-    return own and (code.co_code[trace.tb_lasti] == _RAISE or _names_builtins_alone(code, trace.tb_lasti))
-
-
-def _names_builtins_alone(code: types.CodeType, offset: int) -> bool:
-    """Whether an instruction's expression has no variables, so that its exception reveals nothing of the expected value."""
-    instructions = list(dis.get_instructions(code))
-    whole = next(instruction.positions for instruction in instructions if instruction.offset == offset)
-    operands = [instruction for instruction in instructions if _is_within(instruction.positions, whole)]
-    return bool(operands) and all(
-        instruction.argval in vars(builtins) for instruction in operands if instruction.opname.startswith(_LOADS)
-    )
-
-
-def _is_within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
-    if inner is None or outer is None or None in inner or None in outer:
-        return False
-    (line, last_line, column, last_column), (first, last, left, right) = inner, outer
-    return (first, left) <= (line, column) and (last_line, last_column) <= (last, right)
+    return code.co_filename == TEST_FILE and code.co_code[trace.tb_lasti] == _RAISE
 
 
 _RAISE = opcode.opmap["RAISE_VARARGS"]
-_LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")
-
 
 _METHODS: dict[str, Callable[..., object]] = {
     **{name: _asking(name, _RESULT_TYPES.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
@@ -495,6 +474,8 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
     Raises:
         Exception: If the description is invalid.
     """
+    if not type_name.isidentifier():  # else it could be text that the tests run
+        type_name = "object"
     has = PROTOCOLS.intersection(protocols.split())
     content: dict[str, object] = {f"__{name}__": _METHODS[name] for name in has - {"hash"}}
     if "hash" not in has:

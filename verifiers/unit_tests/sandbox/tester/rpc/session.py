@@ -6,9 +6,7 @@ failure of the program, before another line of the tests runs.
 
 from __future__ import annotations
 
-import enum
 import importlib
-import json
 import operator
 import sys
 import threading
@@ -46,11 +44,9 @@ _LONGEST_TYPE_INFO = 8 << 10
 class Hooks:
     """Extension points for a layer above the session."""
 
-    received: Callable[[Wire], None] | None = None
-    """Called with everything that the program sends."""
     around_request: Callable[[], AbstractContextManager[None]] = nullcontext
     """Makes the context manager that surrounds each request and its answer."""
-    program_modules: Collection[str] = ()
+    program_modules: frozenset[str] = frozenset()
     """Top-level names of the program's modules that the tests may import."""
 
 
@@ -74,20 +70,19 @@ class Session:
         self._resolved: dict[str, Wire] = {}
         self._new: dict[int, set[int]] = {}
         """For each requesting thread, the handles that its last answer introduced."""
-        self._enumerations: dict[str, Any] = {}
+        self._members: dict[int, Any] = {}
+        """Members of enumerations of numbers or texts, by their handles."""
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
-        self._class_numbers: dict[type[Any], object] = {}
         self._exception_numbers: dict[type[BaseException], object] = {}
-        """Handles of the program's classes that these are copies of."""
+        """Handles of the program's exception classes that these are copies of."""
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
         self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
         self._last_resolved: dict[int, list[object]] = {}
         """For each requesting thread, the containers that its last answer introduced."""
-        self._has_asked = False
-        self._has_answered = False
-        """Whether the program has sent anything that the tests could have turned into an argument."""
-        self.unasked = 0
+        self.has_answered = False
+        """Whether the program has sent anything that could influence the tests, more than names of functions and classes."""
+        self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
@@ -131,7 +126,7 @@ class Session:
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
-        self._has_answered = self._has_answered or any(
+        self.has_answered = self.has_answered or any(
             answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
         )
         resolved = dict(zip(names, answers, strict=True))
@@ -199,7 +194,7 @@ class Session:
         except NotPlainError as error:
             # The tests may have made such an object from an answer, for instance a `memoryview` of it.
             reason = f"an argument can't be sent: {error}"
-            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self._has_answered)
+            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
@@ -208,7 +203,6 @@ class Session:
             self.changes += 1
         self._send(message)
         writer.commit()
-        self._has_asked = self._has_asked or operation != "import"
         while True:
             reply = self._receive()
             if reply[0] == "callback":
@@ -218,11 +212,6 @@ class Session:
                 return self._finish(reply, operation)
             finally:
                 self._raise_failed()
-
-    @property
-    def has_asked(self) -> bool:
-        """Whether the tests have requested anything of the program yet, beyond imports and the lookup of names."""
-        return self._has_asked
 
     def is_new(self, remote: Proxy) -> bool:
         """Whether the last answer was the first to contain the object."""
@@ -236,7 +225,7 @@ class Session:
         self._new[threading.get_ident()] = set()
         try:
             kind, body, contents = reply
-            self._has_answered = self._has_answered or bool(contents) or operation != "import"
+            self.has_answered = self.has_answered or bool(contents) or operation != "import"
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
@@ -248,7 +237,7 @@ class Session:
         raise raised
 
     def _call_back(self, message: Wire) -> None:
-        self._has_answered = True
+        self.has_answered = True
         try:
             _, operation, number, arguments, keywords, contents = message
             given = self._given[number]
@@ -299,12 +288,12 @@ class Session:
         if wire[0] == "nt":
             return self._tuple_class(str(wire[1]), tuple(map(str, wire[2])))._make
         if wire[0] == "more":
-            self.unasked += 1
+            self.unsupported_uses += 1
             return operator.itemgetter(0)
         if wire[0] == "xc":
             return self._class_of_exceptions(wire)
         if wire[0] == "en":
-            return self._enumeration(wire)[str(wire[6])]
+            return self._member(wire)
         raise ValueError(f"unknown tag: {wire[0]!r}")
 
     def _remote(self, wire: Wire) -> object:
@@ -315,7 +304,7 @@ class Session:
         if remote is None:
             self._new.setdefault(threading.get_ident(), set()).add(number)
             # The tests may have a package compare it, which knows only its own objects.
-            self.unasked += has_class(wire[2])
+            self.unsupported_uses += has_class(wire[2])
             remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
         else:
             # A returned object is judged, and must not judge itself, even if a test created it.
@@ -344,23 +333,18 @@ class Session:
 
         return attribute
 
-    def _enumeration(self, wire: Wire) -> Any:
-        """The tester's own copy of an enumeration of numbers or strings, whose members are compared here."""
-        _, number, name, base, plain_text, members, _ = wire
-        key = json.dumps(wire[1:6])
-        if key not in self._enumerations:
-            value_type: Any = {"int": int, "str": str, "float": float}[base]
-            values = {str(member): value_type(value) for member, value in members}
-            if not all(member.isidentifier() and not member.startswith("_") for member in values):
-                raise ValueError("names of members must be identifiers")
-            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(value_type) if plain_text else None
-            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=value_type)
-            made.__getattr__ = self._attribute()
-            for conversion in ("str", "repr", "format"):
-                setattr(made, f"__{conversion}__", self._text(conversion))
-            self._enumerations[key] = made
-            self._class_numbers[made] = number
-        return self._enumerations[key]
+    def _member(self, wire: Wire) -> Any:
+        """A member of an enumeration of numbers or texts: its content, of a class of its own, and its handle's attributes."""
+        _, number, name, content = wire
+        if number not in self._members:
+            if type(number) is not int or type(content) not in (int, float, str):
+                raise TypeError("a member must have a number and plain content")
+            cls: Any = type(str(name), (type(content),), {"__getattr__": self._attribute()})
+            self._members[number] = cls(content)
+            self._members[number].__dict__["_remote_number"] = number
+        # Its operators and texts are not sent.
+        self.unsupported_uses += 1
+        return self._members[number]
 
     def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
         """An exception class that is an attribute of something."""
@@ -369,28 +353,17 @@ class Session:
         self._exception_numbers[cls] = number
         return cls
 
-    def _text(self, conversion: str) -> Callable[..., str]:
-        """A conversion to text that the program's class of a value makes."""
-
-        def convert(value: object, *args: object) -> str:
-            text = self.request(conversion, value, *args)
-            if type(text) is not str:
-                raise TypeError(f"{conversion} of a {type(value).__name__} is a {type(text).__name__}, not a str")
-            return text
-
-        return convert
-
-    def number_of_class(self, cls: type[Any]) -> object:
-        """The handle of the program's class that `cls` is a copy of; None if it is not a copy."""
-        return self._class_numbers.get(cls)
+    def has_handle(self, value: object) -> bool:
+        """Whether a value is a member of an enumeration of the program."""
+        return any(value is member for member in self._members.values())
 
     def _encode_opaque(self, value: object) -> Wire:
         if isinstance(value, Proxy):
             if isinstance(value._remote_number, str):
                 return self._send_named(value._remote_number)
             return ["h", value._remote_number]
-        if type(value) in self._class_numbers:
-            return ["en", self._class_numbers[type(value)], value.name]  # type: ignore[attr-defined]  # an enumeration's member
+        if self.has_handle(value):
+            return ["h", value._remote_number]  # type: ignore[attr-defined]  # a member has it
         if id(value) in self._coroutines:
             return ["h", self._coroutines[id(value)][1]._remote_number]
         if isinstance(value, type) and issubclass(value, BaseException):
@@ -433,8 +406,8 @@ class Session:
 
         The size of the answer does not matter: from one number a test can make a list of any length.
         """
-        failure = "output_limit" if self._has_answered else UNSUPPORTED
-        self._report.end(failure=failure, reason=reason, broken=not self._has_answered)
+        failure = "output_limit" if self.has_answered else UNSUPPORTED
+        self._report.end(failure=failure, reason=reason, broken=not self.has_answered)
 
     def _receive(self) -> Wire:
         try:
@@ -445,15 +418,7 @@ class Session:
             self.abandon("protocol", str(error)[:MAX_TEXT])
         if type(message) is not list or not message:
             self.abandon("protocol", "not a list")
-        if self.hooks.received is not None:
-            self._note(self.hooks.received, message)
         return message
-
-    def _note(self, note: Callable[[Wire], None], message: list[Wire]) -> None:
-        try:
-            note(message[3 if message[0] == "callback" else 1 :])
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
 import json
-import re
 import sys
 import types
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
+from ...protocol import packages
 from ...protocol.channel import Channel, read_all
 from ...protocol.packages import root_of
 from ...protocol.source_files import SourceFiles, module_name
 from ..analysis.compilation import compile_tests
-from ..analysis.name_resolution import imported_names
+from ..analysis.name_resolution import (
+    free_names,
+    imported_names,
+    module_called,
+    names_with_attributes,
+    standard_names,
+    starred_modules,
+)
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
 from .patch_mirroring import Mirror, may_replace
-from .star_imports import starred
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors: the pipes from and to the candidate, and two files."""
-_STAR = re.compile(r"import\s*\*")
 
 
 class OwnProcessTester(Tester):
@@ -37,9 +44,10 @@ class OwnProcessTester(Tester):
         sources = [self._tests["prefix"], *_sources(self._source, self._tests)]
         text = "\n".join(sources)
         # The program can influence the text, so it must not get out of a verdict by it.
-        watch = code_guard.Watch(sources, lambda reason: self.report.end(failure=UNSUPPORTED, reason=reason))
-        code_guard.begin(watch)
-        self._session.hooks.received = watch.received
+        end = functools.partial(self.report.end, failure=UNSUPPORTED)
+        code_guard.begin(
+            code_guard.Watch(sources, lambda: self._session.has_answered, lambda reason: end(reason=reason))
+        )
         if may_replace(text):
             self._mirror = Mirror(self._session, text)
             self._session.hooks.around_request = self._mirror.held
@@ -74,31 +82,38 @@ class OwnProcessTester(Tester):
 
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
-        self._session.hooks.program_modules = {root_of(name) for name in self._tests["modules"]}
+        self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
-        if _STAR.search(self._source):
-            self._provide_for_star(namespace, tests.code)
+        self._provide_for_star(namespace)
         finder = ProgramFinder(self._session, classes=tests.classes, starred=self._lacking)
         sys.meta_path.append(finder)
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
         self._watch()
         depends = not self._run_collected(self._collect(namespace)) and (
-            finder.lacked or self._session.has_asked or self._depends_on_program(0)
+            finder.lacked or self._session.has_answered or self._depends_on_program(0)
         )
         if depends:
             # Otherwise a program could have all its tests skipped, and not be judged.
             message = "every test was skipped because of what the program is or does"
             self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
 
-    def _provide_for_star(self, namespace: dict[str, Any], code: types.CodeType) -> None:
-        """Resolve `from solution import *`, and add the standard library's names to the tests' namespace."""
+    def _provide_for_star(self, namespace: dict[str, Any]) -> None:
+        """Resolve `from solution import *` from the tests alone, so that no program can influence it.
+
+        A test file imports what it uses, so undefined names are the program's, except for builtins, modules of the standard
+        library and comparison functions, unless the tests can mean nothing else.
+        """
         tree = ast.parse(self._source)
-        names = starred(tree, code, self._session.hooks.program_modules)
-        if names is not None:
-            self._lacking = names.program
-            self._programs |= names.program
-            provide_standard(namespace, names.standard - namespace.keys())
+        if self._session.hooks.program_modules.isdisjoint(starred_modules(tree)):
+            return
+        names = {name for name in free_names([tree]) if not name.startswith("_")}
+        own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
+        own |= set(filter(module_called, names_with_attributes([tree])))
+        standard = names & own if names - own else standard_names([tree], names) & own
+        self._lacking = names - standard
+        self._programs |= names - standard
+        provide_standard(namespace, standard - namespace.keys())
 
     def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
         try:
