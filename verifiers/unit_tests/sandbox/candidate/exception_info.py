@@ -18,12 +18,7 @@ _MOST_ORIGINS = 8
 
 
 def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
-    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
-
-    Args:
-        error: Any exception.
-        files: The program's paths.
-    """
+    """Describe an exception in plain data: its type, its builtin bases, its message, and the program's file that raised it."""
     try:
         return _describe(error, files)
     except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is inspected

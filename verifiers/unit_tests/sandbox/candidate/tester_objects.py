@@ -122,12 +122,9 @@ def _special(name: str) -> Callable[..., object]:
 
 
 def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Callable[..., object]:
-    """Make a stand-in for a function that a test file defines.
+    """Make a stand-in for a function of the tests, which `caller` calls there by its number.
 
-    Args:
-        caller: Calls it in the tester.
-        number: Its number.
-        description: Its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
+    The description is its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
     """
     name, qualified_name, documentation, parts = description
 

@@ -20,24 +20,14 @@ _SCOPES = 0b11
 
 
 def version() -> int:
-    """The version of the kernel's Landlock interface.
-
-    Raises:
-        OSError: If the kernel has none, or it is not enabled.
-    """
+    """The version of the kernel's Landlock interface; OSError if there is none, or it is not enabled."""
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 
 def restrict(paths: Iterable[str]) -> int:
-    """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to outside.
+    """Allow reading beneath the paths that exist and nothing else: no other file, no write, no TCP, no signal to outside.
 
-    Needs no_new_privs. Paths that do not exist are ignored.
-
-    Returns:
-        The version of the interface that was used.
-
-    Raises:
-        OSError: If the kernel refuses.
+    Needs no_new_privs. Returns the version of the interface that was used; OSError if the kernel refuses.
     """
     abi = version()
     attributes = struct.pack(

@@ -27,12 +27,9 @@ _STAGING = "/tmp"
 
 
 def enter(paths: Iterable[str]) -> None:
-    """Move this process into new namespaces whose root holds the paths, read-only, under their own names.
+    """Move this process into new namespaces whose root holds the paths, read-only; OSError if the system forbids that.
 
     A failure half-way would leave the process without its files, so a child tries first.
-
-    Raises:
-        OSError: If the system does not let this user create namespaces.
     """
     paths = list(paths)
     pid = syscalls.fork()

@@ -160,11 +160,7 @@ def _numbers() -> dict[str, int]:
 
 
 def build_outer() -> list[_Instruction]:
-    """Build the fork server's filter for this machine, an allow-list.
-
-    Raises:
-        OSError: If the machine's architecture is not known here.
-    """
+    """Build the fork server's filter, an allow-list; OSError if the machine's architecture is not known here."""
     numbers = _numbers()
     names = [*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules()]
     allowed = [numbers[name] for name in names if name in numbers and name != "clone3"]
@@ -187,12 +183,7 @@ def build_outer() -> list[_Instruction]:
 def build_inner(*, receives_descriptors: bool = False, opens_files: bool = True) -> list[_Instruction]:
     """Build the filter that each child adds; `install` fills in the process id.
 
-    Args:
-        receives_descriptors: Whether the child is a tester, which takes the files of its jobs from a socket.
-        opens_files: Whether the child may open files; not if no other layer limits which ones it may read.
-
-    Raises:
-        OSError: If the machine's architecture is not known here.
+    A tester receives descriptors: the files of its jobs. Where no other layer limits what may be read, nobody opens files.
     """
     numbers = _numbers()
     denied = [name for name in _SERVER_ONLY.split() if name != "recvmsg" or not receives_descriptors]
@@ -220,11 +211,7 @@ class Filter:
         self._pointer = ctypes.byref(self._program)
 
     def install(self, pid: int) -> None:
-        """Install the filter for good in this process, whose id is `pid`.
-
-        Raises:
-            OSError: If the kernel refuses: no seccomp, or no_new_privs is not set.
-        """
+        """Install the filter for good in this process, whose id is `pid`; OSError if the kernel refuses."""
         for index in self._pid_words:
             self._words[index] = pid
         result = syscalls.libc.prctl(syscalls.PR_SET_SECCOMP, syscalls.SECCOMP_MODE_FILTER, self._pointer, 0, 0)

@@ -65,23 +65,14 @@ class Encoder:
     """Encodes the values of one message."""
 
     def __init__(self, opaque: Callable[[object], Wire]) -> None:
-        """Begin a message.
-
-        Args:
-            opaque: Encodes a value that is not plain data, or raises `NotPlainError`.
-        """
+        """Begin a message; `opaque` encodes a value that is not plain data, returns None, or raises NotPlainError."""
         self._objects: list[object] = []
         self._opaque = opaque
         self._numbers: dict[int, int] = {}
         self._depth = 0
 
     def encode(self, value: object) -> Wire:
-        """Encode one value.
-
-        Raises:
-            NotPlainError: If the value is not plain data and `opaque` refuses it.
-            RecursionError: If it nests too deeply.
-        """
+        """Encode one value; NotPlainError if it is not plain data and `opaque` refuses it, RecursionError if it is too deep."""
         cls = type(value)
         if cls in _ATOMS:
             return value
@@ -323,11 +314,7 @@ class Decoder:
     """Decodes the values of one message; everything it builds is a real builtin."""
 
     def __init__(self, special: Callable[[Wire], Any]) -> None:
-        """Begin a message.
-
-        Args:
-            special: Decodes what the other side's `opaque` encoded.
-        """
+        """Begin a message; `special` decodes what the other side's `opaque` encoded."""
         self._objects: list[Any] = []
         self._special = special
         self._nesting = 0
@@ -359,11 +346,7 @@ class Decoder:
         return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
 
     def is_nesting(self, cls: type, content: Iterable[object]) -> bool:
-        """Whether a container with this content is of those that must not nest too deeply; if so, count it.
-
-        Raises:
-            ValueError: If there are too many.
-        """
+        """Whether a container with this content must not nest too deeply; if so, count it: ValueError if too many do."""
         if cls not in _FREED_BY_RECURSION or _FREED_BY_RECURSION.isdisjoint(map(type, content)):
             return False
         self._nesting += 1

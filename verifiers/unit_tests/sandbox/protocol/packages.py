@@ -61,13 +61,7 @@ class PackageFinder:
 
 
 def preload(packages: Mapping[str, Any]) -> int:
-    """Load packages, and let their values be sent.
-
-    Args:
-        packages: The fields of `verifiers.unit_tests.host.packages.Packages`.
-
-    Returns:
-        The address space that they take, in MiB.
+    """Load packages (`host.packages.Packages`), let their values be sent, and return the address space that they take, in MiB.
 
     Raises:
         ImportError: If one can't be loaded into a fork server, for whatever reason.

@@ -59,13 +59,7 @@ class Table:
     """The containers that this side shares with the other."""
 
     def __init__(self, opaque: Callable[[object], Wire], special: Callable[[Wire], Any], first: int) -> None:
-        """Create an empty table.
-
-        Args:
-            opaque: Encodes a value that is not plain data, or raises `NotPlainError`.
-            special: Decodes what the other side's `opaque` encoded.
-            first: The first number to assign: 0 on one side, 1 on the other.
-        """
+        """Create an empty table, which assigns every second number from `first`; for the rest see `Encoder` and `Decoder`."""
         self.opaque = opaque
         self._entries: dict[int, _Entry] = {}
         self._by_id: dict[int, _Entry] = {}
@@ -77,11 +71,7 @@ class Table:
         self._reader = _SharedDecoder(special, self._refer)
 
     def writer(self, *, lending: bool = False) -> Writer:
-        """Begin a message.
-
-        Args:
-            lending: Whether containers that are not shared yet are shared only until the answer.
-        """
+        """Begin a message; if `lending`, containers that are not shared yet are shared only until the answer."""
         return Writer(self, lending)
 
     def reader(self) -> Decoder:
@@ -122,10 +112,7 @@ class Table:
         return changes
 
     def apply(self, contents: Wire) -> list[object]:
-        """Apply the content of containers that are new, or that the other side has changed.
-
-        Returns:
-            The new containers.
+        """Apply the content of containers that are new, which are returned, or that the other side has changed.
 
         Raises:
             ShortenedError: After all is applied, if a container that is being iterated over was shortened.
@@ -182,12 +169,9 @@ class Table:
         return shortened
 
     def release(self) -> list[int]:
-        """Stop sharing containers that the tests can't reach any more; for the tester, after `Writer.contents`.
+        """Stop sharing containers that the tests can't reach any more, and return their numbers; after `Writer.contents`.
 
         A container that a cycle of containers refers to stays shared to the end of the job.
-
-        Returns:
-            The numbers, to be sent to the other side.
         """
         if self._settling:
             return []

@@ -8,12 +8,7 @@ from typing import Any
 
 
 def signature_parts(function: Callable[..., object]) -> list[object]:
-    """Name, kind, default and annotation of each parameter, and the result's annotation; lists of one item, or empty.
-
-    Raises:
-        TypeError: If this is not a function.
-        ValueError: If it has no signature.
-    """
+    """Name, kind, default and annotation of each parameter, and the result's annotation; lists of one item, or empty."""
     signature = inspect.signature(function)
 
     def given(value: object) -> list[object]:
@@ -24,12 +19,7 @@ def signature_parts(function: Callable[..., object]) -> list[object]:
 
 
 def signature_of_parts(parts: Sequence[Any], returned: list[object]) -> Any:
-    """Rebuild an `inspect.Signature` from its parts.
-
-    Raises:
-        TypeError: If these are not parts of a signature.
-        ValueError: If they don't make a valid one.
-    """
+    """Rebuild an `inspect.Signature` from its parts; TypeError or ValueError if they make none."""
     parameters = [
         inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
         for name, kind, default, annotation in parts

@@ -34,23 +34,14 @@ class Idleness:
     """Adds up the time in which a program was idle."""
 
     def __init__(self, has_cpu: Callable[[], bool] = has_cpu) -> None:
-        """Start from zero.
-
-        Args:
-            has_cpu: Returns whether a process that is ready to run would run.
-        """
+        """Start from zero; `has_cpu` returns whether a process that is ready to run would run."""
         self._has_cpu = has_cpu
         self._undecided = 0.0
         self.seconds = 0.0
         """Idle seconds so far."""
 
     def add(self, elapsed: float, used: float) -> None:
-        """Count a stretch of time.
-
-        Args:
-            elapsed: The seconds it took.
-            used: CPU seconds that the program and its tests used meanwhile.
-        """
+        """Count a stretch of time, in which the program and its tests used so many CPU seconds."""
         if used < _NOTHING * elapsed:
             self.seconds += elapsed
         elif used < _LITTLE * elapsed:

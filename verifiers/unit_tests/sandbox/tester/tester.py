@@ -36,7 +36,6 @@ from .analysis.name_resolution import (
     helper,
     is_conditional,
     module_called,
-    names_of_classes,
     speaks_of,
     standard_names,
 )
@@ -106,12 +105,7 @@ class Tester:
         return {"passed": True}
 
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
-        """What the report says of a case that an exception ended, None if it was left out.
-
-        Args:
-            error: The exception.
-            unsupported_uses: The session's, before the case began.
-        """
+        """What the report says of a case that an exception ended, None if the case was skipped."""
         if isinstance(error, UnsupportedTestError):
             self._end_unsupported(error, chosen=self._session.has_answered)
         if isinstance(error, JobEndedError):
@@ -138,11 +132,7 @@ class Tester:
         self.report.end(**finding(lacking(NameError, f"name {name!r} is not defined")))
 
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
-        """A namespace for test code, with the tester's own copy of what the prompt defines.
-
-        Args:
-            drop: Names that the prompt only declares.
-        """
+        """A namespace for test code, with the tester's own copy of what the prompt defines, except the names in `drop`."""
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
         exec(compile_prefix(self._tests["prefix"]).code, namespace)
         self._take_classes(namespace)
@@ -155,7 +145,7 @@ class Tester:
         classes = [name for name, value in namespace.items() if isinstance(value, type) and value.__module__ == "tests"]
         for name, answer in self._session.resolve(classes).items():
             if answer[0] in ("value", "exception"):
-                namespace[name] = self._session.value_of(answer, class_tested=True)
+                namespace[name] = self._session.value_of(answer)
                 self._programs.add(name)
 
     def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -170,9 +160,7 @@ class Tester:
     def _blame(self, error: BaseException, line: int) -> NoReturn:
         """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
 
-        Args:
-            error: What the code raised.
-            line: A line of the top-level statement of the test file that failed; 0 if collecting the tests failed.
+        `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed.
         """
         if self._is_lack(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
@@ -228,7 +216,7 @@ class Tester:
         self._require(name)
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
-        function = namespace[name] = self._session.named(name, tests.classes)
+        function = namespace[name] = self._session.named(name)
         self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, lambda: reach(function, steps))
@@ -268,7 +256,6 @@ class Tester:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
         names = free_names(trees) - namespace.keys()
         standard = standard_names(trees, names) - set(self._tests["entry_points"])
-        classes = names_of_classes(trees)
         self._lacking = names - standard
         self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
@@ -277,7 +264,7 @@ class Tester:
                 self.leaves_no_trace = False
                 namespace[name] = self._session.module_of(answer, name)
             elif answer[0] != "missing":
-                namespace[name] = self._session.value_of(answer, class_tested=name in classes)
+                namespace[name] = self._session.value_of(answer)
         provide_standard(namespace, standard)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import types
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from ...protocol import packages
 from ...protocol.source_files import compile_whole
 from ..report import TEST_FILE
 from . import side_effects
-from .name_resolution import may_name_classes, names_of_classes
 
 PREFIX_FILE = "prefix.py"
 _CODE = frozenset({"check", "asserts"})
@@ -27,8 +25,6 @@ class TestCode:
     code: types.CodeType
     leaves_no_trace: bool
     """Whether the process can run other tests afterwards as if it had not run this code."""
-    classes: Collection[str] = ()
-    """Names of the classes under test."""
 
 
 def tidied(statement: str) -> str:
@@ -39,15 +35,9 @@ def tidied(statement: str) -> str:
 # Cached because programs come in groups that answer the same problem.
 @functools.lru_cache(_CACHED)
 def compile_tests(source: str, filename: str) -> TestCode:
-    """Compile test code.
-
-    Raises:
-        SyntaxError: If the source is not valid Python.
-    """
+    """Compile test code; SyntaxError if it is not valid Python."""
     code = compile(source, filename, "exec", dont_inherit=True)
-    # Parsing to a tree takes longer than compiling, so it is done only where it can matter.
-    classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
-    return TestCode(code, side_effects.leaves_no_trace(code), classes)
+    return TestCode(code, side_effects.leaves_no_trace(code))
 
 
 @functools.lru_cache(_CACHED)

@@ -35,11 +35,6 @@ class Exceptions:
     """Rebuilds classes and exceptions from the candidate's descriptions."""
 
     def __init__(self, decode: Callable[[Wire], Any]) -> None:
-        """Begin with no classes.
-
-        Args:
-            decode: Decodes arguments and attributes.
-        """
         self._decode = decode
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
@@ -84,14 +79,9 @@ class Exceptions:
         return self._raised[cls]
 
     def raised(self, error: _Error, operation: str = "") -> BaseException:
-        """Rebuild the exception that an operation raised, with those linked to it.
+        """Rebuild the exception that an operation raised, with those that led to it, from what `tidy` returns.
 
-        Args:
-            error: Its description, as `tidy` returns it.
-            operation: The operation's name; empty for a linked exception.
-
-        Raises:
-            Exception: If the description is invalid.
+        The operation is empty for one that led to another. An invalid description raises some exception.
         """
         cls = self._class(error["class"])
         if issubclass(cls, BaseExceptionGroup):

@@ -2,8 +2,7 @@
 
 The object may do anything with itself and with other objects of the program. It must never see the value that a test
 expects, or the program would judge itself: a proxy therefore equals no plain value, and refuses arithmetic and ordering
-with one. Instances of a class under test are the exception, since the test means to exercise their operators
-(`allow_plain_operands`).
+with one.
 
 The proxy's class mirrors the object's type (`proxy_class`): it has the same name and the same special methods, and no
 others. Anything else that a test reads, such as documentation or a signature, comes from the candidate.
@@ -41,8 +40,6 @@ _SLOTS = (
     "_remote_session",
     "_remote_number",
     "_remote_type_name",
-    "_remote_class_tested",
-    "_remote_operators_tested",
     "_remote_size",
     "_remote_conversions",
 )
@@ -64,25 +61,18 @@ class RemoteSession(Protocol):
         """Whether a value is a member of an enumeration of the program."""
         ...
 
-    def is_new(self, remote: Proxy) -> bool:
-        """Whether the last answer was the first to contain the object."""
-        ...
-
 
 def _computing(name: str) -> Callable[..., object]:
-    """A binary operator; it accepts a plain operand only if the object's operators are under test."""
+    """A binary operator, which accepts no plain operand."""
 
     def method(self: Proxy, other: object) -> object:
         # `sum` starts with 0, which reveals nothing about the expected value.
         begins_sum = name == "radd" and type(other) is int and other == 0
-        if not (isinstance(other, Proxy) or self._remote_operators_tested or begins_sum):
+        if not (isinstance(other, Proxy) or begins_sum):
             raise unsupported(
                 TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
             )
-        tested = self._remote_operators_tested
         value = self._remote_session.request(name, self, other)
-        if tested and isinstance(value, Proxy):
-            allow_plain_operands(value)
         if name in COMPARISONS and type(value) is not bool:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
         return value
@@ -94,15 +84,12 @@ def _asking(name: str, result_type: type | None) -> Callable[..., Any]:
     is_conversion = result_type is not None or name in _SAME_CLASS
 
     def method(self: Proxy, *args: object) -> object:
-        tested = self._remote_operators_tested
         ask = self._remote_converted if is_conversion else functools.partial(_request, self)
         value = ask(name, *args)
         if result_type is not None and type(value) is not result_type:
             raise TypeError(
                 f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {result_type.__name__}"
             )
-        if tested and isinstance(value, Proxy) and (name in _SAME_CLASS or (name == "enter" and value is self)):
-            allow_plain_operands(value)
         return value
 
     return method
@@ -132,23 +119,17 @@ class Proxy:
     _remote_session: RemoteSession
     _remote_number: int | str
     _remote_type_name: str
-    _remote_class_tested: bool
-    _remote_operators_tested: bool
     _remote_size: tuple[int, int]
     """The number of items last observed, and the session's `changes` at that time."""
     _remote_conversions: tuple[int, dict[tuple[object, ...], object]]
     """The session's `changes` when conversions were first requested, and their results since then."""
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
-        """Refuse: `make_proxy` makes proxies.
-
-        Raises:
-            TypeError: Always; a test has called the type of an object of the program.
-        """
+        """Refuse: `make_proxy` makes proxies, and a test has called the type of an object of the program."""
         raise unsupported(TypeError(f"type(x)(...) can't make a {cls.__name__} of the program: call the class by name"))
 
     def __getattr__(self, name: str) -> object:
-        if name in _COMPARING_METHODS and not self._remote_operators_tested:
+        if name in _COMPARING_METHODS:
             raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
@@ -182,12 +163,12 @@ class Proxy:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not (isinstance(other, Proxy) or self._remote_operators_tested):
+        if not isinstance(other, Proxy):
             return _says_equal(other, self)
         return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
 
     def __ne__(self, other: object) -> bool:
-        if isinstance(other, Proxy) or self._remote_operators_tested:
+        if isinstance(other, Proxy):
             return self._remote_session.request("ne", self, other) is True
         return not _says_equal(other, self)
 
@@ -199,13 +180,9 @@ class Proxy:
             return False
 
     def _remote_converted(self, operation: str, *args: object) -> object:
-        """Convert the object once and cache the result, so that it can't give a different number to each comparison.
-
-        The cache holds until a request may have changed the program's objects. Instances of a class under test are converted
-        each time.
-        """
+        """Convert the object once, until a request may have changed it, so that no comparison gets a number of its own."""
         session = self._remote_session
-        if self._remote_operators_tested or any(type(arg) not in _HASHED for arg in args):
+        if any(type(arg) not in _HASHED for arg in args):
             return session.request(operation, self, *args)
         changes, known = self._remote_conversions
         if changes != session.changes:
@@ -261,11 +238,7 @@ class _Everything(Proxy):
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         """Call the object in the candidate."""
-        session = self._remote_session
-        made = session.request("call", self, *args, **kwargs)
-        if isinstance(made, Proxy) and self._remote_class_tested and session.is_new(made):
-            allow_plain_operands(made)
-        return made
+        return self._remote_session.request("call", self, *args, **kwargs)
 
     def __len__(self) -> int:
         changes = self._remote_session.changes
@@ -302,10 +275,9 @@ class _Everything(Proxy):
         return _iterator(self, "reversed")
 
     def __contains__(self, value: object) -> bool:
-        if self._remote_operators_tested or isinstance(value, Proxy):
-            return self._remote_session.request("contains", self, value) is True and not self._says_yes_to_all(
-                "contains"
-            )
+        if isinstance(value, Proxy):
+            contains = self._remote_session.request("contains", self, value) is True
+            return contains and not self._says_yes_to_all("contains")
         if not hasattr(type(self), "__iter__"):
             raise unsupported(TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}"))
         return any(value is item or value == item for item in self)
@@ -343,7 +315,7 @@ def _iterator(remote: Proxy, operation: str) -> Iterator[object]:
     iterator = remote._remote_session.request(operation, remote)
     if not isinstance(iterator, Proxy):
         raise TypeError(f"{operation}() of a {remote._remote_type_name} returned plain data")
-    is_judged = hasattr(type(remote), "__len__") and iterator is not remote and not remote._remote_operators_tested
+    is_judged = hasattr(type(remote), "__len__") and iterator is not remote
     return _counted(remote, iterator) if is_judged else iterator  # type: ignore[return-value]  # if it has no __next__, iteration itself says so
 
 
@@ -364,20 +336,16 @@ def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
 
 
 def _known_size(remote: Proxy) -> int | None:
-    """The number of items known to be in a result; None if unknown, or if its class is under test."""
+    """The number of items known to be in a result; None if unknown."""
     size, changes = remote._remote_size
-    return size if changes == remote._remote_session.changes and not remote._remote_operators_tested else None
+    return size if changes == remote._remote_session.changes else None
 
 
 def _hold_to_size(remote: Proxy, size: int, changes: int) -> None:
     """Raise if the size of a result differs from that observed before, with no request in between that could change it.
 
-    Otherwise a result that claims the expected length, but yields no items to compare, would pass as correct.
-
-    Args:
-        remote: The result.
-        size: The number of items just observed.
-        changes: The session's `changes` before the request; another thread of the test may have changed the result since.
+    Else one that claims the expected length, but yields no items to compare, would pass. `changes` are the session's before
+    the request: another thread of the test may have changed the result since.
     """
     if changes != remote._remote_session.changes:
         return
@@ -463,17 +431,7 @@ _FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__an
 
 @functools.lru_cache(_CACHED_CLASSES)
 def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: str) -> type[Proxy]:
-    """Make the class of proxies of objects of one type.
-
-    Args:
-        type_name: The type's name.
-        protocols: The names in `object_types.PROTOCOLS` that it supports, separated by spaces, as are those that follow.
-        standard_classes: The names in `object_types.STANDARD_CLASSES` that it derives from.
-        fields: Its fields, if it is a dataclass.
-
-    Raises:
-        Exception: If the description is invalid.
-    """
+    """Make the class of proxies of objects of one type, from `object_types.TypeInfo`; it raises some exception if invalid."""
     if not type_name.isidentifier():  # else it could be text that the tests run
         type_name = "object"
     has = PROTOCOLS.intersection(protocols.split())
@@ -549,22 +507,10 @@ _REBUILT: dict[str, Callable[[Proxy], object]] = {
 """Attributes that the standard library expects to be its own objects."""
 
 
-def make_proxy(cls: type[Proxy], session: RemoteSession, number: int | str, *, class_tested: bool = False) -> Proxy:
-    """Make the proxy of an object.
-
-    Args:
-        cls: The class that `proxy_class` makes for the object's type.
-        session: Carries out operations on the object.
-        number: Its handle, or the name of a global of the program.
-        class_tested: Whether it is a class whose instances' operators are tested.
-    """
+def make_proxy(cls: type[Proxy], session: RemoteSession, number: int | str) -> Proxy:
+    """Make the proxy, of a class from `proxy_class`, of the object with this handle, or of the global with this name."""
     remote = object.__new__(cls)
-    content: tuple[object, ...] = (session, number, cls.__name__, class_tested, False, (0, -1), (-1, {}))
+    content: tuple[object, ...] = (session, number, cls.__name__, (0, -1), (-1, {}))
     for name, value in zip(_SLOTS, content, strict=True):
         object.__setattr__(remote, name, value)
     return remote
-
-
-def allow_plain_operands(remote: Proxy, tested: bool = True) -> None:
-    """Set whether the object's operators are under test, and so may receive plain values."""
-    object.__setattr__(remote, "_remote_operators_tested", tested)

@@ -11,7 +11,7 @@ import operator
 import sys
 import threading
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -27,7 +27,7 @@ from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding
 from ..stdlib_modules import PURE_MODULES
 from .callbacks import description_of, kind_of, operate
 from .exceptions import Exceptions, tidy
-from .proxy import COMPARISONS, Proxy, allow_plain_operands, as_coroutine, make_proxy, proxy_class
+from .proxy import COMPARISONS, Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
 _LOOKS = """
@@ -54,12 +54,6 @@ class Session:
     """Sends requests to the candidate, and turns its answers into values and exceptions."""
 
     def __init__(self, channel: Channel, report: Report) -> None:
-        """Begin a session.
-
-        Args:
-            channel: To the candidate.
-            report: Receives the findings.
-        """
         self._channel = channel
         self._report = report
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
@@ -68,8 +62,6 @@ class Session:
         self._given_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
         self._resolved: dict[str, Wire] = {}
-        self._new: dict[int, set[int]] = {}
-        """For each requesting thread, the handles that its last answer introduced."""
         self._members: dict[int, Any] = {}
         """Members of enumerations of numbers or texts, by their handles."""
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
@@ -103,10 +95,10 @@ class Session:
         failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
         self._report.end(failure=failure, exception=described(error))
 
-    def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
+    def named(self, name: str) -> Callable[..., object]:
         """The proxy of a global function or class of the program, looked up at each call."""
         cls = self._class_of_named(name)
-        return make_proxy(cls, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
+        return make_proxy(cls, self, name)  # type: ignore[return-value]  # its class says whether it can be called
 
     def _class_of_named(self, name: str) -> type[Proxy]:
         """The proxy class for a global name, as of its last resolution."""
@@ -144,27 +136,21 @@ class Session:
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
-    def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
+    def value_of(self, answer: Wire) -> object:
         """Turn an answer of `resolve` into a value."""
         try:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
             with self.turns:
-                value = self._shared.reader().decode(answer[1])
+                return self._shared.reader().decode(answer[1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
-        if class_tested and isinstance(value, Proxy):
-            # A separate proxy: the object may have another name too, which is not that of a class under test.
-            return make_proxy(type(value), self, value._remote_number, class_tested=True)
-        return value
 
     def module_of(self, answer: Wire, alias: str) -> object:
         """The tester's own copy of a module that the program imported; for one of the program's own modules, a proxy.
 
-        Args:
-            answer: An answer of `resolve`.
-            alias: The name that the tests use for it. If it is not the module's name, the module must be one that only
-                computes: otherwise the program could choose one in which anything equals the expected value.
+        The tests use `alias` for it. If that is not the module's name, the module must be one that only computes: otherwise the
+        program could choose one in which anything equals the expected value.
         """
         name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
         parts = name.split(".")
@@ -213,16 +199,11 @@ class Session:
             finally:
                 self._raise_failed()
 
-    def is_new(self, remote: Proxy) -> bool:
-        """Whether the last answer was the first to contain the object."""
-        return remote._remote_number in self._new.get(threading.get_ident(), ())
-
     def has_given(self, container: object) -> bool:
         """Whether this container came from the program."""
         return self._shared.is_from_other_side(container)
 
     def _finish(self, reply: Wire, operation: str) -> object:
-        self._new[threading.get_ident()] = set()
         try:
             kind, body, contents = reply
             self.has_answered = self.has_answered or bool(contents) or operation != "import"
@@ -302,13 +283,9 @@ class Session:
             raise TypeError("a handle must be a number")
         remote = self._remotes.get(number)
         if remote is None:
-            self._new.setdefault(threading.get_ident(), set()).add(number)
             # The tests may have a package compare it, which knows only its own objects.
             self.unsupported_uses += has_class(wire[2])
             remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
-        else:
-            # A returned object is judged, and must not judge itself, even if a test created it.
-            allow_plain_operands(remote, False)
         if wire[2] != "coroutine":
             return remote
         coroutine = as_coroutine(remote)

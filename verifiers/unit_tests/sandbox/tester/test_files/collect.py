@@ -50,14 +50,7 @@ class _Test:
 
 
 def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
-    """Find the tests of a test file, in the order of their definition.
-
-    Args:
-        namespace: The file's globals after its execution.
-
-    Raises:
-        UnsupportedTestError: If a test needs an unsupported feature.
-    """
+    """Find the tests in a test file's globals, in the order of their definition."""
     tests: list[_Test] = []
     unit_cases: list[CollectedTest] = []
     for name, value in namespace.items():

@@ -19,16 +19,9 @@ from ..rpc.session import Session
 class ProgramFinder(Loader):
     """Lets tests import the program's modules as proxies, and nothing else of the program."""
 
-    def __init__(self, session: Session, *, classes: Collection[str], starred: Collection[str]) -> None:
-        """Create a finder for `sys.meta_path`.
-
-        Args:
-            session: The session with the program, whose hooks name the program's modules.
-            classes: Names of the classes under test.
-            starred: Names that `from solution import *` may bind.
-        """
+    def __init__(self, session: Session, *, starred: Collection[str]) -> None:
+        """Create a finder for `sys.meta_path`; `starred` are the names that `from solution import *` may bind."""
         self._session = session
-        self._classes = classes
         self._starred = starred
         self.lacked = False
         """Whether the tests requested an attribute that a module does not have."""
@@ -64,11 +57,7 @@ class ProgramFinder(Loader):
         return [name for name, answer in answers.items() if answer[0] != "missing"]
 
     def attribute(self, module: str, name: str) -> object:
-        """A global or a submodule of a module.
-
-        Raises:
-            AttributeError: If the module has neither.
-        """
+        """A global or a submodule of a module; AttributeError if it has neither."""
         answer = self._session.resolve([name], module)[name]
         package = packages.named(name)
         if package is not None and answer[0] != "missing":
@@ -76,7 +65,7 @@ class ProgramFinder(Loader):
         if answer[0] == "module":
             return self._session.module_of(answer, name)
         if answer[0] != "missing":
-            return self._session.value_of(answer, class_tested=name in self._classes)
+            return self._session.value_of(answer)
         try:
             return importlib.import_module(f"{module}.{name}")
         except ModuleNotFoundError as error:

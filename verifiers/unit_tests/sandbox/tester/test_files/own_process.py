@@ -85,7 +85,7 @@ class OwnProcessTester(Tester):
         self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
-        finder = ProgramFinder(self._session, classes=tests.classes, starred=self._lacking)
+        finder = ProgramFinder(self._session, starred=self._lacking)
         sys.meta_path.append(finder)
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)

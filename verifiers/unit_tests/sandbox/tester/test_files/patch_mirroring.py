@@ -46,12 +46,7 @@ class Mirror:
     """Repeats the tests' replacements in the candidate before each of their requests."""
 
     def __init__(self, session: Session, source: str) -> None:
-        """Start with nothing replaced.
-
-        Args:
-            session: With the candidate.
-            source: The tests' source, which names the modules in which they may replace something.
-        """
+        """Start with nothing replaced; the tests' source names the modules in which they may replace something."""
         self._session = session
         self._source = source
         self._mirrored: dict[_Target, tuple[dict[str, Any], Any]] = {}
