@@ -139,12 +139,12 @@ class ForkServerWorker:
 
 def _command(descriptor: int, isolation: str, packages: Packages) -> list[str]:
     flags = ["-s", "-S", "-P", *(["-B"] if sys.dont_write_bytecode else []), "-X", "frozen_modules=on"]
-    asked = {
+    settings = {
         "layers": () if isolation == "none" else LAYERS,
         "may_close_files": isolation == "available",
         "packages": asdict(packages),
     }
-    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), json.dumps(asked)]
+    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), json.dumps(settings)]
 
 
 _ONE_THREAD = {

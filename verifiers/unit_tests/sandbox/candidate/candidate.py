@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from ..protocol import exit_signals
 from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
@@ -66,9 +66,9 @@ class Candidate:
         self._modules: Collection[str] = ()
         self._handles: list[Any] = []
         self._handle_numbers: dict[int, int] = {}
-        self._given: dict[int, object] = {}
-        self._given_functions: dict[int, int] = {}
-        """Numbers of functions by their ids; `_given` keeps the functions alive."""
+        self._tester_objects: dict[int, object] = {}
+        self._tester_functions: dict[int, int] = {}
+        """Numbers of functions by their ids; `_tester_objects` keeps the functions alive."""
         self._derived: dict[str, type[Any]] = {}
         """Classes by their names of values that were sent by their content."""
         self._turn = threading.RLock()
@@ -215,15 +215,13 @@ class Candidate:
         cls = type(value)  # `isinstance` would consult the value too
         if issubclass(cls, TesterProxy):
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
-        if cls is types.FunctionType and id(value) in self._given_functions:
-            return ["cb", self._given_functions[id(value)]]
+        if cls is types.FunctionType and id(value) in self._tester_functions:
+            return ["cb", self._tester_functions[id(value)]]
         if issubclass(cls, enum.Enum) and isinstance(value, int | str | float):
             content = next(content for base, content in _CONTENTS.items() if isinstance(value, base))
             return ["en", self._handle(value)[1], cls.__name__, content(value)]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
-        if cls is memoryview:
-            return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             self._derived[cls.__name__] = cls
             return self._handle(value) if id(value) in self._handle_numbers else None
@@ -240,7 +238,7 @@ class Candidate:
         if wire[0] == "h":
             return self._handles[wire[1]]
         if wire[0] == "cb":
-            return self._thing_given(*wire[1:])
+            return self._tester_object(*wire[1:])
         if wire[0] == "nt":
             return self._tuple_class(wire[1], tuple(wire[2]))._make
         if wire[0] == "more":
@@ -253,15 +251,17 @@ class Candidate:
             return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
         return _find_global(wire[1], wire[2])
 
-    def _thing_given(self, number: int, kind: str, description: Wire = None) -> object:
+    def _tester_object(self, number: int, kind: str, description: Wire = None) -> object:
         """The object of the tests with this number; always the same one."""
-        if number not in self._given:
+        if number not in self._tester_objects:
             if description is None:
-                self._given[number] = class_of(kind)(self, number)
+                self._tester_objects[number] = class_of(kind)(self, number)
             else:
-                function = self._given[number] = function_of(self, number, Decoder(_refuse).decode(description))
-                self._given_functions[id(function)] = number
-        return self._given[number]
+                function = self._tester_objects[number] = function_of(
+                    self, number, Decoder(_refuse).decode(description)
+                )
+                self._tester_functions[id(function)] = number
+        return self._tester_objects[number]
 
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> type[Any]:
         owners = (self._namespace.get(name), self._derived.get(name))

@@ -38,9 +38,9 @@ class ShortenedError(RuntimeError):
 
 
 class _Entry:
-    __slots__ = ("cls", "content", "epoch", "lent", "nests", "number", "value")
+    __slots__ = ("cls", "content", "epoch", "nests", "number", "value")
 
-    def __init__(self, number: int, value: object, cls: type, epoch: int, lent: bool) -> None:
+    def __init__(self, number: int, value: object, cls: type, epoch: int) -> None:
         self.number = number
         self.value = value
         self.cls = cls
@@ -51,8 +51,6 @@ class _Entry:
         """The request in which it was last sent or changed."""
         self.nests = False
         """Whether it is counted among the containers that must not nest too deeply."""
-        self.lent = lent
-        """Whether changes on the other side are ignored."""
 
 
 class Table:
@@ -70,9 +68,9 @@ class Table:
         """Whether containers are being filled, which may request hashes from the other side; none counts as changed then."""
         self._reader = _SharedDecoder(special, self._refer)
 
-    def writer(self, *, lending: bool = False) -> Writer:
-        """Begin a message; if `lending`, containers that are not shared yet are shared only until the answer."""
-        return Writer(self, lending)
+    def writer(self) -> Writer:
+        """Begin a message."""
+        return Writer(self)
 
     def reader(self) -> Decoder:
         """Begin to decode a message whose contents have been applied."""
@@ -83,18 +81,18 @@ class Table:
         entry.epoch = self._epoch
         return entry.value
 
-    def enter(self, value: object, cls: type, *, lent: bool) -> tuple[_Entry, bool]:
+    def enter(self, value: object, cls: type) -> tuple[_Entry, bool]:
         """The entry of a container, and whether it is new."""
         entry = self._by_id.get(id(value))
         if entry is not None:
             entry.epoch = self._epoch
             return entry, False
-        entry = self._add(self._next, value, cls, lent)
+        entry = self._add(self._next, value, cls)
         self._next += _NUMBERS_APART
         return entry, True
 
-    def _add(self, number: int, value: object, cls: type, lent: bool) -> _Entry:
-        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, cls, self._epoch, lent)
+    def _add(self, number: int, value: object, cls: type) -> _Entry:
+        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, cls, self._epoch)
         return entry
 
     def changed(self) -> list[tuple[_Entry, _Content]]:
@@ -134,7 +132,7 @@ class Table:
         if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not a container number of the other side: {number!r}")
         value = FILLERS[wire[0]][0](wire)
-        self._add(number, value, type(value), lent=False)
+        self._add(number, value, type(value))
         return value
 
     def _is_own(self, number: int) -> bool:
@@ -148,8 +146,6 @@ class Table:
     def _fill(self, number: int, wire: Wire) -> str | None:
         """Fill a container; return its type's name if it gets shorter while it is being iterated over."""
         entry = self._entries[number]
-        if entry.lent:
-            return None
         create, fill = FILLERS[wire[0]]
         if entry.cls is not type(create(wire)):
             raise TypeError(f"a {entry.cls.__name__} can't be filled from {wire[0]!r}")
@@ -181,7 +177,7 @@ class Table:
         # A container comes before its contents, which are then unreferenced too.
         for number in list(self._entries):
             entry = self._entries[number]
-            is_unused = entry.lent or entry.epoch < oldest or sys.getrefcount(entry.value) <= _ALONE
+            is_unused = entry.epoch < oldest or sys.getrefcount(entry.value) <= _ALONE
             if is_unused and entry.content is not None:
                 self._forget(entry)
                 dropped.append(number)
@@ -199,17 +195,16 @@ class Table:
 class Writer(Encoder):
     """Encodes the values of one message, with containers as numbers."""
 
-    def __init__(self, table: Table, lending: bool) -> None:
+    def __init__(self, table: Table) -> None:
         """Begin a message; called by `Table.writer`."""
         super().__init__(table.opaque)
         self._table = table
-        self._lending = lending
         self._new: list[_Entry] = []
         self._agreed: list[tuple[_Entry, _Content]] = []
 
     def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container as its number, and share it if it is not shared yet."""
-        entry, is_new = self._table.enter(value, cls, lent=self._lending)
+        entry, is_new = self._table.enter(value, cls)
         if is_new:
             self._new.append(entry)
         return ["r", entry.number]
@@ -368,7 +363,7 @@ def _may_end_loop(value: Any, new: Any) -> bool:
 
 
 def _references_of_one_alone() -> int:
-    entry = _Entry(0, [], list, 0, lent=False)
+    entry = _Entry(0, [], list, 0)
     return sys.getrefcount(entry.value)
 
 

@@ -364,8 +364,8 @@ _ATTEMPTS: dict[str, Callable[[], object]] = {
 
 def main() -> None:
     """Serve; the arguments are the control socket's descriptor, the parent's process id and the settings from `pool`."""
-    descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
-    wanted, imported = frozenset(asked["layers"]), asked["packages"]
+    descriptor, parent, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    wanted, imported = frozenset(settings["layers"]), settings["packages"]
     control = socket.socket(fileno=_move_up(descriptor))
     signal.alarm(_START_S)  # ends a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
@@ -376,7 +376,7 @@ def main() -> None:
         except ImportError as error:
             control.send(json.dumps({"unimportable": str(error)}).encode())
             return
-        jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
+        jail = Jail(wanted, imported["paths"], may_close_files=settings["may_close_files"])
         if jail.closes_files:
             taken_mib += _load_library()
         server = Server(control, watched, jail, taken_mib)

@@ -111,7 +111,7 @@ def text_of(error: BaseException) -> str:
         return f"<its text raised {type(second).__name__}>"
 
 
-def lacking(cls: type[BaseException], message: str) -> BaseException:
+def absent(cls: type[BaseException], message: str) -> BaseException:
     """An exception for a name or attribute that the program fails to define; it counts as raised by the program."""
     error = cls(message)
     error.__dict__["candidate_error"] = {

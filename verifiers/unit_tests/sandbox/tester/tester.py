@@ -29,20 +29,12 @@ from ..protocol import packages
 from ..protocol.channel import Channel, read_all
 from ..protocol.codec import Decoder
 from ..protocol.entry_points import SOLUTION_CLASS, entry_point_steps, reach
+from .analysis import name_resolution as resolution
 from .analysis.compilation import compile_prefix, compile_tests, leave_no_trace, tidied
-from .analysis.name_resolution import (
-    depends_on,
-    free_names,
-    helper,
-    is_conditional,
-    module_called,
-    speaks_of,
-    standard_names,
-)
 from .assert_cases import AssertCases, SplitAsserts
 from .comparison import Equality
 from .outcomes import Skipped, UnsupportedTestError
-from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, finding, is_unsupported, lacking, text_of
+from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, absent, finding, is_unsupported, text_of
 from .rpc.session import Session
 
 CONTROL = 3
@@ -66,7 +58,7 @@ class Tester:
         self._session = Session(channel, report)
         self._programs: set[str] = set()
         """Names in the test code that are the program's."""
-        self._lacking: Collection[str] = ()
+        self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
         self.leaves_no_trace = True
@@ -118,18 +110,18 @@ class Tester:
         return {"passed": False, **result}
 
     def _finding(self, error: BaseException) -> dict[str, Any]:
-        return finding(lacking(type(error), text_of(error)) if self._is_lack(error) else error)
+        return finding(absent(type(error), text_of(error)) if self._is_missing_name(error) else error)
 
-    def _is_lack(self, error: BaseException) -> bool:
+    def _is_missing_name(self, error: BaseException) -> bool:
         """Whether the test code failed because the program does not define a name."""
-        return isinstance(error, NameError) and error.name in self._lacking
+        return isinstance(error, NameError) and error.name in self._required_names
 
     def _require(self, name: str) -> None:
         if self._session.resolve([name])[name][0] == "missing":
             self._missing(name)
 
     def _missing(self, name: str) -> NoReturn:
-        self.report.end(**finding(lacking(NameError, f"name {name!r} is not defined")))
+        self.report.end(**finding(absent(NameError, f"name {name!r} is not defined")))
 
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
         """A namespace for test code, with the tester's own copy of what the prompt defines, except the names in `drop`."""
@@ -162,13 +154,13 @@ class Tester:
 
         `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed.
         """
-        if self._is_lack(error) or "candidate_error" in error.__dict__:
+        if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
         depends = self._depends_on_program(line)
         # A program that steers the tests into broken code is not excused.
-        led = _calls_itself(error) or is_conditional(ast.parse(self._source), line)
+        led = _calls_itself(error) or resolution.is_conditional(ast.parse(self._source), line)
         name = getattr(error, "name", None)
-        chosen = depends and (led or (type(name) is str and not speaks_of(self._source, name)))
+        chosen = depends and (led or (type(name) is str and not resolution.speaks_of(self._source, name)))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
@@ -183,7 +175,7 @@ class Tester:
     def _depends_on_program(self, line: int) -> bool:
         """Whether the tests' top-level statement at a line may depend on the program."""
         tree = ast.parse(self._source)
-        return depends_on(tree, self._names_of_program(tree), line)
+        return resolution.depends_on(tree, self._names_of_program(tree), line)
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
         """Names in the test code that are the program's."""
@@ -254,9 +246,9 @@ class Tester:
 
     def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
-        names = free_names(trees) - namespace.keys()
-        standard = standard_names(trees, names) - set(self._tests["entry_points"])
-        self._lacking = names - standard
+        names = resolution.free_names(trees) - namespace.keys()
+        standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
+        self._required_names = names - standard
         self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
@@ -272,8 +264,8 @@ def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
     """Put names of the standard library into a namespace."""
     for name in names:
         if not hasattr(builtins, name):
-            module = module_called(name)
-            namespace[name] = importlib.import_module(module) if module else helper(name)
+            module = resolution.module_called(name)
+            namespace[name] = importlib.import_module(module) if module else resolution.helper(name)
 
 
 def _own_source(tests: Mapping[str, Any]) -> str:

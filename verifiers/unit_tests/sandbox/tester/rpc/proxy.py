@@ -16,7 +16,7 @@ import opcode
 import types
 import typing
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 from ...protocol.signatures import signature_of_parts
@@ -24,15 +24,17 @@ from ..outcomes import UnsupportedTestError
 from ..report import TEST_FILE, unsupported
 from .callbacks import is_of_the_tests
 
+if TYPE_CHECKING:
+    from .session import Session
+
 _ONLY_PLAIN = (
     "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
 )
 _COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
-COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "contains"})
-"""Operations whose argument is only lent: changes that the program makes to it are ignored."""
+_COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
-_FOREIGN_PROTOCOLS = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ")
-"""Prefixes of the attributes through which packages access an object's memory or delegate operations to it."""
+_UNSUPPORTED = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ", "__base", "__mro__")
+"""Prefixes of attributes that are not sent: those by which packages access an object's memory, and the bases of a class."""
 _CACHED_CLASSES = 256
 
 # These names hide the object's own attributes, so they are ones that no program uses.
@@ -45,24 +47,7 @@ _SLOTS = (
 )
 
 
-class RemoteSession(Protocol):
-    """Carries out the operations that tests request on a proxy."""
-
-    unsupported_uses: int
-    """How often the program was not asked whether its object equals plain data, or for an array's memory."""
-    changes: int
-    """Number of requests that may have changed the program's objects."""
-
-    def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
-        """Run an operation in the candidate, and return its result or raise its exception."""
-        ...
-
-    def has_handle(self, value: object) -> bool:
-        """Whether a value is a member of an enumeration of the program."""
-        ...
-
-
-def _computing(name: str) -> Callable[..., object]:
+def _binary_operator(name: str) -> Callable[..., object]:
     """A binary operator, which accepts no plain operand."""
 
     def method(self: Proxy, other: object) -> object:
@@ -73,14 +58,14 @@ def _computing(name: str) -> Callable[..., object]:
                 TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
             )
         value = self._remote_session.request(name, self, other)
-        if name in COMPARISONS and type(value) is not bool:
+        if name in _COMPARISONS and type(value) is not bool:
             raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
         return value
 
     return method
 
 
-def _asking(name: str, result_type: type | None) -> Callable[..., Any]:
+def _operation(name: str, result_type: type | None) -> Callable[..., Any]:
     is_conversion = result_type is not None or name in _SAME_CLASS
 
     def method(self: Proxy, *args: object) -> object:
@@ -116,7 +101,7 @@ class Proxy:
     __slots__ = _SLOTS
     __comparing__ = False
     """Whether the object's class defines `==`."""
-    _remote_session: RemoteSession
+    _remote_session: Session
     _remote_number: int | str
     _remote_type_name: str
     _remote_size: tuple[int, int]
@@ -133,7 +118,7 @@ class Proxy:
             raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
-        if name.startswith(_FOREIGN_PROTOCOLS):
+        if name.startswith(_UNSUPPORTED):
             self._remote_session.unsupported_uses += 1
             raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
@@ -191,6 +176,8 @@ class Proxy:
         key = operation, *args
         if key not in known:
             known[key] = session.request(operation, self, *args)
+        else:  # an object that counts its conversions would say something else
+            session.unsupported_uses += operation != "hash"
         return known[key]
 
     def __hash__(self) -> int:
@@ -226,9 +213,9 @@ class Proxy:
         raise unsupported(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
     # Every object has these, whatever its class.
-    __lt__, __le__, __gt__, __ge__ = (_computing(name) for name in ("lt", "le", "gt", "ge"))
-    __str__, __repr__, __format__ = (_asking(name, str) for name in ("str", "repr", "format"))
-    __dir__ = _asking("dir", None)
+    __lt__, __le__, __gt__, __ge__ = (_binary_operator(name) for name in ("lt", "le", "gt", "ge"))
+    __str__, __repr__, __format__ = (_operation(name, str) for name in ("str", "repr", "format"))
+    __dir__ = _operation("dir", None)
 
 
 class _Everything(Proxy):
@@ -409,8 +396,8 @@ def raised_by_statement(error: BaseException | None, trace: types.TracebackType 
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 
 _METHODS: dict[str, Callable[..., object]] = {
-    **{name: _asking(name, _RESULT_TYPES.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
-    **{name: _computing(operation) for name, operation in OPERATORS.items()},
+    **{name: _operation(name, _RESULT_TYPES.get(name)) for name in PROTOCOLS - OPERATORS.keys()},
+    **{name: _binary_operator(operation) for name, operation in OPERATORS.items()},
     **{name.strip("_"): method for name, method in vars(_Everything).items() if name.strip("_") in PROTOCOLS},
 }
 """Keyed by protocol name."""
@@ -473,22 +460,6 @@ def _rebuilt_signature(remote: Proxy) -> object:
     return signature_of_parts(*remote._remote_session.request("signature", remote))
 
 
-def _rebuilt_bases(name: str) -> Callable[[Proxy], object]:
-    """A reader of a base or a tuple of bases, with `object` itself in place of its handle."""
-
-    def rebuilt(remote: Proxy) -> object:
-        bases = remote._remote_session.request("getattr", remote, name)
-        return tuple(map(_object_itself, bases)) if isinstance(bases, tuple) else _object_itself(bases)
-
-    return rebuilt
-
-
-def _object_itself(cls: object) -> object:
-    """`object` for the class without bases, which only `object` is; any other class unchanged."""
-    without = isinstance(cls, Proxy) and cls._remote_session.request("getattr", cls, "__bases__") == ()
-    return object if without else cls
-
-
 def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
     """The names that annotations usually use; the program's own globals stay in the candidate."""
     cls: type = remote.__class__
@@ -499,7 +470,6 @@ def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
 
 _NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _REBUILT: dict[str, Callable[[Proxy], object]] = {
-    **{name: _rebuilt_bases(name) for name in ("__base__", "__bases__", "__mro__")},
     "__dataclass_fields__": _rebuilt_fields,
     "__globals__": _rebuilt_globals,
     "__signature__": _rebuilt_signature,
@@ -507,7 +477,7 @@ _REBUILT: dict[str, Callable[[Proxy], object]] = {
 """Attributes that the standard library expects to be its own objects."""
 
 
-def make_proxy(cls: type[Proxy], session: RemoteSession, number: int | str) -> Proxy:
+def make_proxy(cls: type[Proxy], session: Session, number: int | str) -> Proxy:
     """Make the proxy, of a class from `proxy_class`, of the object with this handle, or of the global with this name."""
     remote = object.__new__(cls)
     content: tuple[object, ...] = (session, number, cls.__name__, (0, -1), (-1, {}))

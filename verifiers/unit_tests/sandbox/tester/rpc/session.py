@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from ...candidate.tester_objects import UnsupportedUseError
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from ...protocol.object_types import FUNCTION
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
@@ -27,7 +27,7 @@ from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding
 from ..stdlib_modules import PURE_MODULES
 from .callbacks import description_of, kind_of, operate
 from .exceptions import Exceptions, tidy
-from .proxy import COMPARISONS, Proxy, as_coroutine, make_proxy, proxy_class
+from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
 _LOOKS = """
@@ -58,8 +58,8 @@ class Session:
         self._report = report
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
         self.hooks = Hooks()
-        self._given: list[object] = []
-        self._given_numbers: dict[int, int] = {}
+        self._callbacks: list[object] = []
+        self._callback_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
         self._resolved: dict[str, Wire] = {}
         self._members: dict[int, Any] = {}
@@ -171,7 +171,7 @@ class Session:
     def _exchange(
         self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        writer = self._shared.writer(lending=operation in COMPARISONS)
+        writer = self._shared.writer()
         try:
             named = isinstance(subject, Proxy) and isinstance(subject._remote_number, str)
             target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
@@ -199,7 +199,7 @@ class Session:
             finally:
                 self._raise_failed()
 
-    def has_given(self, container: object) -> bool:
+    def is_from_program(self, container: object) -> bool:
         """Whether this container came from the program."""
         return self._shared.is_from_other_side(container)
 
@@ -221,7 +221,7 @@ class Session:
         self.has_answered = True
         try:
             _, operation, number, arguments, keywords, contents = message
-            given = self._given[number]
+            given = self._callbacks[number]
             self._shared.apply(contents)
             decode = self._shared.reader().decode
             args = [decode(item) for item in arguments]
@@ -265,7 +265,7 @@ class Session:
         if wire[0] == "h":
             return self._remote(wire)
         if wire[0] == "cb":
-            return self._given[wire[1]]
+            return self._callbacks[wire[1]]
         if wire[0] == "nt":
             return self._tuple_class(str(wire[1]), tuple(map(str, wire[2])))._make
         if wire[0] == "more":
@@ -349,8 +349,6 @@ class Session:
             return ["x", *_name_and_bases(value)]
         if isinstance(value, BaseException):
             return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
-        if type(value) is memoryview and value.readonly:  # writes to any other would not be copied back
-            return wire_of_view(value)
         if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
             return ["g", value.__module__, value.__qualname__]
         if isinstance(value, types.ModuleType) and _is_standard_module(value.__name__):
@@ -359,11 +357,11 @@ class Session:
         return None if kind is None else ["cb", self._number_of(value), kind, *description_of(value)]
 
     def _number_of(self, value: object) -> int:
-        number = self._given_numbers.get(id(value))
+        number = self._callback_numbers.get(id(value))
         if number is None:
             # The list keeps it alive, so its id stays unique.
-            number = self._given_numbers[id(value)] = len(self._given)
-            self._given.append(value)
+            number = self._callback_numbers[id(value)] = len(self._callbacks)
+            self._callbacks.append(value)
         return number
 
     def _send_named(self, name: str) -> Wire:

@@ -132,7 +132,7 @@ def _resolve(path: str) -> tuple[Any, str]:
     return pkgutil.resolve_name(owner), name
 
 
-def _given(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractContextManager[Any]]) -> Fixture:
+def _own_fixture(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractContextManager[Any]]) -> Fixture:
     def fixture() -> Iterator[Any]:
         made = make()
         with use(made):
@@ -142,6 +142,6 @@ def _given(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractCont
 
 
 OWN_FIXTURES = {
-    "capsys": _given(CaptureFixture, CaptureFixture.capturing),
-    "monkeypatch": _given(MonkeyPatch, contextlib.closing),
+    "capsys": _own_fixture(CaptureFixture, CaptureFixture.capturing),
+    "monkeypatch": _own_fixture(MonkeyPatch, contextlib.closing),
 }

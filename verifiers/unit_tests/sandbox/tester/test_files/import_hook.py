@@ -11,7 +11,7 @@ from typing import Any
 from ...protocol import packages
 from ...protocol.packages import root_of
 from ...protocol.source_files import Loader
-from ..report import lacking
+from ..report import absent
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
@@ -23,7 +23,7 @@ class ProgramFinder(Loader):
         """Create a finder for `sys.meta_path`; `starred` are the names that `from solution import *` may bind."""
         self._session = session
         self._starred = starred
-        self.lacked = False
+        self.missed_attribute = False
         """Whether the tests requested an attribute that a module does not have."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
@@ -71,8 +71,8 @@ class ProgramFinder(Loader):
         except ModuleNotFoundError as error:
             if error.name != f"{module}.{name}":
                 raise
-            self.lacked = True
-            raise lacking(AttributeError, f"module {module!r} has no attribute {name!r}") from None
+            self.missed_attribute = True
+            raise absent(AttributeError, f"module {module!r} has no attribute {name!r}") from None
 
 
 _REMOTE, _FINDER = "__remote__", "__finder__"

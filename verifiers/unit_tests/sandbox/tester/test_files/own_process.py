@@ -15,21 +15,14 @@ from ...protocol import packages
 from ...protocol.channel import Channel, read_all
 from ...protocol.packages import root_of
 from ...protocol.source_files import SourceFiles, module_name
+from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
-from ..analysis.name_resolution import (
-    free_names,
-    imported_names,
-    module_called,
-    names_with_attributes,
-    standard_names,
-    starred_modules,
-)
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
-from .patch_mirroring import Mirror, may_replace
+from .patch_mirroring import Mirror
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors: the pipes from and to the candidate, and two files."""
@@ -38,7 +31,7 @@ REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 class OwnProcessTester(Tester):
     """Runs one job's tests, including test files, in a process that serves no other job."""
 
-    _mirror: Mirror | None = None
+    _mirror: Mirror
 
     def _begin(self) -> None:
         sources = [self._tests["prefix"], *_sources(self._source, self._tests)]
@@ -48,9 +41,8 @@ class OwnProcessTester(Tester):
         code_guard.begin(
             code_guard.Watch(sources, lambda: self._session.has_answered, lambda reason: end(reason=reason))
         )
-        if may_replace(text):
-            self._mirror = Mirror(self._session, text)
-            self._session.hooks.around_request = self._mirror.held
+        self._mirror = Mirror(self._session, text)
+        self._session.hooks.around_request = self._mirror.held
         if "unittest" in text:
             unittest_api.prepare()
         if "catch_warnings" in text:
@@ -60,19 +52,17 @@ class OwnProcessTester(Tester):
         sys.modules["os"].__dict__["_exit"] = _raise_exit
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
-        self._watch()
+        self._mirror.watch()
 
-    def _watch(self) -> None:
-        if self._mirror is not None:
-            self._mirror.watch()
-
-    def _is_lack(self, error: BaseException) -> bool:
+    def _is_missing_name(self, error: BaseException) -> bool:
         modules = self._session.hooks.program_modules
-        return super()._is_lack(error) or (isinstance(error, ImportError) and root_of(error.name or "") in modules)
+        return super()._is_missing_name(error) or (
+            isinstance(error, ImportError) and root_of(error.name or "") in modules
+        )
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
         modules = {*self._session.hooks.program_modules, *self._files_with_program()}
-        return {*super()._names_of_program(tree), *imported_names(tree, modules), *modules}
+        return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _files_with_program(self) -> set[str]:
         """Top-level names of the supplied files that mention the program's modules."""
@@ -85,13 +75,13 @@ class OwnProcessTester(Tester):
         self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
-        finder = ProgramFinder(self._session, starred=self._lacking)
+        finder = ProgramFinder(self._session, starred=self._required_names)
         sys.meta_path.append(finder)
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
-        self._watch()
+        self._mirror.watch()
         depends = not self._run_collected(self._collect(namespace)) and (
-            finder.lacked or self._session.has_answered or self._depends_on_program(0)
+            finder.missed_attribute or self._session.has_answered or self._depends_on_program(0)
         )
         if depends:
             # Otherwise a program could have all its tests skipped, and not be judged.
@@ -105,13 +95,13 @@ class OwnProcessTester(Tester):
         library and comparison functions, unless the tests can mean nothing else.
         """
         tree = ast.parse(self._source)
-        if self._session.hooks.program_modules.isdisjoint(starred_modules(tree)):
+        if self._session.hooks.program_modules.isdisjoint(resolution.starred_modules(tree)):
             return
-        names = {name for name in free_names([tree]) if not name.startswith("_")}
+        names = {name for name in resolution.free_names([tree]) if not name.startswith("_")}
         own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
-        own |= set(filter(module_called, names_with_attributes([tree])))
-        standard = names & own if names - own else standard_names([tree], names) & own
-        self._lacking = names - standard
+        own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
+        standard = names & own if names - own else resolution.standard_names([tree], names) & own
+        self._required_names = names - standard
         self._programs |= names - standard
         provide_standard(namespace, standard - namespace.keys())
 

@@ -23,11 +23,6 @@ from ..report import text_of, unsupported
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
-_SIGN = re.compile(
-    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr"
-    r"|\b(?!(?:self|cls)\.)(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
-)
-"""Matches the text of every test that replaces something; a false match costs only time."""
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
 _STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
 _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
@@ -35,11 +30,6 @@ _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filte
 _ABSENT = object()
 _Target = tuple[str, str]
 """A module's name, and a name in it."""
-
-
-def may_replace(source: str) -> bool:
-    """Whether a test could replace something, judging by its text."""
-    return _SIGN.search(source) is not None
 
 
 class Mirror:
@@ -147,7 +137,7 @@ class Mirror:
             return io.StringIO()
         if isinstance(stream, io.IOBase):
             error = UnsupportedTestError(f"a test replaces sys.{name} with a {type(stream).__name__}; use a StringIO")
-            raise unsupported(error) if self._session.has_given(stream) else error
+            raise unsupported(error) if self._session.is_from_program(stream) else error
         return stream
 
     def _pull(self) -> None:

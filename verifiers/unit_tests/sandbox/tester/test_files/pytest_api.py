@@ -165,8 +165,6 @@ class Fixture:
     params: tuple[Any, ...] | None = None
     autouse: bool = False
     name: str | None = None
-    replaced: Fixture | None = None
-    """The fixture of the same name that this one overrides."""
 
     def __call__(self, *args: object) -> NoReturn:
         """Refuse: fixtures are not functions to call."""
