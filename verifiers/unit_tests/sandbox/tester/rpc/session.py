@@ -22,9 +22,9 @@ from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from ...protocol.object_types import FUNCTION
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
-from ..assertions import raised_by_assertion
+from ..analysis.side_effects import PURE_MODULES
+from ..outcomes import raised_by_assertion
 from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
-from ..stdlib_modules import PURE_MODULES
 from .callbacks import description_of, kind_of, operate
 from .exceptions import Exceptions, tidy
 from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
