@@ -132,7 +132,7 @@ class Candidate:
             try:
                 self._shared.apply(contents)
                 decode = self._shared.reader().decode
-                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+                subject = decode(target)
                 args = [decode(item) for item in arguments]
                 kwargs = {name: decode(item) for name, item in keywords}
             finally:

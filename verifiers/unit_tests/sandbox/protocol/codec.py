@@ -378,8 +378,8 @@ def _fill_default(value: Any, content: list[Any]) -> None:
 
 _SKIPPED = {"q": 2, "ar": 2, "nt": 3}
 FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
-    "l": (lambda _: [], lambda value, content: value.extend(content)),
-    "s": (lambda _: set(), lambda value, content: value.update(content)),
+    "l": (lambda _: [], list.extend),
+    "s": (lambda _: set(), set.update),
     "d": (lambda _: {}, _fill_pairs),
     "od": (lambda _: collections.OrderedDict(), lambda value, content: value.update(_pairs_to_dict(content))),
     "ct": (lambda _: collections.Counter(), _fill_pairs),

@@ -285,13 +285,8 @@ _FILLED_AS_BASE: dict[type, Callable[[Any], object]] = {
 
 
 def _replace_items(value: Any, new: Any) -> None:
-    """Replace the items; if the length is the same, iterators continue, as they do after an assignment of items."""
-    if len(value) == len(new):
-        for position, item in enumerate(new):
-            value[position] = item
-    else:
-        value.clear()
-        value.extend(new)
+    value.clear()
+    value.extend(new)
 
 
 def _replace_pairs(value: Any, new: Any) -> None:
@@ -301,11 +296,8 @@ def _replace_pairs(value: Any, new: Any) -> None:
         cls.clear(value)
     for key, item in cls.items(new):
         cls.__setitem__(value, key, item)
-
-
-def _replace_default(value: Any, new: Any) -> None:
-    value.default_factory = new.default_factory
-    _replace_pairs(value, new)
+    if isinstance(value, collections.defaultdict):
+        value.default_factory = new.default_factory
 
 
 def _replace_set(value: Any, new: Any) -> None:
@@ -333,7 +325,7 @@ _REPLACERS: dict[type, Callable[[Any, Any], None]] = {
     dict: _replace_pairs,
     collections.OrderedDict: _replace_pairs,
     collections.Counter: _replace_pairs,
-    collections.defaultdict: _replace_default,
+    collections.defaultdict: _replace_pairs,
     collections.deque: _replace_items,
     bytearray: _replace_slice,
     array.array: _replace_slice,

@@ -17,7 +17,7 @@ from typing import List
 def call(numbers: List[int]) -> int:
     return sum(number for number in numbers if number > 1)
 """
-_CALL = ["call", "call", [["r", 0]], [], [[0, ["l", 3, 1, -2, True, 10]]], [0]]
+_CALL = ["call", ["h", 0], [["r", 0]], [], [[0, ["l", 3, 1, -2, True, 10]]], [0]]
 _CALLS = 3
 
 

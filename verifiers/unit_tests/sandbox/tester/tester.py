@@ -116,10 +116,6 @@ class Tester:
         """Whether the test code failed because the program does not define a name."""
         return isinstance(error, NameError) and error.name in self._required_names
 
-    def _require(self, name: str) -> None:
-        if self._session.resolve([name])[name][0] == "missing":
-            self._missing(name)
-
     def _missing(self, name: str) -> NoReturn:
         self.report.end(**finding(absent(NameError, f"name {name!r} is not defined")))
 
@@ -196,19 +192,21 @@ class Tester:
         name, *steps = entry_point_steps(self._tests["entry_point"])
         answers = self._session.resolve([name, SOLUTION_CLASS])
         if answers[name][0] != "missing":
-            function = self._session.named(name)
+            function = self._session.value_of(answers[name])
             return lambda: reach(function, steps)
         if steps or answers[SOLUTION_CLASS][0] == "missing":
             self._missing(name)
-        solution = self._session.named(SOLUTION_CLASS)
+        solution: Any = self._session.value_of(answers[SOLUTION_CLASS])
         return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
         name, *steps = entry_point_steps(self._tests["entry_point"])
-        self._require(name)
+        answer = self._session.resolve([name])[name]
+        if answer[0] == "missing":
+            self._missing(name)
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
-        function = namespace[name] = self._session.named(name)
+        function = namespace[name] = self._session.value_of(answer)
         self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, lambda: reach(function, steps))

@@ -42,7 +42,6 @@ _SLOTS = (
     "_remote_session",
     "_remote_number",
     "_remote_type_name",
-    "_remote_size",
     "_remote_conversions",
 )
 
@@ -102,10 +101,8 @@ class Proxy:
     __comparing__ = False
     """Whether the object's class defines `==`."""
     _remote_session: Session
-    _remote_number: int | str
+    _remote_number: int
     _remote_type_name: str
-    _remote_size: tuple[int, int]
-    """The number of items last observed, and the session's `changes` at that time."""
     _remote_conversions: tuple[int, dict[tuple[object, ...], object]]
     """The session's `changes` when conversions were first requested, and their results since then."""
 
@@ -177,7 +174,7 @@ class Proxy:
         if key not in known:
             known[key] = session.request(operation, self, *args)
         else:  # an object that counts its conversions would say something else
-            session.unsupported_uses += operation != "hash"
+            session.unsupported_uses += operation not in ("hash", "len", "bool")
         return known[key]
 
     def __hash__(self) -> int:
@@ -228,11 +225,9 @@ class _Everything(Proxy):
         return self._remote_session.request("call", self, *args, **kwargs)
 
     def __len__(self) -> int:
-        changes = self._remote_session.changes
-        size = self._remote_session.request("len", self)
+        size = self._remote_converted("len")
         if type(size) is not int:
             raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not an int")
-        _hold_to_size(self, size, changes)
         return size
 
     def __getitem__(self, key: object) -> object:
@@ -241,16 +236,16 @@ class _Everything(Proxy):
         try:
             return self._remote_session.request("getitem", self, key)
         except IndexError as error:
-            if type(key) is int and 0 <= key < (_known_size(self) or 0):
+            if type(key) is int and 0 <= key < _known_size(self):
                 raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items has none at {key}") from error
             raise
 
     def __next__(self) -> object:
-        changes = self._remote_session.changes
         try:
             item = self._remote_session.request("next", self)
         except StopIteration:
-            _hold_to_size(self, 0, changes)
+            if _known_size(self):
+                raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items yields none") from None
             raise
         self._remote_session.changes += 1
         return item
@@ -307,7 +302,10 @@ def _iterator(remote: Proxy, operation: str) -> Iterator[object]:
 
 
 def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
-    """Iterate over a result, whose length must match the number of items at the end."""
+    """Iterate over a result, whose length must match the number of items at the end.
+
+    Else one that claims the expected length, but yields no items to compare, would pass.
+    """
     session = remote._remote_session
     changes, count = session.changes, 0
     while True:
@@ -317,29 +315,15 @@ def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
             break
         yield item
         count += 1
-    if changes == session.changes:
-        _hold_to_size(remote, count, changes)
-        len(remote)  # type: ignore[arg-type]  # its class has __len__
+    if changes == session.changes and len(remote) != count:  # type: ignore[arg-type]  # its class has __len__
+        raise TypeError(f"a {remote._remote_type_name} of {_known_size(remote)} items yields {count}")
 
 
-def _known_size(remote: Proxy) -> int | None:
-    """The number of items known to be in a result; None if unknown."""
-    size, changes = remote._remote_size
-    return size if changes == remote._remote_session.changes else None
-
-
-def _hold_to_size(remote: Proxy, size: int, changes: int) -> None:
-    """Raise if the size of a result differs from that observed before, with no request in between that could change it.
-
-    Else one that claims the expected length, but yields no items to compare, would pass. `changes` are the session's before
-    the request: another thread of the test may have changed the result since.
-    """
-    if changes != remote._remote_session.changes:
-        return
-    known = _known_size(remote)
-    if known not in (None, size):
-        raise TypeError(f"an unchanged {remote._remote_type_name} had {known} items and now has {size}")
-    object.__setattr__(remote, "_remote_size", (size, changes))
+def _known_size(remote: Proxy) -> int:
+    """The length that a result has given, if no request could have changed it since; else 0."""
+    changes, known = remote._remote_conversions
+    size = known.get(("len",)) if changes == remote._remote_session.changes else 0
+    return size if type(size) is int else 0
 
 
 def _leave(
@@ -477,10 +461,10 @@ _REBUILT: dict[str, Callable[[Proxy], object]] = {
 """Attributes that the standard library expects to be its own objects."""
 
 
-def make_proxy(cls: type[Proxy], session: Session, number: int | str) -> Proxy:
-    """Make the proxy, of a class from `proxy_class`, of the object with this handle, or of the global with this name."""
+def make_proxy(cls: type[Proxy], session: Session, number: int) -> Proxy:
+    """Make the proxy, of a class from `proxy_class`, of the object with this handle."""
     remote = object.__new__(cls)
-    content: tuple[object, ...] = (session, number, cls.__name__, (0, -1), (-1, {}))
+    content: tuple[object, ...] = (session, number, cls.__name__, (-1, {}))
     for name, value in zip(_SLOTS, content, strict=True):
         object.__setattr__(remote, name, value)
     return remote

@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 from ...candidate.tester_objects import UnsupportedUseError
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
 from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
-from ...protocol.object_types import FUNCTION
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
@@ -61,7 +60,6 @@ class Session:
         self._callbacks: list[object] = []
         self._callback_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
-        self._resolved: dict[str, Wire] = {}
         self._members: dict[int, Any] = {}
         """Members of enumerations of numbers or texts, by their handles."""
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
@@ -95,20 +93,6 @@ class Session:
         failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
         self._report.end(failure=failure, exception=described(error))
 
-    def named(self, name: str) -> Callable[..., object]:
-        """The proxy of a global function or class of the program, looked up at each call."""
-        cls = self._class_of_named(name)
-        return make_proxy(cls, self, name)  # type: ignore[return-value]  # its class says whether it can be called
-
-    def _class_of_named(self, name: str) -> type[Proxy]:
-        """The proxy class for a global name, as of its last resolution."""
-        answer = self._resolved.get(name, ())
-        try:
-            has_handle = answer[:1] == ["value"] and _is_handle(answer[1])
-            return _class_of(answer[1]) if has_handle else proxy_class(*FUNCTION)
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
-
     def resolve(self, names: list[str], module: str | None = None) -> dict[str, Wire]:
         """Look up global names in one of the program's modules, by default the main one."""
         if not names:
@@ -121,10 +105,7 @@ class Session:
         self.has_answered = self.has_answered or any(
             answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
         )
-        resolved = dict(zip(names, answers, strict=True))
-        if module is None:
-            self._resolved.update(resolved)
-        return resolved
+        return dict(zip(names, answers, strict=True))
 
     def _take_answers(self) -> list[Wire]:
         message = self._receive()
@@ -142,7 +123,7 @@ class Session:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
             with self.turns:
-                return self._shared.reader().decode(answer[1])
+                return self._shared.reader().decode(answer[-1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
@@ -157,7 +138,7 @@ class Session:
         known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
         # Importing a `__main__` runs it.
         if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.hooks.program_modules):
-            return self.value_of(["value", answer[-1]])
+            return self.value_of(answer)
         try:
             return importlib.import_module(name)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - recorded in the report
@@ -173,9 +154,12 @@ class Session:
     ) -> object:
         writer = self._shared.writer()
         try:
-            named = isinstance(subject, Proxy) and isinstance(subject._remote_number, str)
-            target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
-            message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
+            message = [
+                operation,
+                writer.encode(subject),
+                writer.items(args),
+                [[k, writer.encode(v)] for k, v in kwargs.items()],
+            ]
             message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
             # The tests may have made such an object from an answer, for instance a `memoryview` of it.
@@ -336,8 +320,6 @@ class Session:
 
     def _encode_opaque(self, value: object) -> Wire:
         if isinstance(value, Proxy):
-            if isinstance(value._remote_number, str):
-                return self._send_named(value._remote_number)
             return ["h", value._remote_number]
         if self.has_handle(value):
             return ["h", value._remote_number]  # type: ignore[attr-defined]  # a member has it
@@ -363,10 +345,6 @@ class Session:
             number = self._callback_numbers[id(value)] = len(self._callbacks)
             self._callbacks.append(value)
         return number
-
-    def _send_named(self, name: str) -> Wire:
-        remote = self.value_of(self.resolve([name])[name])
-        return ["h", remote._remote_number] if isinstance(remote, Proxy) else self._shared.writer().encode(remote)
 
     def _send(self, message: Wire) -> None:
         try:
