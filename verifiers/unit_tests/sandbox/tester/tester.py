@@ -19,7 +19,6 @@ import random
 import resource
 import socket
 import sys
-import traceback
 import types
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -54,10 +53,7 @@ class Tester:
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
         self.report = report
-        self._source = _own_source(tests)
         self._session = Session(channel, report)
-        self._programs: set[str] = set()
-        """Names in the test code that are the program's."""
         self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
@@ -99,7 +95,7 @@ class Tester:
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""
         if isinstance(error, UnsupportedTestError):
-            self._end_unsupported(error, chosen=self._session.has_answered)
+            self._end_unsupported(error)
         if isinstance(error, JobEndedError):
             raise error
         if isinstance(error, Skipped):
@@ -134,7 +130,6 @@ class Tester:
         for name, answer in self._session.resolve(classes).items():
             if answer[0] in ("value", "exception"):
                 namespace[name] = self._session.value_of(answer)
-                self._programs.add(name)
 
     def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
         """Run test code outside of cases; end the job if it fails."""
@@ -143,39 +138,23 @@ class Tester:
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error, _line_of(error))
+            self._blame(error)
 
-    def _blame(self, error: BaseException, line: int) -> NoReturn:
-        """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
-
-        `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed.
-        """
+    def _blame(self, error: BaseException) -> NoReturn:
+        """End the job because test code outside of cases failed; the program is to blame if it can have influenced that."""
         if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
-        depends = self._depends_on_program(line)
-        # A program that steers the tests into broken code is not excused.
-        led = _calls_itself(error) or resolution.is_conditional(ast.parse(self._source), line)
-        name = getattr(error, "name", None)
-        chosen = depends and (led or (type(name) is str and not resolution.speaks_of(self._source, name)))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
-            self._end_unsupported(error, chosen=chosen)
-        if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
+            self._end_unsupported(error)
+        if self._session.has_answered:
             self.report.end(**finding(error))
         raise error
 
-    def _end_unsupported(self, error: BaseException, *, chosen: bool) -> NoReturn:
-        """End the job over something unsupported: the program's failure if it can influence whether the tests need it."""
+    def _end_unsupported(self, error: BaseException) -> NoReturn:
+        """End the job over something unsupported: the program's failure if it can have influenced whether the tests need it."""
         hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
-        self.report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, broken=not (chosen or is_unsupported(error)))
-
-    def _depends_on_program(self, line: int) -> bool:
-        """Whether the tests' top-level statement at a line may depend on the program."""
-        tree = ast.parse(self._source)
-        return resolution.depends_on(tree, self._names_of_program(tree), line)
-
-    def _names_of_program(self, tree: ast.Module) -> Collection[str]:
-        """Names in the test code that are the program's."""
-        return self._programs
+        broken = not (self._session.has_answered or is_unsupported(error))
+        self.report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, broken=broken)
 
     def _calls(self) -> None:
         find = self._callee()
@@ -207,7 +186,6 @@ class Tester:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.value_of(answer)
-        self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, lambda: reach(function, steps))
         else:
@@ -247,7 +225,6 @@ class Tester:
         names = resolution.free_names(trees) - namespace.keys()
         standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
         self._required_names = names - standard
-        self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
                 # Side effects were analysed without knowing which module the program binds to the name.
@@ -266,26 +243,6 @@ def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
             namespace[name] = importlib.import_module(module) if module else resolution.helper(name)
 
 
-def _own_source(tests: Mapping[str, Any]) -> str:
-    """The test code that runs outside of cases."""
-    return "" if tests["kind"] == "calls" else tidied(tests["setup"]) if tests["kind"] == "asserts" else tests["test"]
-
-
-def _lines_of(error: BaseException) -> list[int]:
-    """The test file's lines in an exception's traceback, the outermost first."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
-
-
-def _line_of(error: BaseException) -> int:
-    return next(iter(_lines_of(error)), 0)
-
-
-def _calls_itself(error: BaseException) -> bool:
-    """Whether an exception was raised in a function of the test file that the file itself called."""
-    return len(_lines_of(error)) > 1
-
-
 def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
     check: Callable[[object], object] | None = namespace.get("check")
     if not callable(check):
@@ -293,8 +250,6 @@ def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
     return check
 
 
-_FAULTS_OF_TESTS = (NameError, ImportError)
-"""Errors of test code that don't depend on what a program returns."""
 _TEST_MODULES = (
     "tests import from the standard library, this library's subset of pytest, the files that the problem gives, and the "
     "program's modules, whose names are given in FunctionTests.module and FunctionTests.modules"

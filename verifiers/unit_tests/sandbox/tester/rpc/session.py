@@ -71,7 +71,7 @@ class Session:
         self._last_resolved: dict[int, list[object]] = {}
         """For each requesting thread, the containers that its last answer introduced."""
         self.has_answered = False
-        """Whether the program has sent anything that could influence the tests, more than names of functions and classes."""
+        """Whether the program has sent anything that could influence the tests, more than functions, classes and modules."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self.changes = 0
@@ -102,9 +102,7 @@ class Session:
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
-        self.has_answered = self.has_answered or any(
-            answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
-        )
+        self.has_answered |= not all(map(_reveals_nothing, answers))
         return dict(zip(names, answers, strict=True))
 
     def _take_answers(self) -> list[Wire]:
@@ -190,7 +188,7 @@ class Session:
     def _finish(self, reply: Wire, operation: str) -> object:
         try:
             kind, body, contents = reply
-            self.has_answered = self.has_answered or bool(contents) or operation != "import"
+            self.has_answered |= kind == "raised" or bool(contents) or operation != "import"
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
@@ -378,8 +376,11 @@ class Session:
         self._report.end(failure=failure, reason=reason)
 
 
-def _is_handle(wire: Wire) -> bool:
-    return type(wire) is list and wire[:1] == ["h"]
+def _reveals_nothing(answer: Wire) -> bool:
+    """Whether an answer of `resolve` says no more of a name than that it is missing, or a module, function or class."""
+    handle = answer[-1] if answer[0] in ("value", "module") else None
+    is_usual = type(handle) is list and handle[:1] == ["h"] and handle[2:3] in (["function"], ["type"], ["module"])
+    return is_usual or answer == ["missing"]
 
 
 def _class_of(handle: Wire) -> type[Proxy]:

@@ -23,8 +23,6 @@ class ProgramFinder(Loader):
         """Create a finder for `sys.meta_path`; `starred` are the names that `from solution import *` may bind."""
         self._session = session
         self._starred = starred
-        self.missed_attribute = False
-        """Whether the tests requested an attribute that a module does not have."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         """Find a module of the program by its name."""
@@ -71,7 +69,7 @@ class ProgramFinder(Loader):
         except ModuleNotFoundError as error:
             if error.name != f"{module}.{name}":
                 raise
-            self.missed_attribute = True
+            self._session.has_answered = True  # by its absence
             raise absent(AttributeError, f"module {module!r} has no attribute {name!r}") from None
 
 

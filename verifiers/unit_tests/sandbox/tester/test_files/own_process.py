@@ -8,13 +8,13 @@ import functools
 import json
 import sys
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from ...protocol import packages
 from ...protocol.channel import Channel, read_all
 from ...protocol.packages import root_of
-from ...protocol.source_files import SourceFiles, module_name
+from ...protocol.source_files import SourceFiles
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
@@ -34,7 +34,7 @@ class OwnProcessTester(Tester):
     _mirror: Mirror
 
     def _begin(self) -> None:
-        sources = [self._tests["prefix"], *_sources(self._source, self._tests)]
+        sources = list(_sources(self._tests))
         text = "\n".join(sources)
         # The program can influence the text, so it must not get out of a verdict by it.
         end = functools.partial(self.report.end, failure=UNSUPPORTED)
@@ -60,30 +60,16 @@ class OwnProcessTester(Tester):
             isinstance(error, ImportError) and root_of(error.name or "") in modules
         )
 
-    def _names_of_program(self, tree: ast.Module) -> Collection[str]:
-        modules = {*self._session.hooks.program_modules, *self._files_with_program()}
-        return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
-
-    def _files_with_program(self) -> set[str]:
-        """Top-level names of the supplied files that mention the program's modules."""
-        modules = self._session.hooks.program_modules
-        files = self._tests["files"].items()
-        return {root_of(module_name(path)) for path, text in files if any(name in text for name in modules)}
-
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
-        finder = ProgramFinder(self._session, starred=self._required_names)
-        sys.meta_path.append(finder)
+        sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names))
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
         self._mirror.watch()
-        depends = not self._run_collected(self._collect(namespace)) and (
-            finder.missed_attribute or self._session.has_answered or self._depends_on_program(0)
-        )
-        if depends:
+        if not self._run_collected(self._collect(namespace)) and self._session.has_answered:
             # Otherwise a program could have all its tests skipped, and not be judged.
             message = "every test was skipped because of what the program is or does"
             self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
@@ -94,7 +80,7 @@ class OwnProcessTester(Tester):
         A test file imports what it uses, so undefined names are the program's, except for builtins, modules of the standard
         library and comparison functions, unless the tests can mean nothing else.
         """
-        tree = ast.parse(self._source)
+        tree = ast.parse(self._tests["test"])
         if self._session.hooks.program_modules.isdisjoint(resolution.starred_modules(tree)):
             return
         names = {name for name in resolution.free_names([tree]) if not name.startswith("_")}
@@ -102,7 +88,6 @@ class OwnProcessTester(Tester):
         own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
         standard = names & own if names - own else resolution.standard_names([tree], names) & own
         self._required_names = names - standard
-        self._programs |= names - standard
         provide_standard(namespace, standard - namespace.keys())
 
     def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
@@ -111,7 +96,7 @@ class OwnProcessTester(Tester):
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error, 0)
+            self._blame(error)
 
     def _run_collected(self, cases: list[CollectedTest]) -> int:
         """Run the tests and return how many were not skipped."""
@@ -129,9 +114,11 @@ def _raise_exit(status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _sources(source: str, tests: Mapping[str, Any]) -> list[str]:
-    """All test code: what runs outside of cases, asserts, and supplied files."""
-    return [source, *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
+def _sources(tests: Mapping[str, Any]) -> Iterator[str]:
+    """All test code, with the prompt's and, where test code can import them, the supplied files."""
+    yield from (tests[name] for name in ("prefix", "test", "setup") if name in tests)
+    yield from tests.get("asserts", ())
+    yield from tests["files"].values() if "test" in tests else ()
 
 
 def run_alone() -> NoReturn:

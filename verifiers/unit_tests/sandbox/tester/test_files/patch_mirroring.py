@@ -81,7 +81,7 @@ class Mirror:
 
     def _apart(self, action: Callable[[], None]) -> None:
         """Make requests that no test made, and that fail only if the program misbehaves."""
-        self._busy = True
+        self._busy, answered = True, self._session.has_answered
         try:
             action()
         except UnsupportedTestError:
@@ -91,7 +91,7 @@ class Mirror:
                 self._session.abandon("protocol", text_of(error))
             raise
         finally:
-            self._busy = False
+            self._busy, self._session.has_answered = False, answered
 
     def _module(self, name: str) -> Proxy:
         module = self._session.request("import", None, name)
