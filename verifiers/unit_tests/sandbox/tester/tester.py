@@ -19,6 +19,7 @@ import random
 import resource
 import socket
 import sys
+import traceback
 import types
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -54,6 +55,10 @@ class Tester:
         self._tests = tests
         self.report = report
         self._session = Session(channel, report)
+        self._source = "" if tests["kind"] == "calls" else tidied(tests["setup"] if "setup" in tests else tests["test"])
+        """The test code that runs outside of cases."""
+        self._programs: set[str] = set()
+        """Names in the test code that are the program's."""
         self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
@@ -95,7 +100,7 @@ class Tester:
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""
         if isinstance(error, UnsupportedTestError):
-            self._end_unsupported(error)
+            self._end_unsupported(error, chosen=self._session.has_answered)
         if isinstance(error, JobEndedError):
             raise error
         if isinstance(error, Skipped):
@@ -130,6 +135,7 @@ class Tester:
         for name, answer in self._session.resolve(classes).items():
             if answer[0] in ("value", "exception"):
                 namespace[name] = self._session.value_of(answer)
+                self._programs.add(name)
 
     def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
         """Run test code outside of cases; end the job if it fails."""
@@ -138,23 +144,34 @@ class Tester:
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error)
+            self._blame(error, *_lines_of(error)[:2])
 
-    def _blame(self, error: BaseException) -> NoReturn:
-        """End the job because test code outside of cases failed; the program is to blame if it can have influenced that."""
+    def _blame(self, error: BaseException, line: int = 0, *inner: int) -> NoReturn:
+        """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
+
+        `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed. `inner` is one
+        of a function of the test file that the statement called, if it did.
+        """
         if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
+        tree = ast.parse(self._source)
+        depends = resolution.depends_on(tree, self._names_of_program(tree), line)
+        # A program that steers the tests into broken code is not excused.
+        chosen = depends and (self._session.has_answered or bool(inner) or resolution.is_conditional(tree, line))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
-            self._end_unsupported(error)
-        if self._session.has_answered:
+            self._end_unsupported(error, chosen=chosen)
+        if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self.report.end(**finding(error))
         raise error
 
-    def _end_unsupported(self, error: BaseException) -> NoReturn:
-        """End the job over something unsupported: the program's failure if it can have influenced whether the tests need it."""
+    def _end_unsupported(self, error: BaseException, *, chosen: bool) -> NoReturn:
+        """End the job over something unsupported: the program's failure if it can influence whether the tests need it."""
         hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
-        broken = not (self._session.has_answered or is_unsupported(error))
-        self.report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, broken=broken)
+        self.report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, broken=not (chosen or is_unsupported(error)))
+
+    def _names_of_program(self, tree: ast.Module) -> Collection[str]:
+        """Names in the test code that are the program's."""
+        return self._programs
 
     def _calls(self) -> None:
         find = self._callee()
@@ -186,6 +203,7 @@ class Tester:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.value_of(answer)
+        self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, lambda: reach(function, steps))
         else:
@@ -225,6 +243,7 @@ class Tester:
         names = resolution.free_names(trees) - namespace.keys()
         standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
         self._required_names = names - standard
+        self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
                 # Side effects were analysed without knowing which module the program binds to the name.
@@ -243,6 +262,12 @@ def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
             namespace[name] = importlib.import_module(module) if module else resolution.helper(name)
 
 
+def _lines_of(error: BaseException) -> list[int]:
+    """The test file's lines in an exception's traceback, the outermost first."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
+
+
 def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
     check: Callable[[object], object] | None = namespace.get("check")
     if not callable(check):
@@ -250,6 +275,8 @@ def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
     return check
 
 
+_FAULTS_OF_TESTS = (NameError, ImportError)
+"""Errors of test code that don't depend on what a program returns."""
 _TEST_MODULES = (
     "tests import from the standard library, this library's subset of pytest, the files that the problem gives, and the "
     "program's modules, whose names are given in FunctionTests.module and FunctionTests.modules"

@@ -7,7 +7,7 @@ import builtins
 import functools
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ...protocol import packages
 from ...protocol.packages import root_of
@@ -49,10 +49,72 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
     return loaded - bound
 
 
+def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
+    """Names that a test file binds to these modules (given by top-level name), or to anything imported from them."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and root_of(node.module or "") in modules:
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname or root_of(alias.name) for alias in node.names if root_of(alias.name) in modules}
+    return names
+
+
 def starred_modules(tree: ast.Module) -> set[str]:
     """Top-level names of the modules from which a test file imports `*`."""
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     return {root_of(node.module or "") for node in imports if node.names[0].name == "*"}
+
+
+def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
+    """Whether the top-level statement at a line of a test file may depend on the program; line 0 stands for all decorators.
+
+    It may if it uses one of the program's names, or a name that an earlier dependent statement used. A name inside a string
+    counts as used, as in `import_module("solution")`.
+    """
+    known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
+    tainted = set(names)
+    for statement in tree.body:
+        decorators = [decorator for node in ast.walk(statement) for decorator in getattr(node, "decorator_list", ())]
+        if _spans(statement, line):
+            return not tainted.isdisjoint(_names_in(statement))
+        if not line and any(not tainted.isdisjoint(_names_in(decorator)) for decorator in decorators):
+            return True
+        if not tainted.isdisjoint(_names_in(statement)):
+            tainted |= _names_in(statement) - known
+    return not line and "pytestmark" in tainted
+
+
+def is_conditional(tree: ast.Module, line: int) -> bool:
+    """Whether the top-level statement at a line of a test file contains code that runs conditionally."""
+    parts = (node for statement in tree.body if _spans(statement, line) for node in ast.walk(statement))
+    return any(isinstance(node, _CONDITIONS) for node in parts)
+
+
+_CONDITIONS = (
+    *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
+    *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
+)
+
+
+def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:
+    decorators = (decorator for node in ast.walk(statement) for decorator in getattr(node, "decorator_list", ()))
+    first: int = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+    return first <= line <= (statement.end_lineno or first)
+
+
+def _names_in(tree: ast.AST) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or root_of(node.name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(root_of(node.value))
+    return names
 
 
 def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:

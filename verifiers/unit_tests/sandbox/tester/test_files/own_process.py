@@ -8,13 +8,13 @@ import functools
 import json
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from ...protocol import packages
 from ...protocol.channel import Channel, read_all
 from ...protocol.packages import root_of
-from ...protocol.source_files import SourceFiles
+from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
@@ -60,6 +60,12 @@ class OwnProcessTester(Tester):
             isinstance(error, ImportError) and root_of(error.name or "") in modules
         )
 
+    def _names_of_program(self, tree: ast.Module) -> Collection[str]:
+        modules = self._session.hooks.program_modules
+        files = {path for path, text in self._tests["files"].items() if any(name in text for name in modules)}
+        modules |= {root_of(module_name(path)) for path in files}
+        return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
+
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
         self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
@@ -69,7 +75,10 @@ class OwnProcessTester(Tester):
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
         self._mirror.watch()
-        if not self._run_collected(self._collect(namespace)) and self._session.has_answered:
+        tree = ast.parse(self._source)
+        if not self._run_collected(self._collect(namespace)) and (
+            self._session.has_answered or resolution.depends_on(tree, self._names_of_program(tree), 0)
+        ):
             # Otherwise a program could have all its tests skipped, and not be judged.
             message = "every test was skipped because of what the program is or does"
             self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
@@ -88,6 +97,7 @@ class OwnProcessTester(Tester):
         own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
         standard = names & own if names - own else resolution.standard_names([tree], names) & own
         self._required_names = names - standard
+        self._programs |= names - standard
         provide_standard(namespace, standard - namespace.keys())
 
     def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
