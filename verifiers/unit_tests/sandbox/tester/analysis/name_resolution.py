@@ -6,11 +6,13 @@ import ast
 import builtins
 import functools
 import importlib
+import symtable
 import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from ...protocol import packages
 from ...protocol.packages import root_of
+from ..report import TEST_FILE
 
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
@@ -46,6 +48,19 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
             bound.add(node.arg)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
             bound.add(node.name or "")
+    return loaded - bound
+
+
+def undefined_globals(source: str) -> set[str]:
+    """Names that a test file reads as globals, in whatever scope, and never binds as such."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    tables = [symtable.symtable(source, TEST_FILE, "exec")]
+    for table in tables:  # grows meanwhile
+        tables += table.get_children()
+        symbols = [symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"]
+        loaded |= {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
+        bound |= {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     return loaded - bound
 
 

@@ -246,6 +246,7 @@ class _Everything(Proxy):
         except StopIteration:
             if _known_size(self):
                 raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items yields none") from None
+            object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {("len",): 0}))
             raise
         self._remote_session.changes += 1
         return item
