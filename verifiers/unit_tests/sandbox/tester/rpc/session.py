@@ -71,7 +71,7 @@ class Session:
         self._last_resolved: dict[int, list[object]] = {}
         """For each requesting thread, the containers that its last answer introduced."""
         self.has_answered = False
-        """Whether the program has sent anything that could influence the tests, more than functions, classes and modules."""
+        """Whether the program has sent anything that could influence the tests, more than functions and classes."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self.changes = 0
@@ -377,10 +377,15 @@ class Session:
 
 
 def _reveals_nothing(answer: Wire) -> bool:
-    """Whether an answer of `resolve` says no more of a name than that it is missing, or a module, function or class."""
-    handle = answer[-1] if answer[0] in ("value", "module") else None
-    is_usual = type(handle) is list and handle[:1] == ["h"] and handle[2:3] in (["function"], ["type"], ["module"])
-    return is_usual or answer == ["missing"]
+    """Whether an answer of `resolve` says no more of a name than that it is missing, or a function or class."""
+    handle = answer[-1]
+    return answer == ["missing"] or (
+        answer[0] == "value"
+        and type(handle) is list
+        and handle[:1] == ["h"]
+        and handle[2:3] in (["function"], ["type"])
+        and handle[5:] == [""]  # fields of a dataclass have names that the program chooses
+    )
 
 
 def _class_of(handle: Wire) -> type[Proxy]:
