@@ -13,7 +13,6 @@ import threading
 import types
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...candidate.tester_objects import UnsupportedUseError
@@ -39,16 +38,6 @@ _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
 
 
-@dataclass(slots=True)
-class Hooks:
-    """Extension points for a layer above the session."""
-
-    around_request: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Makes the context manager that surrounds each request and its answer."""
-    program_modules: frozenset[str] = frozenset()
-    """Top-level names of the program's modules that the tests may import."""
-
-
 class Session:
     """Sends requests to the candidate, and turns its answers into values and exceptions."""
 
@@ -56,7 +45,10 @@ class Session:
         self._channel = channel
         self._report = report
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
-        self.hooks = Hooks()
+        self.around_request: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes the context manager that surrounds each request and its answer."""
+        self.program_modules: frozenset[str] = frozenset()
+        """Top-level names of the program's modules that the tests may import."""
         self._callbacks: list[object] = []
         self._callback_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
@@ -135,7 +127,7 @@ class Session:
         parts = name.split(".")
         known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
         # Importing a `__main__` runs it.
-        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.hooks.program_modules):
+        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.program_modules):
             return self.value_of(answer)
         try:
             return importlib.import_module(name)
@@ -144,7 +136,7 @@ class Session:
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Run an operation in the candidate, and return its result or raise its exception."""
-        with self.turns, self.hooks.around_request():
+        with self.turns, self.around_request():
             return self._exchange(operation, subject, args, kwargs)
 
     def _exchange(

@@ -26,7 +26,7 @@ class ProgramFinder(Loader):
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         """Find a module of the program by its name."""
-        own = root_of(name) in self._session.hooks.program_modules
+        own = root_of(name) in self._session.program_modules
         return ModuleSpec(name, self, is_package=True) if own else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:

@@ -42,7 +42,7 @@ class OwnProcessTester(Tester):
             code_guard.Watch(sources, lambda: self._session.has_answered, lambda reason: end(reason=reason))
         )
         self._mirror = Mirror(self._session, text)
-        self._session.hooks.around_request = self._mirror.held
+        self._session.around_request = self._mirror.held
         if "unittest" in text:
             unittest_api.prepare()
         if "catch_warnings" in text:
@@ -55,20 +55,20 @@ class OwnProcessTester(Tester):
         self._mirror.watch()
 
     def _is_missing_name(self, error: BaseException) -> bool:
-        modules = self._session.hooks.program_modules
+        modules = self._session.program_modules
         return super()._is_missing_name(error) or (
             isinstance(error, ImportError) and root_of(error.name or "") in modules
         )
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
-        modules = self._session.hooks.program_modules
+        modules = self._session.program_modules
         files = {path for path, text in self._tests["files"].items() if any(name in text for name in modules)}
         modules |= {root_of(module_name(path)) for path in files}
         return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
-        self._session.hooks.program_modules = frozenset(map(root_of, self._tests["modules"]))
+        self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
         sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names))
@@ -90,7 +90,7 @@ class OwnProcessTester(Tester):
         library and comparison functions, unless the tests can mean nothing else.
         """
         tree = ast.parse(self._tests["test"])
-        if self._session.hooks.program_modules.isdisjoint(resolution.starred_modules(tree)):
+        if self._session.program_modules.isdisjoint(resolution.starred_modules(tree)):
             return
         names = {name for name in resolution.undefined_globals(self._source) if not name.startswith("_")}
         own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
