@@ -2,7 +2,7 @@
 
 `patch("builtins.input")`, `patch("time.time")`, `redirect_stdout`, `capsys`, `random.seed` and assignments such as
 `sys.stdout = StringIO()` affect only the tests' process, but are meant for the program. The mirror watches the standard
-streams, the environment, and those names in modules for which both the module and the name occur in the tests.
+streams, the environment, and those names in modules that the tests write behind the module's name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
+_NAMED = re.compile(r"\b(?=([A-Za-z_]\w*)[\"']?(?:\.|,\s*[\"']?)([A-Za-z]\w*))")
+"""A module and a name in it, as in `time.sleep`, `patch("solution.time.sleep")` and `setattr(time, "sleep", ...)`."""
 _STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
 _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
 """Names that modules change in passing, or only for the tests."""
@@ -52,10 +54,12 @@ class Mirror:
         """Record the values before the tests replace any of them; called again when they may have imported more modules."""
         for path in _PATCHED.findall(self._source):
             _import_standard(path.rpartition(".")[0])
-        words = set(re.findall(r"\w+", self._source))
+        named: dict[str, set[str]] = {}
+        for module, name in _NAMED.findall(self._source):
+            named.setdefault(module.strip("_"), set()).add(name)
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in sys.stdlib_module_names and name.rpartition(".")[2] in words | {"builtins"}:
-                for key in words & vars(module).keys():
+            if name.partition(".")[0] in sys.stdlib_module_names:
+                for key in named.get(name.rpartition(".")[2], set()) & vars(module).keys():
                     if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
                         self._mirrored.setdefault((name, key), (vars(module), vars(module)[key]))
         for target in _STREAMS:
