@@ -144,15 +144,11 @@ class Session:
     ) -> object:
         writer = self._shared.writer()
         try:
-            message = [
-                operation,
-                writer.encode(subject),
-                writer.items(args),
-                [[k, writer.encode(v)] for k, v in kwargs.items()],
-            ]
+            keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
+            message = [operation, writer.encode(subject), writer.items(args), keywords]
             message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
-            # The tests may have made such an object from an answer, for instance a `memoryview` of it.
+            # The tests may have made such an object from an answer.
             reason = f"an argument can't be sent: {error}"
             self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
         except RecursionError as error:
@@ -195,7 +191,7 @@ class Session:
         self.has_answered = True
         try:
             _, operation, number, arguments, keywords, contents = message
-            given = self._callbacks[number]
+            callback = self._callbacks[number]
             self._shared.apply(contents)
             decode = self._shared.reader().decode
             args = [decode(item) for item in arguments]
@@ -205,7 +201,7 @@ class Session:
         self._depth += 1
         writer = self._shared.writer()
         try:
-            answer = ["result", writer.encode(operate(operation, given, args, kwargs))]
+            answer = ["result", writer.encode(operate(operation, callback, args, kwargs))]
             contents = writer.contents()
         except Exception as error:  # noqa: BLE001 - sent to the candidate, which made the call
             if isinstance(error, NotPlainError):

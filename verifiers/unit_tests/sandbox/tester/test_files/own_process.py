@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import json
 import sys
 import types
@@ -36,11 +35,7 @@ class OwnProcessTester(Tester):
     def _begin(self) -> None:
         sources = list(_sources(self._tests))
         text = "\n".join(sources)
-        # The program can influence the text, so it must not get out of a verdict by it.
-        end = functools.partial(self.report.end, failure=UNSUPPORTED)
-        code_guard.begin(
-            code_guard.Watch(sources, lambda: self._session.has_answered, lambda reason: end(reason=reason))
-        )
+        code_guard.begin(code_guard.Watch(sources, lambda: self._session.has_answered, self._refuse_text))
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:
@@ -53,6 +48,9 @@ class OwnProcessTester(Tester):
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
         self._mirror.watch()
+
+    def _refuse_text(self, reason: str) -> NoReturn:
+        self.report.end(failure=UNSUPPORTED, reason=reason)
 
     def _is_missing_name(self, error: BaseException) -> bool:
         modules = self._session.program_modules
