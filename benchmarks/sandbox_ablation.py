@@ -33,13 +33,12 @@ assert BEFORE_MAIN in BOOT
 TIMEOUT_S = 3.0
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
-    "mirroring": "from sandbox.tester.test_files import own_process; own_process.may_replace = lambda source: False",
+    "mirroring": "import contextlib; from sandbox.tester.test_files import own_process; "
+    "own_process.Mirror.held = lambda self: contextlib.nullcontext()",
     "sharing": "from sandbox.protocol import shared_containers; shared_containers.Table.changed = lambda self: []",
-    "classes_under_test": f"from sandbox.tester.rpc import proxy, session; proxy.allow_plain_operands = {NOTHING}; "
-    f"session.allow_plain_operands = {NOTHING}",
-    "enumerations": "from sandbox.candidate import candidate; candidate._is_enumerated_plainly = lambda value: False",
+    "enumerations": "import types; from sandbox.candidate import candidate; "
+    "candidate.enum = types.SimpleNamespace(Enum=type('None', (), {}))",
     "rebuilt_attributes": "from sandbox.tester.rpc import proxy; proxy._REBUILT.clear()",
-    "builtins_in_with": "from sandbox.tester.rpc import proxy; proxy._names_builtins_alone = lambda code, place: False",
     "side_effects": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
     "page_pinning": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
     "cpu_affinity": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
@@ -52,7 +51,7 @@ whole = session.kind_of
 session.kind_of = lambda value: None if callbacks.is_of_the_tests(value) else whole(value)
 """,
     "descriptions": "from sandbox.tester.rpc import session; session.description_of = lambda value: []",
-    "links": "from sandbox.candidate import candidate; candidate.links = lambda error, describe_one: {}",
+    "links": "from sandbox.candidate import candidate; candidate.links = lambda error: (None, None, False)",
     "shown_classes": "from sandbox.tester.rpc import proxy; proxy._shown_class = lambda name, names: None",
     "starred": "from sandbox.tester.test_files import own_process; "
     f"own_process.OwnProcessTester._provide_for_star = {NOTHING}",

@@ -17,7 +17,7 @@ CRASHES = {
     "a fault": "faulthandler._sigsegv()",
     "an abort": "os.abort()",
 }
-MADE_OF_AN_ANSWER = "assert total(memoryview(digits(3))) == 6"
+MADE_OF_AN_ANSWER = "assert total(digits(3) or object()) == 6"
 
 
 pytestmark = pytest.mark.sandbox(timeout_s=3, memory_mib=1024, workers=1)
@@ -83,9 +83,7 @@ def test_a_program_that_leads_a_case_to_what_is_not_supported_has_failed(verifie
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
 
 
-@pytest.mark.parametrize(
-    "body", [f"    with pytest.raises(ValueError):\n{WARNS}", f"    for _ in f(2), f(3):\n{WARNS}"]
-)
-def test_what_every_program_comes_to_is_the_error_of_the_tests(verifier: UnitTestVerifier, body: str) -> None:
+def test_what_comes_before_any_answer_is_the_error_of_the_tests(verifier: UnitTestVerifier) -> None:
+    body = f"    with pytest.raises(ValueError):\n{WARNS}"
     verdict = judge(verifier, "def f(x): return 0", FunctionTests(HEAD + body))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail

@@ -58,6 +58,11 @@ def test_what_only_computes_is_run(verifier: UnitTestVerifier, case: Case) -> No
     case.check(verifier)
 
 
+@pytest.mark.parametrize("case", cases(DATA["composed"]))
+def test_text_that_tests_compose_is_not_run(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)
+
+
 def test_a_prompt_may_end_inside_a_statement(verifier: UnitTestVerifier) -> None:
     source = (
         "def check(candidate):\n"

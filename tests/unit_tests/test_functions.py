@@ -275,7 +275,14 @@ def test_idioms_of_test_files(verifier: UnitTestVerifier, case: Case) -> None:
     assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0), verdict.detail
 
 
-def test_a_fixture_that_asks_for_itself_is_broken(verifier: UnitTestVerifier) -> None:
+@pytest.mark.parametrize("case", cases(DATA["overriding"]))
+def test_a_fixture_that_requests_the_one_that_it_overrides_is_not_supported(
+    verifier: UnitTestVerifier, case: Case
+) -> None:
+    case.check(verifier, PROGRAM)
+
+
+def test_a_fixture_that_requests_itself_is_not_supported(verifier: UnitTestVerifier) -> None:
     test = """
 import pytest
 from solution import mean
@@ -283,4 +290,5 @@ from solution import mean
 def base(base): return base
 def test_it(base): assert mean(base)
 """
-    assert judge(verifier, test).detail["failure"] == "broken_test"
+    verdict = judge(verifier, test)
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")

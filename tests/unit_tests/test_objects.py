@@ -12,16 +12,9 @@ DATA = load("unit_tests/objects")
 
 
 @pytest.mark.parametrize("case", cases(DATA["operators"]))
-def test_a_class_under_test_has_its_operators(verifier: UnitTestVerifier, case: Case) -> None:
+def test_a_class_has_its_operators(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
     assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
-
-
-@pytest.mark.parametrize("case", cases(DATA["bag"]))
-def test_a_container_under_test_is_asked_what_it_holds(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-    for lie in ("return True", "return False"):
-        assert judge(verifier, case.program.replace("return k in self.d", lie), case.tests).outcome is Outcome.INCORRECT
 
 
 POISON = """
@@ -39,7 +32,7 @@ def test_an_object_that_equals_everything_passes_nothing(verifier: UnitTestVerif
 
 
 @pytest.mark.parametrize("case", cases(DATA["returns itself"]))
-def test_what_a_class_under_test_returns_is_not_asked(verifier: UnitTestVerifier, case: Case) -> None:
+def test_what_a_class_returns_is_not_asked(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
 
 
@@ -162,21 +155,3 @@ def test_deriving_from_the_programs_class_is_refused(verifier: UnitTestVerifier)
     verdict = judge(verifier, "class A: pass", AssertTests(("class B(A): pass\nassert B()",)))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported")
     assert "derives a class from the program's" in str(verdict.detail["reason"])
-
-
-VIEWS = [
-    "f() == b'ab' and isinstance(f(), memoryview) and f()[0] == 97 and bytes(f()) == b'ab'",
-    "g().tolist() == [1, -2] and g().format == 'i'",
-    "f(memoryview(b'cd')) == b'cd'",
-]
-
-
-@pytest.mark.parametrize("expression", VIEWS)
-def test_views_of_memory_show_what_is_there(verifier: UnitTestVerifier, expression: str) -> None:
-    program = """
-import array
-def f(view=b'ab'): return memoryview(view)
-def g(): return memoryview(array.array('i', [1, -2]))
-"""
-    assert judge(verifier, program, AssertTests((f"assert {expression}",))).outcome is Outcome.CORRECT
-    assert judge(verifier, program, AssertTests((f"assert not ({expression})",))).outcome is Outcome.INCORRECT

@@ -50,7 +50,6 @@ class D(unittest.TestCase):
         "'C', 'call', '', 'a a'",
         "'C', 'call', '', '1x'",
         "'C', 'call', '', 'x=__import__(\"os\")._exit(0)'",
-        "'C\\0', 'call', '', ''",
         "'C', 5, '', ''",
         "'C' * 10**6, 'call', '', ''",
         "'C', 'call', '', '', ''",
@@ -85,6 +84,7 @@ def size(self):
     return 2 if self.asked == 1 else 0
 R.__len__ = size
 R.__iter__ = lambda self: iter(())
+R.__getitem__ = lambda self, i: ().__getitem__(i)
 """
 
 

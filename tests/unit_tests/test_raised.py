@@ -1,4 +1,4 @@
-"""Exceptions of the program as its tests see them: with causes, contexts, notes, and in groups."""
+"""Exceptions of the program as its tests see them: with causes, contexts and notes."""
 
 from __future__ import annotations
 
@@ -83,6 +83,11 @@ def test_exceptions_come_whole(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier, PROGRAM)
 
 
+@pytest.mark.parametrize("case", cases(DATA["groups"]))
+def test_groups_are_not_supported(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier, PROGRAM)
+
+
 @pytest.mark.parametrize("case", cases(DATA["wrong"]))
 def test_they_are_no_more_than_they_are(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier, PROGRAM)
@@ -106,14 +111,14 @@ def raised(**fields: object) -> BaseException:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"links": {"cause": 0, "context": None, "suppress": True}},
-        {"links": {"cause": "cause", "context": None, "suppress": True}},
-        {"links": {"cause": None, "context": "context", "suppress": True}},
-        {"links": {"cause": SAID | {"links": {"cause": 0, "context": None, "suppress": True}}, "context": None}},
-        {"class": "ExceptionGroup", "links": {"members": [0], "suppress": True, "cause": None, "context": None}},
+        {"links": [0, None, True]},
+        {"links": ["cause", None, True]},
+        {"links": [None, "context", True]},
+        {"links": [SAID | {"links": [0, None, True]}, None, False]},
         {"class": ["E"]},
         {"class": ["E", ["ValueError", "Exception", "ValueError", ["F", ["BaseException"], ""], "KeyError"], 0, 0]},
         {"links": {"cause": 7}},
+        {"links": [7]},
         {"links": [3]},
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import socket
@@ -18,7 +17,6 @@ from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, F
 from verifiers.unit_tests.sandbox.protocol.limits import Limits
 from verifiers.unit_tests.sandbox.server import child_processes as children_module
 from verifiers.unit_tests.sandbox.server.child_processes import Child
-from verifiers.unit_tests.sandbox.tester.analysis.name_resolution import may_name_classes, names_of_classes
 from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_trace
 
 HARMLESS = [
@@ -181,23 +179,3 @@ def test_a_tester_that_was_killed_between_jobs_is_replaced(verifier: UnitTestVer
     os.kill(int(children(verifier)[0]), signal.SIGKILL)
     assert verifier(RIGHT, CHECKED).score == 1
     assert verifier(WRONG, CHECKED).score == 0
-
-
-CLASS_TESTS = [
-    "v = Vector(1)\nassert v.size == 2",
-    "assert m.Vector (1).size == 2",
-    "v = Vector\\\n(1)\nv.size",
-    "assert isinstance(f(1), Vector)",
-    "with _Pool(2) as pool:\n    assert pool.size == 2",
-    "a, b = Node(1), Node(2)\na.next = b",
-]
-
-
-@pytest.mark.parametrize("source", CLASS_TESTS)
-def test_tests_of_classes_are_looked_through(source: str) -> None:
-    assert names_of_classes([ast.parse(source)])
-    assert may_name_classes(source)
-
-
-def test_tests_without_capitals_or_isinstance_are_not() -> None:
-    assert not may_name_classes("METADATA = {'author': 'x'}\ndef check(candidate):\n    assert candidate(1) == True\n")

@@ -108,7 +108,7 @@ def spoil():
 """
     verdict = on_both_sides(verifier, program, "want = [1]; assert f() == want; assert want == f(); assert seen() == 0")
     assert verdict.score == 1, verdict.detail
-    body = "want = [1, 2]; v = Vec(1, 2); v == want; spoil(); v.xs; assert want == [1, 2] and seen() == 1"
+    body = "want = [1, 2]; v = Vec(1, 2); assert not v == want; spoil(); v.xs; assert want == [1, 2] and seen() == 0"
     verdict = on_both_sides(verifier, program, body)
     assert verdict.score == 1, verdict.detail
 
@@ -294,22 +294,3 @@ def test_what_a_callback_returns_may_be_the_programs_own(verifier: UnitTestVerif
 """
     program = "def f(xs, g): return [g(x) for x in xs]"
     assert judge(verifier, program, CheckTests("f", test)).outcome is Outcome.CORRECT
-
-
-def test_a_container_may_be_lent_twice(verifier: UnitTestVerifier) -> None:
-    test = """
-from solution import Box
-def test_it():
-    box, limit = Box(3), [4]
-    assert isinstance(box, Box)
-    assert box < limit
-    assert box < limit
-    assert not box > limit
-"""
-    program = """
-class Box:
-    def __init__(self, n): self.n = n
-    def __lt__(self, o): return self.n < o[0]
-    def __gt__(self, o): return self.n > o[0]
-"""
-    assert judge(verifier, program, FunctionTests(test)).outcome is Outcome.CORRECT

@@ -244,11 +244,7 @@ def _tests_of(problem: Problem) -> Tests:
 
 
 def _check_entry_points(problem: str, tests: Tests) -> None:
-    """Check that the entry points of tests are valid.
-
-    Raises:
-        InvalidArgumentError: If one is not, so that no program could define it.
-    """
+    """Raise InvalidArgumentError if an entry point of the tests is not valid, so that no program could define it."""
     if isinstance(tests, CheckTests | CallTests) and not entry_point_steps(tests.entry_point):
         raise InvalidArgumentError(
             f"problem {problem!r}: entry_point must be a function's name, or an expression for the function, such as "

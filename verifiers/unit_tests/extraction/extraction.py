@@ -18,8 +18,7 @@ _PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
 _NAME_IN_INFO = re.compile(rf"(?:^|[\s:={{\"'])(?:[\w-]+[:=])?[\"']?{_PATH}[\"'}}]*(?:\s|$)")
 _NAME_IN_COMMENT = re.compile(rf"^\s*#+[\s=-]*(?:file(?:name)?\s*[:=]\s*)?[`\"']?{_PATH}[`\"']?[\s=-]*$", re.IGNORECASE)
 _NAME_BEFORE = re.compile(
-    rf"^(?:[\s#>*+-]|\d+[.)])*+(?:file(?:name)?\s*+[:=]?\s*+)?[*`\"']*+{_PATH}[*`\"']*+\s*+:?\s*+[*`]*$",
-    re.IGNORECASE,
+    rf"^(?:[\s#>*+-]|\d+[.)])*+(?:file(?:name)?\s*+[:=]?\s*+)?[*`\"']*+{_PATH}[*`\"']*+\s*+:?\s*+[*`]*$", re.IGNORECASE
 )
 
 
@@ -90,12 +89,7 @@ def _length(block: Block) -> int:
 
 
 def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
-    """The blocks that may be files of the program, among which a policy picks.
-
-    Args:
-        blocks: All blocks.
-        main: The paths that a main file may have.
-    """
+    """The blocks that may be files of the program, among which a policy picks; the main file has one of the paths `main`."""
     blocks = [block for block in blocks if block.content.strip() or _path(block)] or blocks
     usable = [
         block
@@ -109,15 +103,10 @@ def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
 
 
 def continues(program: str, prefix: str, *names: str) -> bool:
-    """Whether a program continues a prefix, rather than being complete.
+    """Whether a program continues a prefix, which may be empty, rather than being complete.
 
-    A program that begins inside a block is not complete, whatever it defines later.
-
-    Args:
-        program: The program.
-        prefix: The prompt's code, may be empty.
-        names: Names that may be under test. A program that defines one of these, or the function or class that the prefix
-            declares, is complete.
+    A program is complete if it defines one of the names, or the function or class that the prefix declares. One that begins
+    inside a block is not, whatever it defines later.
     """
     own = "|".join(map(re.escape, filter(None, {*names, announced(prefix)}))) if prefix else ""
     if not own:

@@ -350,12 +350,9 @@ def _open_string(line: str, quote: str) -> str:
 
 
 def _before_fence(line: str, fence: str, quote: str) -> str | None:
-    """The code before a fence at the end of a line of Python, None if there is no such fence.
+    """The code before a fence like `fence` at the end of a line of Python, None if there is no such fence.
 
-    Args:
-        line: The line.
-        fence: The fence that opened the block.
-        quote: The triple quote of the string that is open before the line, may be empty.
+    `quote` is the triple quote of the string that is open before the line, or empty.
     """
     end = line.rfind(fence) + len(fence)
     if end < len(fence) or not _TAGS.fullmatch(line, end):

@@ -65,10 +65,7 @@ class Job:
     """Modules that can be imported: arrays may be sent if NumPy is one of them, frames if pandas is."""
 
     def run(self, lend: Lend) -> JobResult:
-        """Run the program on a worker.
-
-        Args:
-            lend: Lends a worker, which is kept only while the program and its tests run.
+        """Run the program on a worker, which `lend` lends only while the program and its tests run.
 
         Raises:
             WorkerDiedError: If the worker's server ended, or its tester was killed.
@@ -331,11 +328,7 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
 def _failure(
     cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> tuple[str | None, str]:
-    """The class of failure, or None, and a reason, which may be empty.
-
-    Raises:
-        WorkerDiedError: If something outside the sandbox has killed the tester.
-    """
+    """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tester was killed from outside."""
     if answer["stopped"] == "cpu":
         return "timeout", "CPU time limit"
     if answer["stopped"]:

@@ -57,15 +57,7 @@ class ForkServerWorker:
     """The owner's handle to a fork server; used by one thread at a time."""
 
     def __init__(self, isolation: str, packages: Packages) -> None:
-        """Start a fork server.
-
-        Args:
-            isolation: One of `ISOLATIONS`.
-            packages: The packages to load.
-
-        Raises:
-            WorkerDiedError: If the server ended before it was ready.
-        """
+        """Start a fork server; WorkerDiedError if it ends before it is ready."""
         self.on_waiting: Callable[[object, bool], object] | None = None
         """Called, while the worker is lent, when its job starts to wait for anything but a CPU, and when it continues."""
         self.in_step = True
@@ -90,11 +82,7 @@ class ForkServerWorker:
             raise
 
     def run(self, request: bytes, descriptors: Sequence[int], wall_s: float) -> dict[str, Any]:
-        """Run a job, and return the server's answer.
-
-        Raises:
-            WorkerDiedError: If the server ended, or did not answer well after the job's wall limit.
-        """
+        """Run a job, and return the server's answer; WorkerDiedError if there is none well after the job's wall limit."""
         self.in_step = False
         try:
             socket.send_fds(self._control, [request], list(descriptors))
@@ -152,12 +140,12 @@ class ForkServerWorker:
 
 def _command(descriptor: int, isolation: str, packages: Packages) -> list[str]:
     flags = ["-s", "-S", "-P", *(["-B"] if sys.dont_write_bytecode else []), "-X", "frozen_modules=on"]
-    asked = {
+    settings = {
         "layers": () if isolation == "none" else LAYERS,
         "may_close_files": isolation == "available",
         "packages": asdict(packages),
     }
-    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), json.dumps(asked)]
+    return [sys.executable, *flags, "-c", _BOOT, _FOLDER, str(descriptor), str(os.getpid()), json.dumps(settings)]
 
 
 _ONE_THREAD = {
@@ -317,9 +305,7 @@ class Pool:
 def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
     """The number of CPUs that this process may use: those it may run on, or its container's quota if that is less.
 
-    Args:
-        cgroups: Where control groups are mounted (version 2).
-        own: The file that names the control group of this process.
+    `cgroups` is where control groups are mounted (version 2), and `own` the file that names that of this process.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
@@ -334,14 +320,7 @@ def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgrou
 
 
 def check_platform(isolation: str) -> None:
-    """Check that programs can be run here at all.
-
-    Args:
-        isolation: One of `ISOLATIONS`.
-
-    Raises:
-        SandboxUnavailableError: If they can't.
-    """
+    """Raise SandboxUnavailableError if no program can be run here at all."""
     lacks = missing()
     if (sys.platform == "linux" and not lacks) or (isolation == "none" and is_needed()):
         return

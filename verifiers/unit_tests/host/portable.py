@@ -33,9 +33,7 @@ from sandbox.protocol import unpatched
 unpatched.install()
 from sandbox.candidate import candidate
 from sandbox.protocol import packages
-from sandbox.tester import tester
-from sandbox.tester.on_demand import OnDemand
-on_demand = OnDemand()
+from sandbox.tester.test_files import own_process
 packages.preload(told["packages"])
 unpatched.uninstall()
 sys.path.remove(folder)
@@ -44,7 +42,7 @@ sys.argv = ["solution.py"]
 for name, value in told["limits"].items():
     try: resource.setrlimit(getattr(resource, name), (value, value + (name == "RLIMIT_CPU")))  # a signal that says why, first
     except (AttributeError, OSError, ValueError): pass
-{"calls": candidate.answer_calls, "script": candidate.run_script, "tests": lambda: on_demand.load().run_alone()}[role]()
+{"calls": candidate.answer_calls, "script": candidate.run_script, "tests": own_process.run_alone}[role]()
 """
 _POLL_S = 0.005
 
@@ -71,12 +69,6 @@ class PortableWorker:
     """Replaces a `pool.ForkServerWorker`, with new processes for each job."""
 
     def __init__(self, packages: Packages, environment: Mapping[str, str]) -> None:
-        """Make a worker; nothing is started yet.
-
-        Args:
-            packages: The packages to load.
-            environment: The environment of the processes.
-        """
         self._packages = packages
         self._environment = environment
         self.hello: Mapping[str, Any] = {"layers": [], "missing": {}, "escapes": []}

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from ..protocol import exit_signals
 from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
+from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
@@ -41,6 +41,8 @@ SCRIPT = 3
 
 _ATTRIBUTES = 10_000
 """Characters of the JSON of an exception's arguments and attributes that are sent."""
+_DEEPEST = 4
+"""How many exceptions that led to one another are described."""
 _CODING_RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
 
@@ -64,9 +66,9 @@ class Candidate:
         self._modules: Collection[str] = ()
         self._handles: list[Any] = []
         self._handle_numbers: dict[int, int] = {}
-        self._given: dict[int, object] = {}
-        self._given_functions: dict[int, int] = {}
-        """Numbers of functions by their ids; `_given` keeps the functions alive."""
+        self._tester_objects: dict[int, object] = {}
+        self._tester_functions: dict[int, int] = {}
+        """Numbers of functions by their ids; `_tester_objects` keeps the functions alive."""
         self._derived: dict[str, type[Any]] = {}
         """Classes by their names of values that were sent by their content."""
         self._turn = threading.RLock()
@@ -130,7 +132,7 @@ class Candidate:
             try:
                 self._shared.apply(contents)
                 decode = self._shared.reader().decode
-                subject = self._namespace.get(target) if isinstance(target, str) else decode(target)
+                subject = decode(target)
                 args = [decode(item) for item in arguments]
                 kwargs = {name: decode(item) for name, item in keywords}
             finally:
@@ -143,7 +145,16 @@ class Candidate:
             self._send_answer(lambda writer: ["returned", self._result(operation, subject, value, writer)])
 
     def _raised(self, error: BaseException, _: Encoder) -> list[Wire]:
-        return ["raised", describe(error, self._files) | self._arguments(error) | self._links(error)]
+        return ["raised", self._described(error)]
+
+    def _described(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
+        """Describe an exception with its arguments and, up to a depth, those that led to it."""
+        described = describe(error, self._files) | self._arguments(error)
+        cause, context, suppresses = links(error)
+        if depth == _DEEPEST or (cause is context is None and not suppresses):
+            return described
+        linked = [None if other is None else self._described(other, depth + 1) for other in (cause, context)]
+        return described | {"links": [*linked, suppresses]}
 
     def _send_answer(self, make: Callable[[Encoder], list[Wire]]) -> None:
         """Send an answer, or the exception that prevents it."""
@@ -176,10 +187,7 @@ class Candidate:
     def _arguments(self, error: BaseException) -> dict[str, Wire]:
         """The arguments and attributes of an exception, where they can be sent."""
         encoded: dict[str, Wire] = {}
-        contents: dict[str, object] = {"args": error.args, "attributes": dict(error.__dict__)}
-        if isinstance(error, BaseExceptionGroup):
-            del contents["args"]  # its members are sent as exceptions
-        for name, content in contents.items():
+        for name, content in (("args", error.args), ("attributes", dict(error.__dict__))):
             try:
                 wire = Encoder(self._encode_opaque).encode(content)
                 if len(json.dumps(wire)) <= _ATTRIBUTES:
@@ -187,13 +195,6 @@ class Candidate:
             except (NotPlainError, RecursionError, MemoryError, ValueError):
                 continue  # the exception is raised all the same, with its text
         return encoded
-
-    def _links(self, error: BaseException) -> dict[str, Any]:
-        """The exceptions linked to an exception, where there is room for them."""
-        try:
-            return links(error, lambda linked: describe(linked, self._files) | self._arguments(linked))
-        except (RecursionError, MemoryError):
-            return {}
 
     def _resolve(self, writer: Writer, module: str | None, name: str) -> Wire:
         """Describe a global name of one of the program's modules, the main one by default."""
@@ -214,26 +215,17 @@ class Candidate:
         cls = type(value)  # `isinstance` would consult the value too
         if issubclass(cls, TesterProxy):
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
-        if cls is types.FunctionType and id(value) in self._given_functions:
-            return ["cb", self._given_functions[id(value)]]
-        if issubclass(cls, enum.Enum) and _is_enumerated_plainly(value):
-            return self._enumerated(value)
+        if cls is types.FunctionType and id(value) in self._tester_functions:
+            return ["cb", self._tester_functions[id(value)]]
+        if issubclass(cls, enum.Enum) and isinstance(value, int | str | float):
+            content = next(content for base, content in _CONTENTS.items() if isinstance(value, base))
+            return ["en", self._handle(value)[1], cls.__name__, content(value)]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
-        if cls is memoryview:
-            return wire_of_view(value) or self._handle(value)  # type: ignore[arg-type]  # its type was just checked
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             self._derived[cls.__name__] = cls
             return self._handle(value) if id(value) in self._handle_numbers else None
         return self._handle(value)
-
-    def _enumerated(self, value: Any) -> Wire:
-        """Encode a member of an enumeration of numbers or strings, with a description of its class."""
-        cls: Any = type(value)
-        base, content = next((base, content) for base, content in _ENUMERATED.items() if isinstance(value, base))
-        members = [[name, content(member)] for name, member in cls.__members__.items()]
-        plain_text = issubclass(cls, (enum.IntEnum, enum.StrEnum))
-        return ["en", self._handle(cls)[1], cls.__name__, base.__name__, plain_text, members, value.name]
 
     def _handle(self, value: object) -> Wire:
         number = self._handle_numbers.get(id(value))
@@ -246,11 +238,9 @@ class Candidate:
         if wire[0] == "h":
             return self._handles[wire[1]]
         if wire[0] == "cb":
-            return self._thing_given(*wire[1:])
+            return self._tester_object(*wire[1:])
         if wire[0] == "nt":
             return self._tuple_class(wire[1], tuple(wire[2]))._make
-        if wire[0] == "en":
-            return self._handles[wire[1]][wire[2]]
         if wire[0] == "more":
             return operator.itemgetter(0)
         if wire[0] == "x":
@@ -261,15 +251,17 @@ class Candidate:
             return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
         return _find_global(wire[1], wire[2])
 
-    def _thing_given(self, number: int, kind: str, description: Wire = None) -> object:
+    def _tester_object(self, number: int, kind: str, description: Wire = None) -> object:
         """The object of the tests with this number; always the same one."""
-        if number not in self._given:
+        if number not in self._tester_objects:
             if description is None:
-                self._given[number] = class_of(kind)(self, number)
+                self._tester_objects[number] = class_of(kind)(self, number)
             else:
-                function = self._given[number] = function_of(self, number, Decoder(_refuse).decode(description))
-                self._given_functions[id(function)] = number
-        return self._given[number]
+                function = self._tester_objects[number] = function_of(
+                    self, number, Decoder(_refuse).decode(description)
+                )
+                self._tester_functions[id(function)] = number
+        return self._tester_objects[number]
 
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> type[Any]:
         owners = (self._namespace.get(name), self._derived.get(name))
@@ -324,13 +316,8 @@ class Candidate:
         raise self._exception_class(name, bases)(text)
 
 
-# With functions that return the real content, whatever the class overrides.
-_ENUMERATED: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str.__str__, float: float.__float__}
-
-
-def _is_enumerated_plainly(value: object) -> bool:
-    """Whether a member of an enumeration is also a number or string; flags, whose members combine, don't count."""
-    return isinstance(value, tuple(_ENUMERATED)) and not isinstance(value, enum.Flag)
+_CONTENTS: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str.__str__, float: float.__float__}
+"""Functions that return the real content of a value, whatever its class overrides."""
 
 
 def _unsendable(error: BaseException) -> dict[str, bool]:

@@ -14,17 +14,11 @@ from .tester_objects import UnsupportedUseError
 
 _TEXT = 2000
 """Characters of an exception's text that are sent."""
-_DEEPEST, _MOST = 8, 500
-"""How deep, and how many, linked exceptions are described: causes, contexts and members."""
+_MOST_ORIGINS = 8
 
 
 def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
-    """Describe an exception in plain data: its type, its builtin bases, its message, and where the program raised it.
-
-    Args:
-        error: Any exception.
-        files: The program's paths.
-    """
+    """Describe an exception in plain data: its type, its builtin bases, its message, and the program's file that raised it."""
     try:
         return _describe(error, files)
     except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is inspected
@@ -44,7 +38,7 @@ def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
         "message": str.__str__(message)[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
         "forbidden": is_forbidden(error),
-        "unsupported": isinstance(error, UnsupportedUseError),
+        "unsupported": isinstance(error, UnsupportedUseError | BaseExceptionGroup),
         "file": file,
         "line": line,
     }
@@ -67,7 +61,7 @@ def _origins(error: BaseException) -> list[BaseException]:
     for origin in origins:
         others = (_cause(origin), _context(origin), origin.__dict__.get("reason"))
         origins += [other for other in others if isinstance(other, BaseException) and not _among(other, origins)]
-        if len(origins) > _DEEPEST:
+        if len(origins) > _MOST_ORIGINS:
             break
     return origins
 
@@ -111,41 +105,9 @@ def _location(error: BaseException, files: Collection[str]) -> tuple[str | None,
 _cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
 _context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__
 _suppresses: Callable[[BaseException], bool] = BaseException.__dict__["__suppress_context__"].__get__
-_members: Callable[[BaseException], tuple[BaseException, ...]] = BaseExceptionGroup.__dict__["exceptions"].__get__
-_message: Callable[[BaseException], str] = BaseExceptionGroup.__dict__["message"].__get__
 
 
-def links(
-    error: BaseException,
-    describe_one: Callable[[BaseException], dict[str, Any]],
-    path: tuple[BaseException, ...] = (),
-    room: list[int] | None = None,
-) -> dict[str, Any]:
-    """Describe the exceptions linked to one, if there are any: its cause, its context, the members of a group.
-
-    Args:
-        error: The exception.
-        describe_one: Describes one exception, without its links.
-        path: The exceptions that lead to this one.
-        room: How many more may be described, as a list of one number.
-
-    Returns:
-        An empty dict, or one with `links`: a description or None for each; a context that is also the cause is `"cause"`.
-    """
+def links(error: BaseException) -> tuple[BaseException | None, BaseException | None, bool]:
+    """The cause of an exception, its context unless that is the cause, and whether it hides the context."""
     cause, context = _cause(error), _context(error)
-    if cause is context is None and not (_suppresses(error) or isinstance(error, BaseExceptionGroup)):
-        return {}
-    path, room = (*path, error), [_MOST] if room is None else room
-
-    def described(other: BaseException | None) -> dict[str, Any] | None:
-        if other is None or _among(other, path) or len(path) > _DEEPEST or not room[0]:
-            return None
-        room[0] -= 1
-        return describe_one(other) | links(other, describe_one, path, room)
-
-    linked: dict[str, Any] = {"suppress": _suppresses(error), "cause": described(cause)}
-    linked["context"] = "cause" if context is cause else described(context)
-    if isinstance(error, BaseExceptionGroup):
-        linked["message"] = str.__str__(_message(error))[:_TEXT]
-        linked["members"] = [described(member) for member in _members(error)]
-    return {"links": linked}
+    return cause, None if context is cause else context, _suppresses(error)

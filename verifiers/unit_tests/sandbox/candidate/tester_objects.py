@@ -122,20 +122,22 @@ def _special(name: str) -> Callable[..., object]:
 
 
 def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Callable[..., object]:
-    """Make a stand-in for a function that a test file defines.
+    """Make a stand-in for a function of the tests, which `caller` calls there by its number.
 
-    Args:
-        caller: Calls it in the tester.
-        number: Its number.
-        description: Its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
+    The description is its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
     """
     name, qualified_name, documentation, parts = description
 
-    def given(*args: object, **kwargs: object) -> object:
+    def proxy(*args: object, **kwargs: object) -> object:
         return caller.call_back("call", number, args, kwargs)
 
-    given.__name__, given.__qualname__, given.__doc__, given.__module__ = name, qualified_name, documentation, "tests"
+    proxy.__name__, proxy.__qualname__, proxy.__doc__, proxy.__module__ = (
+        name,
+        qualified_name,
+        documentation,
+        "tests",
+    )
     if parts is not None:
-        given.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
-        given.__annotations__ = annotations_of_parts(*parts)
-    return given
+        proxy.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
+        proxy.__annotations__ = annotations_of_parts(*parts)
+    return proxy

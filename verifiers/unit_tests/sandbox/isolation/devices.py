@@ -37,30 +37,20 @@ class _NullDevice(io.RawIOBase):
         return memoryview(data).nbytes
 
 
-def _open_null(mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None) -> Any:
+def _open_null(mode: str, buffering: int = -1, encoding: str | None = None, *more: Any) -> Any:
     if "b" in mode:
         return _NullDevice() if buffering == 0 else io.BufferedWriter(_NullDevice())
-    buffered = io.BufferedRWPair(_NullDevice(), _NullDevice()) if "+" in mode else io.BufferedWriter(_NullDevice())
-    return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
+    return io.TextIOWrapper(io.BufferedRWPair(_NullDevice(), _NullDevice()), encoding or "utf-8", *more)
 
 
-def open_device_or_file(
-    file: Any,
-    mode: str = "r",
-    buffering: int = -1,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    closefd: bool = True,
-    opener: Any = None,
-) -> Any:
+def open_device_or_file(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     """Open a file as `open` does, or one of the devices."""
     path = os.fspath(file) if isinstance(file, str | os.PathLike) else None
     if path == os.devnull and not set(mode) <= set("rbt"):
-        return _open_null(mode, buffering, encoding, errors, newline)
+        return _open_null(mode, *args, **kwargs)
     if path in _STREAMS:
         file = os.dup(_STREAMS[path])
-    return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    return _open(file, mode, *args, **kwargs)
 
 
 def install() -> None:

@@ -115,14 +115,7 @@ class Jail:
     def confine(
         self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
     ) -> None:
-        """Confine this child for good: give it these descriptors as 0, 1, 2, …, and its limits.
-
-        Args:
-            descriptors: They become descriptors 0, 1, 2 and so on; each number is above all of these.
-            settings: The child's limits, from `settings`.
-            server: Process id of the fork server, with which the child ends.
-            receives_descriptors: Whether the child may be sent further descriptors.
-        """
+        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends with the server of this process id."""
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         os.closerange(len(descriptors), MOST_DESCRIPTORS)

@@ -20,11 +20,7 @@ _SCOPES = 0b11
 
 
 def version() -> int:
-    """The version of the kernel's Landlock interface.
-
-    Raises:
-        OSError: If the kernel has none, or it is not enabled.
-    """
+    """The version of the kernel's Landlock interface; OSError if there is none, or it is not enabled."""
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 

@@ -214,7 +214,7 @@ def build_inner(
     return [_load(_OFFSET_NUMBER), *(instruction for check in checks for instruction in check), _return(_RET_ALLOW)]
 
 
-class _Program(ctypes.Structure):
+class _FilterProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
 
@@ -227,15 +227,11 @@ class Filter:
         self._words = memoryview(self._packed).cast("B").cast("I")
         self._pid_words = [2 * i + 1 for i, instruction in enumerate(instructions) if instruction[3] == _PID]
         # Made here rather than in `install`: a child pays for what it allocates.
-        self._program = _Program(len(instructions), ctypes.addressof(self._packed))
+        self._program = _FilterProgram(len(instructions), ctypes.addressof(self._packed))
         self._pointer = ctypes.byref(self._program)
 
     def install(self, pid: int) -> None:
-        """Install the filter for good in this process, whose id is `pid`.
-
-        Raises:
-            OSError: If the kernel refuses: no seccomp, or no_new_privs is not set.
-        """
+        """Install the filter for good in this process, whose id is `pid`; OSError if the kernel refuses."""
         for index in self._pid_words:
             self._words[index] = pid
         result = syscalls.libc.prctl(syscalls.PR_SET_SECCOMP, syscalls.SECCOMP_MODE_FILTER, self._pointer, 0, 0)

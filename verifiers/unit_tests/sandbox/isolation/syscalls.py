@@ -90,11 +90,7 @@ def check(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """Make a system call by name.
-
-    Raises:
-        OSError: If the kernel refuses, or the machine's architecture is not known here.
-    """
+    """Make a system call by name; OSError if the kernel refuses, or the machine's architecture is not known here."""
     numbers = NUMBERS.get(MACHINE)
     if numbers is None:
         raise OSError(38, f"{name}: system call numbers of {MACHINE!r} are not known")
@@ -102,11 +98,7 @@ def syscall(name: str, *arguments: object) -> int:
 
 
 def prctl(option: int, argument: int) -> None:
-    """Set an attribute of this process.
-
-    Raises:
-        OSError: If the kernel refuses.
-    """
+    """Set an attribute of this process; OSError if the kernel refuses."""
     # Plain numbers are passed as they are, widened; a ctypes object for each would cost every child a page or two.
     check(_prctl(option, argument, 0, 0, 0), "prctl")
 
@@ -119,20 +111,13 @@ def die_with(parent: int) -> None:
 
 
 def current_cpu() -> int:
-    """The CPU that this process runs on at the moment.
-
-    Raises:
-        OSError: If the kernel does not say.
-    """
+    """The CPU that this process runs on at the moment; OSError if the kernel does not say."""
     return check(_sched_getcpu(), "sched_getcpu")
 
 
 def fork() -> int:
-    """Fork without Python's after-fork hooks, which touch half the heap and double the cost.
+    """Fork without Python's after-fork hooks, which touch half the heap and double the cost; OSError if there is no room.
 
     Safe only in a process with a single thread. The child keeps the parent's random state: reseed it.
-
-    Raises:
-        OSError: If the system has no room for another process.
     """
     return check(_fork(), "fork")

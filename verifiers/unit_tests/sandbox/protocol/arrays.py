@@ -40,11 +40,7 @@ def is_array(value: object) -> bool:
 
 
 def encode(encoder: Encoder, value: _Array) -> Wire:
-    """Encode an array.
-
-    Raises:
-        NotPlainError: If it is of a type that cannot be sent.
-    """
+    """Encode an array; NotPlainError if it is of a type that cannot be sent."""
     dtype_code = value.dtype.str
     if _NUMERIC.fullmatch(dtype_code):
         return [ARRAY, dtype_code, list(value.shape), packed(value.tobytes())]
@@ -87,11 +83,7 @@ def encode_or_none(encoder: Encoder, value: object) -> Wire:
 
 
 def _create(wire: Wire) -> _Array:
-    """Create the array that a wire describes, without its items.
-
-    Raises:
-        ValueError: If the wire describes no array, or the number of items does not fit the shape.
-    """
+    """Create the array that a wire describes, without its items; ValueError if it describes none, or their number is wrong."""
     _, dtype_code, shape, *content = wire
     if not (type(shape) is list and all(type(size) is int and size >= 0 for size in shape)):
         raise ValueError("a shape must be a list of whole numbers")
@@ -146,11 +138,7 @@ def _snapshot(value: _Array) -> bytes | list[object]:
 
 
 def _replace(value: _Array, new: _Array) -> None:
-    """Give an array the items of another.
-
-    Raises:
-        ValueError: If they differ in shape or type: memory that others may view can't be resized.
-    """
+    """Give an array the items of another of its shape and type: memory that others may view can't be resized."""
     if value.shape != new.shape or value.dtype != new.dtype:
         raise ValueError("a shared array cannot change its shape or type")
     copyto(value, new)
@@ -162,12 +150,9 @@ def seed(number: int) -> None:
 
 
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
-    """Whether values that may be or contain arrays are equal.
+    """Whether values that may be or contain arrays are equal; `equal` compares values without arrays.
 
-    Args:
-        result: What a program returned.
-        expected: The expected value. An array equals only arrays of its shape with the same items.
-        equal: Compares values without arrays.
+    An expected array equals only arrays of its shape with the same items.
     """
     if is_array(result) or is_array(expected):
         return _same_arrays(result, expected, equal)

@@ -31,12 +31,7 @@ class Channel:
     """
 
     def __init__(self, source: int, sink: int) -> None:
-        """Make one end of a channel.
-
-        Args:
-            source: Descriptor to read from.
-            sink: Descriptor to write to.
-        """
+        """Make one end of a channel, which reads from one descriptor and writes to another."""
         self._source = source
         self._sink = sink
         self._rest = b""
@@ -48,12 +43,7 @@ class Channel:
         self._write = os.write
 
     def send(self, message: object) -> None:
-        """Send one message.
-
-        Raises:
-            ChannelClosedError: If the other side is gone.
-            InvalidMessageError: If the message is too large.
-        """
+        """Send one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is too large."""
         # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
         payload = self._encode(message).encode("utf-8", "surrogatepass")
         if len(payload) > MAX_MESSAGE:
@@ -66,12 +56,7 @@ class Channel:
             raise ChannelClosedError(str(error)) from error
 
     def receive(self) -> Any:
-        """Wait for one message.
-
-        Raises:
-            ChannelClosedError: If the other side is gone.
-            InvalidMessageError: If the data is not JSON of at most `MAX_MESSAGE` bytes.
-        """
+        """Wait for one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is invalid."""
         data = self._read_on(self._rest, _HEADER.size)
         (length,) = _HEADER.unpack_from(data)
         if length > MAX_MESSAGE:

@@ -20,10 +20,11 @@ import functools
 import importlib
 import io
 import keyword
+import operator
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .object_types import PROTOCOLS
@@ -49,22 +50,7 @@ _BY_TEXT = (
 BUILTIN_TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            bytes,
-            bytearray,
-            list,
-            tuple,
-            set,
-            frozenset,
-            dict,
-            range,
-            type(None),
-        ),
+        *(bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range, type(None)),
         *(decimal.Decimal, fractions.Fraction, datetime.date, datetime.datetime, datetime.timedelta),
         *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
     )
@@ -80,36 +66,27 @@ class Encoder:
     """Encodes the values of one message."""
 
     def __init__(self, opaque: Callable[[object], Wire]) -> None:
-        """Begin a message.
-
-        Args:
-            opaque: Encodes a value that is not plain data, or raises `NotPlainError`.
-        """
+        """Begin a message; `opaque` encodes a value that is not plain data, returns None, or raises NotPlainError."""
         self._objects: list[object] = []
         self._opaque = opaque
         self._numbers: dict[int, int] = {}
         self._depth = 0
 
     def encode(self, value: object) -> Wire:
-        """Encode one value.
-
-        Raises:
-            NotPlainError: If the value is not plain data and `opaque` refuses it.
-            RecursionError: If it nests too deeply.
-        """
+        """Encode one value; NotPlainError if it is not plain data and `opaque` refuses it, RecursionError if it is too deep."""
         cls = type(value)
         if cls in _ATOMS:
             return value
         if cls is int:
             return _encode_int(value)  # type: ignore[arg-type]  # its type was just checked
-        if cls in _MUTABLE:
+        if cls in _CONTAINERS:
             return self.encode_container(value, cls)
         encoder = _ENCODERS.get(cls)
         return self._encode_other(value) if encoder is None else encoder(self, value)
 
     def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container: its content, or a reference if the message contains it already."""
-        return self.reference(value) or _ENCODERS[cls](self, value)
+        return self.reference(value) or _CONTAINERS[cls](self, value)
 
     def reference(self, value: object) -> Wire:
         """A reference to a container if the message contains it already; otherwise None, and it gets the next number."""
@@ -172,14 +149,6 @@ def unpacked_size(wire: Wire) -> int:
     return len(wire[1]) // 4 * 3 - wire[1][-2:].count("=")
 
 
-def wire_of_view(view: memoryview) -> Wire:
-    """Encode a memory view, which is decoded as a view of a copy; None if it has several dimensions or is released."""
-    try:
-        return ["mv", view.format, view.tobytes().decode("latin-1")] if view.ndim == 1 else None
-    except ValueError:
-        return None
-
-
 def _name_by_text(cls: type) -> str | None:
     """The name of a class whose values are sent as text, None for any other class."""
     name = cls.__qualname__
@@ -240,7 +209,7 @@ def _pairs(encoder: Encoder, value: Any) -> list[Wire]:
 
 def encode_content(encoder: Encoder, value: object) -> Wire:
     """Encode the content of a mutable container."""
-    return _ENCODERS[type(value)](encoder, value)
+    return _CONTAINERS[type(value)](encoder, value)
 
 
 def _zoned(encoder: Encoder, tag: str, value: Any) -> Wire:
@@ -267,11 +236,46 @@ def stream_content(stream: Any) -> tuple[Wire, int]:
     return text if isinstance(text, str) else text.decode("latin-1"), stream.tell()
 
 
+_VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[..., object]], ...] = (
+    (tuple, "t", lambda value: value, lambda *items: items),
+    (frozenset, "f", lambda value: value, lambda *items: frozenset(items)),
+    (bytes, "b", lambda value: (value.decode("latin-1"),), lambda text: text.encode("latin-1")),
+    (complex, "c", lambda value: (value.real, value.imag), complex),
+    (range, "rg", operator.attrgetter("start", "stop", "step"), range),
+    (slice, "sl", operator.attrgetter("start", "stop", "step"), slice),
+    (type(Ellipsis), "e", lambda _: (), lambda: ...),
+    (type(NotImplemented), "ni", lambda _: (), lambda: NotImplemented),
+    (decimal.Decimal, "dec", lambda value: (str(value),), decimal.Decimal),
+    (fractions.Fraction, "fr", operator.attrgetter("numerator", "denominator"), fractions.Fraction),
+    (datetime.date, "date", lambda value: (value.isoformat(),), datetime.date.fromisoformat),
+    (datetime.timedelta, "td", operator.attrgetter("days", "seconds", "microseconds"), datetime.timedelta),
+    (datetime.timezone, "tz", lambda value: value.__getinitargs__(), datetime.timezone),
+    (time.struct_time, "st", lambda v: (*v, v.tm_zone, v.tm_gmtoff), lambda *items: time.struct_time(items)),
+    (
+        re.Pattern,
+        "re",
+        operator.attrgetter("pattern", "flags"),
+        lambda text, flags: re.compile(text, flags & ~re.DEBUG),
+    ),
+    (type({}.keys()), "dk", lambda value: value, lambda *keys: dict.fromkeys(keys).keys()),
+    (type({}.values()), "dv", lambda value: value, lambda *items: dict(enumerate(items)).values()),
+    (type({}.items()), "di", lambda value: _flatten(value), lambda *content: _pairs_to_dict(content).items()),
+)
+"""Classes of values, each with its tag, a function that returns the parts of a value, and one that builds it from them."""
+
+
+def _encoder(tag: str, parts: Callable[[Any], Iterable[object]]) -> Callable[[Encoder, Any], Wire]:
+    return lambda encoder, value: [tag, *encoder.items(parts(value))]
+
+
 _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
+    **{cls: _encoder(tag, parts) for cls, tag, parts, _ in _VALUES},
+    datetime.datetime: lambda encoder, value: _zoned(encoder, "dt", value),
+    datetime.time: lambda encoder, value: _zoned(encoder, "tm", value),
+}
+_CONTAINERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     list: lambda encoder, value: ["l", *encoder.items(value)],
-    tuple: lambda encoder, value: ["t", *encoder.items(value)],
     set: lambda encoder, value: ["s", *encoder.items(value)],
-    frozenset: lambda encoder, value: ["f", *encoder.items(value)],
     dict: lambda encoder, value: ["d", *_pairs(encoder, value)],
     collections.OrderedDict: lambda encoder, value: ["od", *_pairs(encoder, value)],
     collections.Counter: lambda encoder, value: ["ct", *_pairs(encoder, value)],
@@ -281,42 +285,12 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
         *_pairs(encoder, value),
     ],
     collections.deque: lambda encoder, value: ["q", value.maxlen, *encoder.items(value)],
-    bytes: lambda _, value: ["b", value.decode("latin-1")],
     bytearray: lambda _, value: ["ba", value.decode("latin-1")],
-    complex: lambda _, value: ["c", value.real, value.imag],
-    range: lambda encoder, value: ["rg", *encoder.items((value.start, value.stop, value.step))],
-    slice: lambda encoder, value: ["sl", *encoder.items((value.start, value.stop, value.step))],
-    type(Ellipsis): lambda _, value: ["e"],
-    type(NotImplemented): lambda _, value: ["ni"],
-    decimal.Decimal: lambda _, value: ["dec", str(value)],
-    fractions.Fraction: lambda encoder, value: ["fr", *encoder.items((value.numerator, value.denominator))],
-    datetime.date: lambda _, value: ["date", value.isoformat()],
-    datetime.datetime: lambda encoder, value: _zoned(encoder, "dt", value),
-    datetime.time: lambda encoder, value: _zoned(encoder, "tm", value),
-    datetime.timezone: lambda encoder, value: ["tz", *encoder.items(value.__getinitargs__())],
-    time.struct_time: lambda encoder, value: ["st", *encoder.items((*value, value.tm_zone, value.tm_gmtoff))],
-    re.Pattern: lambda encoder, value: ["re", encoder.encode(value.pattern), value.flags],
-    datetime.timedelta: lambda _, value: ["td", value.days, value.seconds, value.microseconds],
     array.array: lambda encoder, value: ["ar", value.typecode, *encoder.items(value)],
     io.StringIO: lambda _, value: ["sio", *stream_content(value)],
     io.BytesIO: lambda _, value: ["bio", *stream_content(value)],
-    type({}.keys()): lambda encoder, value: ["dk", *encoder.items(value)],
-    type({}.values()): lambda encoder, value: ["dv", *encoder.items(value)],
-    type({}.items()): lambda encoder, value: ["di", *encoder.items(_flatten(value))],
 }
-_MUTABLE: set[type] = {
-    list,
-    set,
-    dict,
-    bytearray,
-    array.array,
-    io.StringIO,
-    io.BytesIO,
-    collections.OrderedDict,
-    collections.Counter,
-    collections.defaultdict,
-    collections.deque,
-}
+"""Mutable containers, which are sent once, and then by number."""
 _FREED_BY_RECURSION: set[type] = {collections.defaultdict, collections.deque, slice}
 """CPython frees all other containers without recursion, however deeply they nest."""
 # The real content of an instance of a subclass, whatever methods the subclass overrides.
@@ -338,11 +312,7 @@ class Decoder:
     """Decodes the values of one message; everything it builds is a real builtin."""
 
     def __init__(self, special: Callable[[Wire], Any]) -> None:
-        """Begin a message.
-
-        Args:
-            special: Decodes what the other side's `opaque` encoded.
-        """
+        """Begin a message; `special` decodes what the other side's `opaque` encoded."""
         self._objects: list[Any] = []
         self._special = special
         self._nesting = 0
@@ -374,11 +344,7 @@ class Decoder:
         return [self.decode(item) for item in wire[_SKIPPED.get(wire[0], 1) :]]
 
     def is_nesting(self, cls: type, content: Iterable[object]) -> bool:
-        """Whether a container with this content is of those that must not nest too deeply; if so, count it.
-
-        Raises:
-            ValueError: If there are too many.
-        """
+        """Whether a container with this content must not nest too deeply; if so, count it: ValueError if too many do."""
         if cls not in _FREED_BY_RECURSION or _FREED_BY_RECURSION.isdisjoint(map(type, content)):
             return False
         self._nesting += 1
@@ -410,15 +376,10 @@ def _fill_default(value: Any, content: list[Any]) -> None:
     _fill_pairs(value, content[1:])
 
 
-def _slice(decoder: Decoder, content: list[Any]) -> slice:
-    decoder.is_nesting(slice, content)
-    return slice(*content)
-
-
 _SKIPPED = {"q": 2, "ar": 2, "nt": 3}
 FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
-    "l": (lambda _: [], lambda value, content: value.extend(content)),
-    "s": (lambda _: set(), lambda value, content: value.update(content)),
+    "l": (lambda _: [], list.extend),
+    "s": (lambda _: set(), set.update),
     "d": (lambda _: {}, _fill_pairs),
     "od": (lambda _: collections.OrderedDict(), lambda value, content: value.update(_pairs_to_dict(content))),
     "ct": (lambda _: collections.Counter(), _fill_pairs),
@@ -430,35 +391,26 @@ FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], objec
     "ba": (lambda _: bytearray(), lambda value, content: value.extend(content[0].encode("latin-1"))),
 }
 """For each tag, a function that makes an empty container, and one that fills it."""
+
+
+def _decoder(cls: type, build: Callable[..., object]) -> Callable[[Decoder, Wire], object]:
+    def decode(decoder: Decoder, wire: Wire) -> object:
+        content = decoder.content(wire)
+        decoder.is_nesting(cls, content)
+        return build(*content)
+
+    return decode
+
+
 _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
-    "t": lambda decoder, wire: tuple(decoder.content(wire)),
-    "f": lambda decoder, wire: frozenset(decoder.content(wire)),
+    **{tag: _decoder(cls, build) for cls, tag, _, build in _VALUES},
     "i": lambda _, wire: int(wire[1], 16),
-    "b": lambda _, wire: wire[1].encode("latin-1"),
     "b64": lambda _, wire: unpacked(wire),
-    "mv": lambda _, wire: memoryview(wire[2].encode("latin-1")).cast(wire[1]),
-    "c": lambda _, wire: complex(wire[1], wire[2]),
-    "rg": lambda decoder, wire: range(*decoder.content(wire)),
-    "sl": lambda decoder, wire: _slice(decoder, decoder.content(wire)),
-    "e": lambda _, wire: ...,
-    "ni": lambda _, wire: NotImplemented,
-    "dec": lambda _, wire: decimal.Decimal(wire[1]),
-    "fr": lambda decoder, wire: fractions.Fraction(*decoder.content(wire)),
-    "date": lambda _, wire: datetime.date.fromisoformat(wire[1]),
     "dt": lambda decoder, wire: _in_zone(decoder, datetime.datetime.fromisoformat(wire[1]), wire),
-    "st": lambda decoder, wire: time.struct_time(decoder.content(wire)),
-    "re": lambda decoder, wire: re.compile(decoder.decode(wire[1]), wire[2] & ~re.DEBUG),
-    "v": lambda _, wire: _from_text(wire[1], wire[2]),
     "tm": lambda decoder, wire: _in_zone(decoder, datetime.time.fromisoformat(wire[1]), wire),
-    "tz": lambda decoder, wire: datetime.timezone(*decoder.content(wire)),
-    "td": lambda _, wire: datetime.timedelta(wire[1], wire[2], wire[3]),
-    "dk": lambda decoder, wire: dict.fromkeys(decoder.content(wire)).keys(),
-    "dv": lambda decoder, wire: dict(enumerate(decoder.content(wire))).values(),
-    "di": lambda decoder, wire: _pairs_to_dict(decoder.content(wire)).items(),
+    "v": lambda _, wire: _from_text(wire[1], wire[2]),
     "type": lambda _, wire: BUILTIN_TYPES[wire[1]],
 }
-TAGS = frozenset({*FILLERS, *_DECODERS, "cb", "en", "g", "h", "nd", "more", "ns", "nt", "r", "xc"})
-"""The first items of lists that represent values."""
 
 
 def add_container(
@@ -469,8 +421,7 @@ def add_container(
     skipped: int,
 ) -> None:
     """Let instances of a further class be sent as mutable containers, whose content begins at index `skipped`."""
-    _ENCODERS[cls], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
-    _MUTABLE.add(cls)
+    _CONTAINERS[cls], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
     _FREED_BY_RECURSION.add(cls)
 
 
@@ -487,5 +438,5 @@ def add_decoder(tag: str, decode: Callable[[Decoder, Wire], object]) -> None:
     _DECODERS[tag] = decode
 
 
-def _pairs_to_dict(content: list[Any]) -> dict[Any, Any]:
+def _pairs_to_dict(content: Sequence[Any]) -> dict[Any, Any]:
     return dict(zip(content[::2], content[1::2], strict=True))

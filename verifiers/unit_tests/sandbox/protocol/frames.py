@@ -15,47 +15,30 @@ from typing import Any
 
 import numpy
 import pandas
-from pandas import (
-    Categorical,
-    CategoricalDtype,
-    DataFrame,
-    DatetimeIndex,
-    DatetimeTZDtype,
-    Index,
-    MultiIndex,
-    RangeIndex,
-    Series,
-    StringDtype,
-    Timedelta,
-    Timestamp,
-)
 
 from . import arrays, codec, shared_containers
 from .codec import Decoder, Encoder, NotPlainError, Wire
 
 _MISSABLE = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
+_LABELLED = (pandas.DataFrame, pandas.Series, pandas.Index)
 _MOST_FREQUENCY = 20
 """Characters."""
 
 
 def _encode_values(encoder: Encoder, labelled: Any) -> Wire:
-    """Encode the values of a column or an index.
-
-    Raises:
-        NotPlainError: If it is of a type that cannot be sent, or holds objects that are no plain data.
-    """
+    """Encode the values of a column or an index; NotPlainError if they cannot be sent, as objects can't."""
     dtype = labelled.dtype
     if isinstance(dtype, numpy.dtype):
         return _encode_array(encoder, labelled.to_numpy())
-    if isinstance(dtype, CategoricalDtype):
+    if isinstance(dtype, pandas.CategoricalDtype):
         categories = _encode_index(encoder, dtype.categories)
         return ["ea", "category", dtype.ordered is True, categories, _encode_array(encoder, labelled.array.codes)]
-    if isinstance(dtype, DatetimeTZDtype):
+    if isinstance(dtype, pandas.DatetimeTZDtype):
         zone = encoder.encode(dtype.tz)
         if zone[0] in ("tz", "v"):
             times = labelled.array.tz_convert(None)
             return ["ea", "zoned", zone, _encode_array(encoder, numpy.asarray(times))]
-    elif isinstance(dtype, StringDtype) or _MISSABLE.fullmatch(str(dtype)):
+    elif isinstance(dtype, pandas.StringDtype) or _MISSABLE.fullmatch(str(dtype)):
         items = [None if missing else item for item, missing in zip(labelled.tolist(), labelled.isna(), strict=True)]
         return ["ea", dtype.name, *items]
     raise NotPlainError(f"a column or an index of type {dtype} cannot be sent")
@@ -80,35 +63,26 @@ def _decode_values(decoder: Decoder, wire: Wire) -> Any:
     _, name, *content = wire
     if name == "category":
         ordered, categories, codes = content
-        return Categorical.from_codes(decoder.decode(codes), decoder.decode(categories), ordered=ordered is True)
+        return pandas.Categorical.from_codes(decoder.decode(codes), decoder.decode(categories), ordered=ordered is True)
     if name == "zoned":
         zone, times = map(decoder.decode, content)
-        return DatetimeIndex(times, tz="UTC").tz_convert(zone).array
+        return pandas.DatetimeIndex(times, tz="UTC").tz_convert(zone).array
     if name not in ("str", "string") and not _MISSABLE.fullmatch(name):
         raise ValueError(f"not a type of columns: {name!r}")
     return pandas.array(content, dtype=name)
 
 
 def _encode_index(encoder: Encoder, value: Any) -> Wire:
-    if type(value) is RangeIndex:
-        return ["ix", "range", encoder.encode(value.name), value.start, value.stop, value.step]
-    if type(value) is MultiIndex:
-        levels = [_encode_index(encoder, level) for level in value.levels]
-        codes = [_encode_array(encoder, numpy.asarray(code)) for code in value.codes]
-        return ["ix", "multi", encoder.encode(tuple(value.names)), levels, codes]
-    return ["ix", "values", encoder.encode(value.name), _encode_values(encoder, value), getattr(value, "freqstr", None)]
+    levels = [_encode_values(encoder, value.get_level_values(number)) for number in range(value.nlevels)]
+    return ["ix", encoder.encode(tuple(value.names)), getattr(value, "freqstr", None), *levels]
 
 
 def _decode_index(decoder: Decoder, wire: Wire) -> Any:
-    _, kind, name, *content = wire
-    name = decoder.decode(name)
-    if kind == "range":
-        return RangeIndex(*content, name=name)
-    if kind == "multi":
-        levels, codes = ([decoder.decode(item) for item in items] for items in content)
-        return MultiIndex(levels, codes, names=name)
-    values, frequency = decoder.decode(content[0]), content[1]
-    made: Any = Index(values, dtype=values.dtype, name=name)
+    _, names, frequency, *levels = wire
+    names, levels = decoder.decode(names), [decoder.decode(level) for level in levels]
+    if len(levels) > 1:
+        return pandas.MultiIndex.from_arrays(levels, names=names)
+    made: Any = pandas.Index(levels[0], dtype=levels[0].dtype, name=names[0])
     return made if frequency is None else type(made)(made, freq=frequency[:_MOST_FREQUENCY])
 
 
@@ -119,7 +93,7 @@ def _encode_frame(encoder: Encoder, value: Any) -> Wire:
 
 def _fill_frame(value: Any, content: list[Any]) -> None:
     index, labels, *columns = content
-    made = DataFrame({n: _series(column, index) for n, column in enumerate(columns)}, index=index)
+    made = pandas.DataFrame({n: _series(column, index) for n, column in enumerate(columns)}, index=index)
     made.columns = labels
     value._update_inplace(made)
 
@@ -136,18 +110,18 @@ def _fill_series(value: Any, content: list[Any]) -> None:
 def _series(values: Any, index: Any) -> Any:
     if len(values) != len(index):
         raise ValueError("a column must be as long as its index")
-    return Series(values, index=index, dtype=values.dtype)
+    return pandas.Series(values, index=index, dtype=values.dtype)
 
 
 def _replace(value: Any, new: Any) -> None:
-    if type(value) is Series:
+    if type(value) is pandas.Series:
         value.name = new.name
     value._update_inplace(new)
 
 
 _CONTAINERS: dict[Any, tuple[str, Callable[[Encoder, Any], Wire], Callable[[Any, list[Any]], None]]] = {
-    DataFrame: ("df", _encode_frame, _fill_frame),
-    Series: ("sr", _encode_series, _fill_series),
+    pandas.DataFrame: ("df", _encode_frame, _fill_frame),
+    pandas.Series: ("sr", _encode_series, _fill_series),
 }
 
 
@@ -164,16 +138,16 @@ def encode_or_none(encoder: Encoder, value: object) -> Wire:
     """Encode a value for a codec that does not know frames; None if it is not a frame, a series or an index."""
     if type(value) in _CONTAINERS:
         return encoder.reference(value) or _CONTAINERS[type(value)][1](encoder, value)
-    return _encode_index(encoder, value) if isinstance(value, Index) else None
+    return _encode_index(encoder, value) if isinstance(value, pandas.Index) else None
 
 
-def _decode_scalar(decoder: Decoder, wire: Wire) -> object:
-    return Series(decoder.decode(wire[1])).iloc[0]
+def _scalar(decoder: Decoder, wire: Wire) -> object:
+    return pandas.Series(decoder.decode(wire[1])).iloc[0]
 
 
 def same(result: Any, expected: Any) -> bool | None:
     """Whether frames, series or indexes are the same, with their types and labels; None if neither value is one."""
-    if not isinstance(expected, DataFrame | Series | Index) and not isinstance(result, DataFrame | Series | Index):
+    if not (isinstance(expected, _LABELLED) or isinstance(result, _LABELLED)):
         return None
     return type(result) is type(expected) and bool(result.equals(expected))
 
@@ -183,13 +157,13 @@ def install() -> None:
     for cls, (tag, encode, fill) in _CONTAINERS.items():
         codec.add_container(cls, tag, encode, (_empty(cls), fill), skipped=1)
         shared_containers.add_container(cls, _snapshot, _replace)
-    arrays.compared += [DataFrame, Series, Index]
-    for cls in (Index, RangeIndex, MultiIndex, DatetimeIndex, pandas.CategoricalIndex, pandas.TimedeltaIndex):
-        codec.add_value(cls, "ix", _encode_index, _decode_index)
-    for cls in (Timestamp, Timedelta, type(pandas.NaT)):
+    arrays.compared += _LABELLED
+    for name in ("", "Range", "Multi", "Datetime", "Categorical", "Timedelta"):
+        codec.add_value(getattr(pandas, f"{name}Index"), "ix", _encode_index, _decode_index)
+    for cls in (pandas.Timestamp, pandas.Timedelta, type(pandas.NaT)):
         codec.add_value(
-            cls, "ps", lambda encoder, value: ["ps", _encode_values(encoder, Series([value]))], _decode_scalar
+            cls, "ps", lambda encoder, value: ["ps", _encode_values(encoder, pandas.Series([value]))], _scalar
         )
-    codec.add_value(type(pandas.NA), "ps", lambda *_: ["ps", ["ea", "Int64", None]], _decode_scalar)
+    codec.add_value(type(pandas.NA), "ps", lambda *_: ["ps", ["ea", "Int64", None]], _scalar)
     codec.add_decoder("na", _decode_array)
     codec.add_decoder("ea", _decode_values)

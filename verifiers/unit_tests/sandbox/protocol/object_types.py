@@ -90,6 +90,5 @@ def _fields(cls: type) -> str:
     return " ".join(field.name for field in dataclasses.fields(cls))
 
 
-FUNCTION = _describe(types.FunctionType)
-"""The type of nearly every handle: a function of the program."""
+_describe(types.FunctionType)
 _describe(type)

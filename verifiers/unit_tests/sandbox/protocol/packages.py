@@ -26,13 +26,6 @@ _ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 """NumPy functions with which tests compare; names that begin with `assert_` come from `numpy.testing`."""
 
-_COMPUTING = """
-all allclose any arange argmax argmin argsort array array_equal array_equiv asarray concatenate cumsum dot eye full isclose
-linalg linspace max mean median min norm ones prod ravel reshape round shape sort stack std sum testing transpose unique var
-where zeros
-"""
-"""NumPy functions, and modules of functions, that only compute; so do ufuncs, classes, and names beginning with `assert_`."""
-
 _TASKS = "/proc/self/task"
 """The folder in which Linux lists a process's threads."""
 
@@ -40,8 +33,6 @@ _roots: set[str] = set()
 """Top-level names of the loaded packages."""
 _classes: set[str] = set()
 """Names of their classes."""
-_stateful: set[str] = set()
-"""Names through which test code may change state that outlives its job, such as `seterr`."""
 _arrays: Any = None
 """The module `arrays`, if NumPy is loaded."""
 _frames: Any = None
@@ -70,13 +61,7 @@ class PackageFinder:
 
 
 def preload(packages: Mapping[str, Any]) -> int:
-    """Load packages, and let their values be sent.
-
-    Args:
-        packages: The fields of `verifiers.unit_tests.host.packages.Packages`.
-
-    Returns:
-        The address space that they take, in MiB.
+    """Load packages (`host.packages.Packages`), let their values be sent, and return the address space that they take, in MiB.
 
     Raises:
         ImportError: If one can't be loaded into a fork server, for whatever reason.
@@ -92,7 +77,6 @@ def preload(packages: Mapping[str, Any]) -> int:
             _load(module)
     _roots.update(map(root_of, names))
     _classes.update(_class_names())
-    _stateful.update(_stateful_names())
     if "numpy" in sys.modules:
         global _arrays
         _arrays = importlib.import_module(f"{__package__}.arrays")
@@ -108,22 +92,6 @@ def _class_names() -> set[str]:
     modules = [module for name, module in sys.modules.items() if is_package(name)]
     values = [value for module in modules for value in vars(module).values()]
     return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
-
-
-def _stateful_names() -> set[str]:
-    """Public names of the packages and their main modules, except those that only compute."""
-    modules = {
-        *_roots,
-        "numpy.linalg",
-        *(module for more in _ALWAYS_WITH.values() for module in more),
-    } & sys.modules.keys()
-    values = [pair for module in modules for pair in vars(sys.modules[module]).items()]
-    computing = (type, int, float, getattr(sys.modules.get("numpy"), "ufunc", type))
-    return {
-        name
-        for name, value in values
-        if not (isinstance(value, computing) or name in _COMPUTING.split() or name.startswith(("_", "assert_")))
-    }
 
 
 def _load(name: str) -> None:
@@ -179,9 +147,9 @@ def judge(name: str) -> object | None:
     return getattr(sys.modules["numpy.testing"], name, None) if name.startswith("assert_") else function
 
 
-def may_change_state(name: str) -> bool:
-    """Whether a name in test code may change state that outlives a job."""
-    return name in _stateful
+def any_loaded() -> bool:
+    """Whether packages are loaded."""
+    return bool(_roots)
 
 
 def seed(number: int) -> None:

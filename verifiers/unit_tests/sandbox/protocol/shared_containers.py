@@ -38,9 +38,9 @@ class ShortenedError(RuntimeError):
 
 
 class _Entry:
-    __slots__ = ("cls", "content", "epoch", "lent", "nests", "number", "value")
+    __slots__ = ("cls", "content", "epoch", "nests", "number", "value")
 
-    def __init__(self, number: int, value: object, cls: type, epoch: int, lent: bool) -> None:
+    def __init__(self, number: int, value: object, cls: type, epoch: int) -> None:
         self.number = number
         self.value = value
         self.cls = cls
@@ -51,21 +51,13 @@ class _Entry:
         """The request in which it was last sent or changed."""
         self.nests = False
         """Whether it is counted among the containers that must not nest too deeply."""
-        self.lent = lent
-        """Whether changes on the other side are ignored."""
 
 
 class Table:
     """The containers that this side shares with the other."""
 
     def __init__(self, opaque: Callable[[object], Wire], special: Callable[[Wire], Any], first: int) -> None:
-        """Create an empty table.
-
-        Args:
-            opaque: Encodes a value that is not plain data, or raises `NotPlainError`.
-            special: Decodes what the other side's `opaque` encoded.
-            first: The first number to assign: 0 on one side, 1 on the other.
-        """
+        """Create an empty table, which assigns every second number from `first`; for the rest see `Encoder` and `Decoder`."""
         self.opaque = opaque
         self._entries: dict[int, _Entry] = {}
         self._by_id: dict[int, _Entry] = {}
@@ -76,13 +68,9 @@ class Table:
         """Whether containers are being filled, which may request hashes from the other side; none counts as changed then."""
         self._reader = _SharedDecoder(special, self._refer)
 
-    def writer(self, *, lending: bool = False) -> Writer:
-        """Begin a message.
-
-        Args:
-            lending: Whether containers that are not shared yet are shared only until the answer.
-        """
-        return Writer(self, lending)
+    def writer(self) -> Writer:
+        """Begin a message."""
+        return Writer(self)
 
     def reader(self) -> Decoder:
         """Begin to decode a message whose contents have been applied."""
@@ -93,18 +81,18 @@ class Table:
         entry.epoch = self._epoch
         return entry.value
 
-    def enter(self, value: object, cls: type, *, lent: bool) -> tuple[_Entry, bool]:
+    def enter(self, value: object, cls: type) -> tuple[_Entry, bool]:
         """The entry of a container, and whether it is new."""
         entry = self._by_id.get(id(value))
         if entry is not None:
             entry.epoch = self._epoch
             return entry, False
-        entry = self._add(self._next, value, cls, lent)
+        entry = self._add(self._next, value, cls)
         self._next += _NUMBERS_APART
         return entry, True
 
-    def _add(self, number: int, value: object, cls: type, lent: bool) -> _Entry:
-        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, cls, self._epoch, lent)
+    def _add(self, number: int, value: object, cls: type) -> _Entry:
+        entry = self._entries[number] = self._by_id[id(value)] = _Entry(number, value, cls, self._epoch)
         return entry
 
     def changed(self) -> list[tuple[_Entry, _Content]]:
@@ -122,10 +110,7 @@ class Table:
         return changes
 
     def apply(self, contents: Wire) -> list[object]:
-        """Apply the content of containers that are new, or that the other side has changed.
-
-        Returns:
-            The new containers.
+        """Apply the content of containers that are new, which are returned, or that the other side has changed.
 
         Raises:
             ShortenedError: After all is applied, if a container that is being iterated over was shortened.
@@ -147,7 +132,7 @@ class Table:
         if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not a container number of the other side: {number!r}")
         value = FILLERS[wire[0]][0](wire)
-        self._add(number, value, type(value), lent=False)
+        self._add(number, value, type(value))
         return value
 
     def _is_own(self, number: int) -> bool:
@@ -161,8 +146,6 @@ class Table:
     def _fill(self, number: int, wire: Wire) -> str | None:
         """Fill a container; return its type's name if it gets shorter while it is being iterated over."""
         entry = self._entries[number]
-        if entry.lent:
-            return None
         create, fill = FILLERS[wire[0]]
         if entry.cls is not type(create(wire)):
             raise TypeError(f"a {entry.cls.__name__} can't be filled from {wire[0]!r}")
@@ -182,12 +165,9 @@ class Table:
         return shortened
 
     def release(self) -> list[int]:
-        """Stop sharing containers that the tests can't reach any more; for the tester, after `Writer.contents`.
+        """Stop sharing containers that the tests can't reach any more, and return their numbers; after `Writer.contents`.
 
         A container that a cycle of containers refers to stays shared to the end of the job.
-
-        Returns:
-            The numbers, to be sent to the other side.
         """
         if self._settling:
             return []
@@ -197,7 +177,7 @@ class Table:
         # A container comes before its contents, which are then unreferenced too.
         for number in list(self._entries):
             entry = self._entries[number]
-            is_unused = entry.lent or entry.epoch < oldest or sys.getrefcount(entry.value) <= _ALONE
+            is_unused = entry.epoch < oldest or sys.getrefcount(entry.value) <= _ALONE
             if is_unused and entry.content is not None:
                 self._forget(entry)
                 dropped.append(number)
@@ -215,17 +195,16 @@ class Table:
 class Writer(Encoder):
     """Encodes the values of one message, with containers as numbers."""
 
-    def __init__(self, table: Table, lending: bool) -> None:
+    def __init__(self, table: Table) -> None:
         """Begin a message; called by `Table.writer`."""
         super().__init__(table.opaque)
         self._table = table
-        self._lending = lending
         self._new: list[_Entry] = []
         self._agreed: list[tuple[_Entry, _Content]] = []
 
     def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container as its number, and share it if it is not shared yet."""
-        entry, is_new = self._table.enter(value, cls, lent=self._lending)
+        entry, is_new = self._table.enter(value, cls)
         if is_new:
             self._new.append(entry)
         return ["r", entry.number]
@@ -306,13 +285,8 @@ _FILLED_AS_BASE: dict[type, Callable[[Any], object]] = {
 
 
 def _replace_items(value: Any, new: Any) -> None:
-    """Replace the items; if the length is the same, iterators continue, as they do after an assignment of items."""
-    if len(value) == len(new):
-        for position, item in enumerate(new):
-            value[position] = item
-    else:
-        value.clear()
-        value.extend(new)
+    value.clear()
+    value.extend(new)
 
 
 def _replace_pairs(value: Any, new: Any) -> None:
@@ -322,11 +296,8 @@ def _replace_pairs(value: Any, new: Any) -> None:
         cls.clear(value)
     for key, item in cls.items(new):
         cls.__setitem__(value, key, item)
-
-
-def _replace_default(value: Any, new: Any) -> None:
-    value.default_factory = new.default_factory
-    _replace_pairs(value, new)
+    if isinstance(value, collections.defaultdict):
+        value.default_factory = new.default_factory
 
 
 def _replace_set(value: Any, new: Any) -> None:
@@ -354,7 +325,7 @@ _REPLACERS: dict[type, Callable[[Any, Any], None]] = {
     dict: _replace_pairs,
     collections.OrderedDict: _replace_pairs,
     collections.Counter: _replace_pairs,
-    collections.defaultdict: _replace_default,
+    collections.defaultdict: _replace_pairs,
     collections.deque: _replace_items,
     bytearray: _replace_slice,
     array.array: _replace_slice,
@@ -384,7 +355,7 @@ def _may_end_loop(value: Any, new: Any) -> bool:
 
 
 def _references_of_one_alone() -> int:
-    entry = _Entry(0, [], list, 0, lent=False)
+    entry = _Entry(0, [], list, 0)
     return sys.getrefcount(entry.value)
 
 

@@ -8,41 +8,33 @@ from typing import Any
 
 
 def signature_parts(function: Callable[..., object]) -> list[object]:
-    """Name, kind, default and annotation of each parameter, and the result's annotation; lists of one item, or empty.
-
-    Raises:
-        TypeError: If this is not a function.
-        ValueError: If it has no signature.
-    """
+    """Name, kind, default and annotation of each parameter, and the result's annotation; lists of one item, or empty."""
     signature = inspect.signature(function)
 
-    def given(value: object) -> list[object]:
+    def item_of(value: object) -> list[object]:
         return [] if value is inspect.Parameter.empty else [value]
 
-    parameters = [[p.name, int(p.kind), given(p.default), given(p.annotation)] for p in signature.parameters.values()]
-    return [parameters, given(signature.return_annotation)]
+    parameters = [
+        [p.name, int(p.kind), item_of(p.default), item_of(p.annotation)] for p in signature.parameters.values()
+    ]
+    return [parameters, item_of(signature.return_annotation)]
 
 
 def signature_of_parts(parts: Sequence[Any], returned: list[object]) -> Any:
-    """Rebuild an `inspect.Signature` from its parts.
-
-    Raises:
-        TypeError: If these are not parts of a signature.
-        ValueError: If they don't make a valid one.
-    """
+    """Rebuild an `inspect.Signature` from its parts; TypeError or ValueError if they make none."""
     parameters = [
-        inspect.Parameter(name, kind, **_given("default", default), **_given("annotation", annotation))
+        inspect.Parameter(name, kind, **_keyword("default", default), **_keyword("annotation", annotation))
         for name, kind, default, annotation in parts
     ]
-    return inspect.Signature(parameters, **_given("return_annotation", returned))
+    return inspect.Signature(parameters, **_keyword("return_annotation", returned))
 
 
 def annotations_of_parts(parts: Sequence[Any], returned: list[object]) -> dict[str, object]:
     """The `__annotations__` of a function with such a signature."""
     annotations = {name: annotation[0] for name, _, _, annotation in parts if annotation}
-    return annotations | _given("return", returned)
+    return annotations | _keyword("return", returned)
 
 
-def _given(name: str, value: list[object]) -> dict[str, Any]:
+def _keyword(name: str, value: list[object]) -> dict[str, Any]:
     """A keyword argument of this name, or none."""
     return {name: value[0]} if value else {}

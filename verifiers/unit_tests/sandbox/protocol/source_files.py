@@ -46,11 +46,9 @@ class SourceFiles(Loader):
     """Finds and loads modules whose source is in memory; goes into `sys.meta_path`."""
 
     def __init__(self, files: Mapping[str, str], prelude: Callable[[types.ModuleType], None] | None = None) -> None:
-        """Make a finder.
+        """Make a finder of source by path, such as `"bank/account.py"`; `prelude` is called with each module before it runs.
 
-        Args:
-            files: Source text by path, such as `"bank/account.py"`. A folder without `__init__.py` is a package too.
-            prelude: Called with each module before its source runs in it.
+        A folder without `__init__.py` is a package too.
         """
         self._files = files
         self._prelude = prelude
@@ -76,11 +74,7 @@ class SourceFiles(Loader):
         """Return None, so that the import system creates the module."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run a module's source in it.
-
-        Raises:
-            ProgramError: If it does not compile.
-        """
+        """Run a module's source in it; ProgramError if it does not compile."""
         if self._prelude is not None:
             self._prelude(module)
         run_source(module, *self._source(module.__name__))
@@ -103,11 +97,7 @@ def is_in_memory(module: str) -> bool:
 
 
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
-    """Compile and run a file in a module.
-
-    Raises:
-        ProgramError: If it does not compile.
-    """
+    """Compile and run a file in a module; ProgramError if it does not compile."""
     try:
         # The byte-order mark that some editors write, which the interpreter itself drops from a file.
         code = compile(source.removeprefix("\ufeff"), filename, "exec", dont_inherit=True)
@@ -161,14 +151,7 @@ class Program:
         return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or, by default, that of its path.
-
-        Returns:
-            The main module's namespace.
-
-        Raises:
-            ProgramError: If a file does not compile.
-        """
+        """Run the main file, under this name or that of its path, and return its namespace; ProgramError if it is invalid."""
         random.seed(self.seed)
         packages.seed(self.seed)
         name = module_name(self.main)

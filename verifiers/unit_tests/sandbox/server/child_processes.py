@@ -60,13 +60,7 @@ class TesterProcess:
     """A tester that runs the tests of job after job."""
 
     def __init__(self, child: Child, control: socket.socket, limits: Limits) -> None:
-        """Take charge of a tester.
-
-        Args:
-            child: Its process.
-            control: Takes the descriptors of jobs, and returns a byte after each.
-            limits: Its resource limits.
-        """
+        """Take charge of a tester; `control` takes the descriptors of jobs, and returns a byte after each."""
         self.child = child
         self.control = control
         self.limits = limits

@@ -37,11 +37,7 @@ class Trial:
 
 
 def pin_written_in(trial: Trial) -> bool:
-    """Pin this process's pages that a child writes to in a trial.
-
-    Returns:
-        Whether the system lets this process find those pages and pin memory.
-    """
+    """Pin this process's pages that a child writes to in a trial; return whether the system permits that."""
     try:
         _pin(_written_in(trial))
     except OSError:

@@ -17,17 +17,13 @@ from typing import List
 def call(numbers: List[int]) -> int:
     return sum(number for number in numbers if number > 1)
 """
-_CALL = ["call", "call", [["r", 0]], [], [[0, ["l", 3, 1, -2, True, 10]]], [0]]
+_CALL = ["call", ["h", 0], [["r", 0]], [], [[0, ["l", 3, 1, -2, True, 10]]], [0]]
 _CALLS = 3
 
 
 @contextlib.contextmanager
 def trial(begin: Callable[[tuple[int, int, int]], object]) -> Iterator[Trial]:
-    """Prepare the program and a tester's requests, ready to be answered.
-
-    Args:
-        begin: Turns a process into a candidate with these descriptors: requests, replies, program.
-    """
+    """Prepare the program and a tester's requests; `begin` makes a candidate: descriptors of requests, replies, program."""
     with contextlib.ExitStack() as stack:
         requests, asking, answering, answers = (
             stack.enter_context(os.fdopen(end, mode, buffering=0))
@@ -44,11 +40,7 @@ def trial(begin: Callable[[tuple[int, int, int]], object]) -> Iterator[Trial]:
 
 
 def _await_replies(tester: Channel) -> None:
-    """Wait for the replies.
-
-    Raises:
-        RuntimeError: If the program failed.
-    """
+    """Wait for the replies; RuntimeError if the program failed."""
     for expected in ("loaded", "resolved", *["returned"] * _CALLS):
         reply = tester.receive()
         if reply[0] != expected:

@@ -29,8 +29,8 @@ from ..isolation.jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, rai
 from ..protocol import packages, unpatched
 from ..protocol.limits import Limits
 from ..tester import tester
-from ..tester.on_demand import OnDemand
 from ..tester.report import MAX_REPORT
+from ..tester.test_files import own_process
 from . import whole_library
 from .child_processes import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .cpu_affinity import YOUNG_S, Placement
@@ -67,16 +67,8 @@ class ParentGoneError(Exception):
 class Server:
     """Serves one job at a time."""
 
-    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int, on_demand: OnDemand) -> None:
-        """Make a server.
-
-        Args:
-            control: Receives requests and sends answers.
-            parent: A pidfd of the process with which the server ends.
-            jail: Confines the children.
-            taken_mib: Address space that packages take, which is not counted as a program's.
-            on_demand: Runs the tests that need a process of their own.
-        """
+    def __init__(self, control: socket.socket, parent: int, jail: Jail, taken_mib: int) -> None:
+        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space are not a program's."""
         self._control = control
         self._jail = jail
         self._pid = os.getpid()
@@ -84,7 +76,6 @@ class Server:
         self._tester: TesterProcess | None = None
         self._placement = Placement()
         self._taken_mib = taken_mib
-        self._on_demand = on_demand
 
     def serve(self) -> None:
         """Answer requests until the parent ends."""
@@ -154,9 +145,7 @@ class Server:
             return stopped, shared.child
         said = shared.answer()
         if said == tester.NEEDS_OWN_PROCESS:
-            judge = self._fork(
-                (_NULL, _NULL, _NULL, *judging), _room_for_report(limits), self._on_demand.load().run_alone
-            )
+            judge = self._fork((_NULL, _NULL, _NULL, *judging), _room_for_report(limits), own_process.run_alone)
             try:
                 return self._supervise([program, judge], limits, start), judge
             finally:
@@ -293,11 +282,7 @@ def _move_up(control: int) -> int:
 
 
 def _warm_up(wanted: Mapping[str, Any]) -> int:
-    """Load and prepare everything that children inherit; return the address space that packages take, in MiB.
-
-    Raises:
-        ImportError: If a package can't be loaded.
-    """
+    """Load and prepare everything that children inherit; return the address space that packages take, in MiB."""
     for name in PRELOADED.split():
         importlib.import_module(name)
     taken_mib = packages.preload(wanted)
@@ -354,23 +339,22 @@ def _probe(jail: Jail) -> list[str]:
 
 def main() -> None:
     """Serve; the arguments are the control socket's descriptor, the parent's process id and the settings from `pool`."""
-    descriptor, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
-    wanted, imported = frozenset(asked["layers"]), asked["packages"]
+    descriptor, parent, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    wanted, imported = frozenset(settings["layers"]), settings["packages"]
     control = socket.socket(fileno=_move_up(descriptor))
     signal.alarm(_START_S)  # ends a start that hangs
     with contextlib.suppress(ParentGoneError, ConnectionError):
         watched = _watch(control, parent, wanted)
         _go_first_without_memory()
-        on_demand = OnDemand()
         try:
             taken_mib = _warm_up(imported)
         except ImportError as error:
             control.send(json.dumps({"unimportable": str(error)}).encode())
             return
-        jail = Jail(wanted, imported["paths"], may_close_files=asked["may_close_files"])
+        jail = Jail(wanted, imported["paths"], may_close_files=settings["may_close_files"])
         if jail.closes_files:
             taken_mib += _load_library()
-        server = Server(control, watched, jail, taken_mib, on_demand)
+        server = Server(control, watched, jail, taken_mib)
         _greet(control, jail)
         signal.alarm(0)
         server.serve()
@@ -394,8 +378,7 @@ def _greet(control: socket.socket, jail: Jail) -> None:
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
     """Watch the parent, and become the reaper of all descendants of this process.
 
-    Raises:
-        ParentGoneError: If the parent has ended, or the system lacks the calls to watch processes, which has been reported.
+    Raises ParentGoneError if the parent has ended, or the system lacks the calls to watch processes, which was reported.
     """
     problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:

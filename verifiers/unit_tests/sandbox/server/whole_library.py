@@ -10,22 +10,10 @@ import sysconfig
 import time
 from collections.abc import Iterator
 
-_LEFT_OUT = frozenset(
-    {
-        "antigravity",
-        "this",
-        "test",
-        "idlelib",
-        "tkinter",
-        "turtle",
-        "turtledemo",
-        "lib2to3",
-        "ensurepip",
-        "venv",
-        "pydoc_data",
-    }
-    | {"site", "readline", "rlcompleter", "msilib", "sitecustomize", "usercustomize", "pip", "setuptools"}
-)
+_LEFT_OUT = """
+antigravity this test idlelib tkinter turtle turtledemo lib2to3 ensurepip venv pydoc_data site readline rlcompleter msilib
+sitecustomize usercustomize pip setuptools
+"""
 """Modules that show something when imported, need a terminal or a screen, or are not part of the library."""
 
 
@@ -49,7 +37,11 @@ def _in_folders(folders: list[str], prefix: str) -> Iterator[str]:
     for module in pkgutil.iter_modules(folders, prefix):
         root = module.name.partition(".")[0]
         is_private = module.name.rpartition(".")[2].startswith(("__", "_test", "_xx", "_ctypes_test"))
-        if root not in sys.stdlib_module_names or root in _LEFT_OUT or (is_private and module.name != "__future__"):
+        if (
+            root not in sys.stdlib_module_names
+            or root in _LEFT_OUT.split()
+            or (is_private and module.name != "__future__")
+        ):
             continue
         yield module.name
         if module.ispkg and not module.name.endswith((".test", ".tests")):

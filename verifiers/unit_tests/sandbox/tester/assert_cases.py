@@ -26,11 +26,11 @@ class AssertCases:
     @contextlib.contextmanager
     def __call__(self, number: int, name: str, repeats: bool) -> Iterator[None]:
         """Guard the assert of this number; if it repeats, it may be reached again."""
-        unasked, result = self._session.unasked, {"passed": True}
+        unsupported_uses, result = self._session.unsupported_uses, {"passed": True}
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            result = self._failed(error, unasked) or result
+            result = self._failed(error, unsupported_uses) or result
         before = self._held.get(number, True)
         self._held[number] = before and result["passed"]
         if self._held[number] and repeats:

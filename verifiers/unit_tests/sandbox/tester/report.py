@@ -30,12 +30,6 @@ class Report:
     """The tester's findings, written line by line so that what was found before a kill is kept."""
 
     def __init__(self, descriptor: int, *, ends_process: bool) -> None:
-        """Begin a report.
-
-        Args:
-            descriptor: The file descriptor to write to.
-            ends_process: Whether the process ends with the report.
-        """
         self._descriptor = descriptor
         self.ends_process = ends_process
         self._size = 0
@@ -53,11 +47,7 @@ class Report:
         self._size += os.write(self._descriptor, line)
 
     def end(self, **fields: object) -> NoReturn:
-        """Add the last line and end the job: nothing that runs later can add to it.
-
-        Args:
-            fields: Of the line. With `broken=True` the tests are what failed, and no program has a say in it.
-        """
+        """Write the last line and end the job for good. `broken=True` says that no program has a say in the failure."""
         if not self._ended:
             os.write(self._descriptor, _line(fields))
         if self.ends_process:
@@ -121,7 +111,7 @@ def text_of(error: BaseException) -> str:
         return f"<its text raised {type(second).__name__}>"
 
 
-def lacking(cls: type[BaseException], message: str) -> BaseException:
+def absent(cls: type[BaseException], message: str) -> BaseException:
     """An exception for a name or attribute that the program fails to define; it counts as raised by the program."""
     error = cls(message)
     error.__dict__["candidate_error"] = {

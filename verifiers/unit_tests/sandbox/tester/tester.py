@@ -29,22 +29,12 @@ from ..protocol import packages
 from ..protocol.channel import Channel, read_all
 from ..protocol.codec import Decoder
 from ..protocol.entry_points import SOLUTION_CLASS, entry_point_steps, reach
+from .analysis import name_resolution as resolution
 from .analysis.compilation import compile_prefix, compile_tests, leave_no_trace, tidied
-from .analysis.name_resolution import (
-    depends_on,
-    free_names,
-    helper,
-    is_conditional,
-    is_in_branch,
-    module_called,
-    names_of_classes,
-    speaks_of,
-    standard_names,
-)
 from .assert_cases import AssertCases, SplitAsserts
 from .comparison import Equality
 from .outcomes import Skipped, UnsupportedTestError
-from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, finding, is_unsupported, lacking, text_of
+from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, absent, finding, is_unsupported, text_of
 from .rpc.session import Session
 
 CONTROL = 3
@@ -64,11 +54,12 @@ class Tester:
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
         self.report = report
-        self._source = _own_source(tests)
         self._session = Session(channel, report)
+        self._source = "" if tests["kind"] == "calls" else tidied(tests["setup"] if "setup" in tests else tests["test"])
+        """The test code that runs outside of cases."""
         self._programs: set[str] = set()
         """Names in the test code that are the program's."""
-        self._lacking: Collection[str] = ()
+        self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
         self.leaves_no_trace = True
@@ -99,57 +90,38 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unasked = self._session.unasked
+        unsupported_uses = self._session.unsupported_uses
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            return self._failed_case(error, unasked)
+            return self._failed_case(error, unsupported_uses)
         return {"passed": True}
 
-    def _failed_case(self, error: BaseException, unasked: int) -> dict[str, Any] | None:
-        """What the report says of a case that an exception ended, None if it was left out.
-
-        Args:
-            error: The exception.
-            unasked: The session's, before the case began.
-        """
+    def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
+        """What the report says of a case that an exception ended, None if the case was skipped."""
         if isinstance(error, UnsupportedTestError):
-            self._end_unsupported(error, chosen=self._may_be_led(error))
+            self._end_unsupported(error, chosen=self._session.has_answered)
         if isinstance(error, JobEndedError):
             raise error
         if isinstance(error, Skipped):
             return None
         result = self._finding(error)
-        if result["failure"] == "wrong_answer" and self._session.unasked > unasked:
+        if result["failure"] == "wrong_answer" and self._session.unsupported_uses > unsupported_uses:
             result["failure"] = UNSUPPORTED
         return {"passed": False, **result}
 
-    def _may_be_led(self, error: BaseException) -> bool:
-        """Whether the program may have steered a case to the line that raised an exception."""
-        tree = ast.parse(self._source)
-        names = self._names_of_program(tree)
-        return self._session.has_asked and any(is_in_branch(tree, names, line) for line in _lines_of(error))
-
     def _finding(self, error: BaseException) -> dict[str, Any]:
-        return finding(lacking(type(error), text_of(error)) if self._is_lack(error) else error)
+        return finding(absent(type(error), text_of(error)) if self._is_missing_name(error) else error)
 
-    def _is_lack(self, error: BaseException) -> bool:
+    def _is_missing_name(self, error: BaseException) -> bool:
         """Whether the test code failed because the program does not define a name."""
-        return isinstance(error, NameError) and error.name in self._lacking
-
-    def _require(self, name: str) -> None:
-        if self._session.resolve([name])[name][0] == "missing":
-            self._missing(name)
+        return isinstance(error, NameError) and error.name in self._required_names
 
     def _missing(self, name: str) -> NoReturn:
-        self.report.end(**finding(lacking(NameError, f"name {name!r} is not defined")))
+        self.report.end(**finding(absent(NameError, f"name {name!r} is not defined")))
 
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
-        """A namespace for test code, with the tester's own copy of what the prompt defines.
-
-        Args:
-            drop: Names that the prompt only declares.
-        """
+        """A namespace for test code, with the tester's own copy of what the prompt defines, except the names in `drop`."""
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
         exec(compile_prefix(self._tests["prefix"]).code, namespace)
         self._take_classes(namespace)
@@ -162,7 +134,7 @@ class Tester:
         classes = [name for name, value in namespace.items() if isinstance(value, type) and value.__module__ == "tests"]
         for name, answer in self._session.resolve(classes).items():
             if answer[0] in ("value", "exception"):
-                namespace[name] = self._session.value_of(answer, class_tested=True)
+                namespace[name] = self._session.value_of(answer)
                 self._programs.add(name)
 
     def _run_test_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -172,22 +144,20 @@ class Tester:
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error, _line_of(error))
+            self._blame(error, *_lines_of(error)[:2])
 
-    def _blame(self, error: BaseException, line: int) -> NoReturn:
+    def _blame(self, error: BaseException, line: int = 0, *inner: int) -> NoReturn:
         """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
 
-        Args:
-            error: What the code raised.
-            line: A line of the top-level statement of the test file that failed; 0 if collecting the tests failed.
+        `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed. `inner` is one
+        of a function of the test file that the statement called, if it did.
         """
-        if self._is_lack(error) or "candidate_error" in error.__dict__:
+        if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
-        depends = self._depends_on_program(line)
+        tree = ast.parse(self._source)
+        depends = resolution.depends_on(tree, self._names_of_program(tree), line)
         # A program that steers the tests into broken code is not excused.
-        led = _calls_itself(error) or is_conditional(ast.parse(self._source), line)
-        name = getattr(error, "name", None)
-        chosen = depends and (led or (type(name) is str and not speaks_of(self._source, name)))
+        chosen = depends and (self._session.has_answered or bool(inner) or resolution.is_conditional(tree, line))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
@@ -198,11 +168,6 @@ class Tester:
         """End the job over something unsupported: the program's failure if it can influence whether the tests need it."""
         hint = f": {_TEST_MODULES}" if isinstance(error, ModuleNotFoundError) else ""
         self.report.end(failure=UNSUPPORTED, reason=text_of(error) + hint, broken=not (chosen or is_unsupported(error)))
-
-    def _depends_on_program(self, line: int) -> bool:
-        """Whether the tests' top-level statement at a line may depend on the program."""
-        tree = ast.parse(self._source)
-        return depends_on(tree, self._names_of_program(tree), line)
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
         """Names in the test code that are the program's."""
@@ -223,19 +188,21 @@ class Tester:
         name, *steps = entry_point_steps(self._tests["entry_point"])
         answers = self._session.resolve([name, SOLUTION_CLASS])
         if answers[name][0] != "missing":
-            function = self._session.named(name)
+            function = self._session.value_of(answers[name])
             return lambda: reach(function, steps)
         if steps or answers[SOLUTION_CLASS][0] == "missing":
             self._missing(name)
-        solution = self._session.named(SOLUTION_CLASS)
+        solution: Any = self._session.value_of(answers[SOLUTION_CLASS])
         return lambda: getattr(solution(), name)
 
     def _check(self) -> None:
         name, *steps = entry_point_steps(self._tests["entry_point"])
-        self._require(name)
+        answer = self._session.resolve([name])[name]
+        if answer[0] == "missing":
+            self._missing(name)
         tests = compile_tests(self._tests["test"], TEST_FILE)
         namespace = self._trusted_namespace()
-        function = namespace[name] = self._session.named(name, tests.classes)
+        function = namespace[name] = self._session.value_of(answer)
         self._programs.add(name)
         if self._everything:
             self._check_asserts(namespace, lambda: reach(function, steps))
@@ -273,10 +240,9 @@ class Tester:
 
     def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
-        names = free_names(trees) - namespace.keys()
-        standard = standard_names(trees, names) - set(self._tests["entry_points"])
-        classes = names_of_classes(trees)
-        self._lacking = names - standard
+        names = resolution.free_names(trees) - namespace.keys()
+        standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
+        self._required_names = names - standard
         self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
             if answer[0] == "module":
@@ -284,7 +250,7 @@ class Tester:
                 self.leaves_no_trace = False
                 namespace[name] = self._session.module_of(answer, name)
             elif answer[0] != "missing":
-                namespace[name] = self._session.value_of(answer, class_tested=name in classes)
+                namespace[name] = self._session.value_of(answer)
         provide_standard(namespace, standard)
 
 
@@ -292,28 +258,14 @@ def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:
     """Put names of the standard library into a namespace."""
     for name in names:
         if not hasattr(builtins, name):
-            module = module_called(name)
-            namespace[name] = importlib.import_module(module) if module else helper(name)
-
-
-def _own_source(tests: Mapping[str, Any]) -> str:
-    """The test code that runs outside of cases."""
-    return "" if tests["kind"] == "calls" else tidied(tests["setup"]) if tests["kind"] == "asserts" else tests["test"]
+            module = resolution.module_called(name)
+            namespace[name] = importlib.import_module(module) if module else resolution.helper(name)
 
 
 def _lines_of(error: BaseException) -> list[int]:
     """The test file's lines in an exception's traceback, the outermost first."""
     frames = traceback.walk_tb(error.__traceback__)
     return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
-
-
-def _line_of(error: BaseException) -> int:
-    return next(iter(_lines_of(error)), 0)
-
-
-def _calls_itself(error: BaseException) -> bool:
-    """Whether an exception was raised in a function of the test file that the file itself called."""
-    return len(_lines_of(error)) > 1
 
 
 def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import types
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...protocol import packages
 from ...protocol.source_files import compile_whole
 from ..report import TEST_FILE
 from . import side_effects
-from .name_resolution import may_name_classes, names_of_classes
 
 PREFIX_FILE = "prefix.py"
 _CODE = frozenset({"check", "asserts"})
@@ -26,8 +25,6 @@ class TestCode:
     code: types.CodeType
     leaves_no_trace: bool
     """Whether the process can run other tests afterwards as if it had not run this code."""
-    classes: Collection[str] = ()
-    """Names of the classes under test."""
 
 
 def tidied(statement: str) -> str:
@@ -38,15 +35,9 @@ def tidied(statement: str) -> str:
 # Cached because programs come in groups that answer the same problem.
 @functools.lru_cache(_CACHED)
 def compile_tests(source: str, filename: str) -> TestCode:
-    """Compile test code.
-
-    Raises:
-        SyntaxError: If the source is not valid Python.
-    """
+    """Compile test code; SyntaxError if it is not valid Python."""
     code = compile(source, filename, "exec", dont_inherit=True)
-    # Parsing to a tree takes longer than compiling, so it is done only where it can matter.
-    classes = names_of_classes([ast.parse(source)]) if may_name_classes(source) else ()
-    return TestCode(code, side_effects.leaves_no_trace(code), classes)
+    return TestCode(code, side_effects.leaves_no_trace(code))
 
 
 @functools.lru_cache(_CACHED)
@@ -60,8 +51,8 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     """Whether a process can run a job's tests and then other tests as if it had not."""
     if tests["kind"] == "calls":
         return True  # they are data
-    if tests["kind"] not in _CODE or tests["files"]:
-        return False
+    if tests["kind"] not in _CODE or tests["files"] or packages.any_loaded():
+        return False  # packages have state of their own, such as numpy.seterr
     try:
         harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
         return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))

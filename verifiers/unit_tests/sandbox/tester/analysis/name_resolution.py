@@ -6,20 +6,18 @@ import ast
 import builtins
 import functools
 import importlib
-import re
+import symtable
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ...protocol import packages
-from ...protocol.codec import BUILTIN_TYPES
 from ...protocol.packages import root_of
+from ..report import TEST_FILE
 
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
 )  # fmt: skip
 """Modules whose functions tests use by bare name, relying on the program's imports."""
-
-_PLAIN_ATTRIBUTES = frozenset(name for cls in BUILTIN_TYPES.values() for name in dir(cls))
 
 
 @functools.cache
@@ -53,6 +51,19 @@ def free_names(trees: Sequence[ast.Module]) -> set[str]:
     return loaded - bound
 
 
+def undefined_globals(source: str) -> set[str]:
+    """Names that a test file reads as globals, in whatever scope, and never binds as such."""
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    tables = [symtable.symtable(source, TEST_FILE, "exec")]
+    for table in tables:  # grows meanwhile
+        tables += table.get_children()
+        symbols = [symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"]
+        loaded |= {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
+        bound |= {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+    return loaded - bound
+
+
 def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
     """Names that a test file binds to these modules (given by top-level name), or to anything imported from them."""
     names = set()
@@ -64,16 +75,17 @@ def imported_names(tree: ast.Module, modules: Collection[str]) -> set[str]:
     return names
 
 
+def starred_modules(tree: ast.Module) -> set[str]:
+    """Top-level names of the modules from which a test file imports `*`."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {root_of(node.module or "") for node in imports if node.names[0].name == "*"}
+
+
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
-    """Whether the top-level statement at a line of a test file may depend on the program.
+    """Whether the top-level statement at a line of a test file may depend on the program; line 0 stands for all decorators.
 
     It may if it uses one of the program's names, or a name that an earlier dependent statement used. A name inside a string
     counts as used, as in `import_module("solution")`.
-
-    Args:
-        tree: The test file.
-        names: The file's names for things in the program, and the names of the program's modules.
-        line: A line of the file; 0 stands for its decorators, which determine the tests.
     """
     known = imported_names(tree, sys.stdlib_module_names | {"pytest"}) | set(dir(builtins))
     tainted = set(names)
@@ -88,80 +100,16 @@ def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     return not line and "pytestmark" in tainted
 
 
-def speaks_of(source: str, name: str) -> bool:
-    """Whether the name of a variable, or the top level of that of a module, is a word in a test file."""
-    return re.search(rf"\b{re.escape(root_of(name))}\b", source) is not None
-
-
 def is_conditional(tree: ast.Module, line: int) -> bool:
     """Whether the top-level statement at a line of a test file contains code that runs conditionally."""
-    return any(
-        isinstance(node, _CONDITIONS)
-        for statement in tree.body
-        if _spans(statement, line)
-        for node in ast.walk(statement)
-    )
+    parts = (node for statement in tree.body if _spans(statement, line) for node in ast.walk(statement))
+    return any(isinstance(node, _CONDITIONS) for node in parts)
 
 
 _CONDITIONS = (
     *(ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match, ast.Assert),
     *(ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.comprehension, ast.AsyncFunctionDef),
 )
-
-
-def is_in_branch(tree: ast.Module, names: Collection[str], line: int) -> bool:
-    """Whether a line of a test file is reached only if a condition holds, or something is raised or is not.
-
-    Args:
-        tree: The test file.
-        names: Its names that are the program's: a loop over what they give may have no item.
-        line: The line.
-    """
-    nodes = list(ast.walk(tree))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return any(_spans(branch, line) for node in nodes for branch in _branches(node, names)) or any(
-        _spans(function, line) and _may_leave_before(function, line) for function in functions
-    )
-
-
-def _may_leave_before(node: ast.AST, line: int) -> bool:
-    """Whether a function, or a part of one, may end or begin another round of a loop by a statement above a line."""
-    inner = [
-        child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    return any(
-        (isinstance(child, ast.Return | ast.Break | ast.Continue) and child.lineno < line)
-        or _may_leave_before(child, line)
-        for child in inner
-    )
-
-
-def _branches(node: ast.AST, names: Collection[str]) -> Sequence[ast.stmt | ast.expr]:
-    """The parts of a node that run only in some cases."""
-    match node:
-        case ast.If() | ast.While():
-            return node.body + node.orelse
-        case ast.ExceptHandler() | ast.match_case():
-            return node.body
-        case ast.Try() | ast.TryStar():
-            return node.body[1:] + node.orelse
-        case ast.With() | ast.AsyncWith():
-            return node.body[1:]
-        case ast.For() | ast.AsyncFor():
-            return node.body if _may_be_empty(node.iter, names) else []
-        case ast.IfExp():
-            return [node.body, node.orelse]
-        case ast.BoolOp():
-            return node.values[1:]
-        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-            return [node.elt] if any(part.ifs or _may_be_empty(part.iter, names) for part in node.generators) else []
-    return []
-
-
-def _may_be_empty(iterable: ast.expr, names: Collection[str]) -> bool:
-    """Whether the program may have a say in how many items there are."""
-    is_display = isinstance(iterable, ast.Tuple | ast.List | ast.Set)
-    return not (is_display or _names_in(iterable).isdisjoint(names))
 
 
 def _spans(statement: ast.stmt | ast.expr, line: int) -> bool:
@@ -229,95 +177,3 @@ def _innermost_calls(tree: ast.Module) -> set[str]:
 def _has_inner_call(call: ast.Call) -> bool:
     inner = (node for argument in call.args for node in ast.walk(argument))
     return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) for node in inner)
-
-
-_LIKE_A_CLASS = re.compile(r"[A-Z]\w*[\s\\]*\(|\bisinstance\b")
-
-
-def may_name_classes(source: str) -> bool:
-    """Whether `names_of_classes` could find any, judging by the text: a capitalised name that is called, or `isinstance`."""
-    return _LIKE_A_CLASS.search(source) is not None
-
-
-def names_of_classes(trees: Sequence[ast.Module]) -> set[str]:
-    """Names that the tests treat as classes and make instances of.
-
-    A class is a capitalised name with evidence: on the result of calling it, an attribute that no plain value has, a method
-    called as a statement, an item set or deleted, or a `with`; or the name as second argument of `isinstance`. Tests of
-    such a class may use its operators and compare its instances with plain values. With the results of any other function
-    they may not: such an object would decide whether it is the answer.
-    """
-    made: dict[str, set[str]] = {}
-    classes: set[str] = set()
-    for target, value in _assignments(trees):
-        made.setdefault(ast.unparse(target), set()).update(_makers(value, made))
-    for node in _nodes(trees):
-        instance = _used_as_instance(node)
-        if instance is not None:
-            classes |= _makers(instance, made)
-        elif isinstance(node, ast.Call) and _called_name(node) == "isinstance" and len(node.args) == 2:
-            classes |= {child.id for child in ast.walk(node.args[1]) if isinstance(child, ast.Name)}
-    aliases = list(_aliases(trees))
-    for _ in aliases:  # a chain of aliases can be this long
-        classes |= {name for alias, name in aliases if alias in classes}
-    return {name for name in classes if name.lstrip("_")[:1].isupper()}
-
-
-def _aliases(trees: Sequence[ast.Module]) -> Iterator[tuple[str, str]]:
-    """Aliases that the tests define, each with the original name."""
-    for node in _nodes(trees):
-        if isinstance(node, ast.alias) and node.asname:
-            yield node.asname, node.name
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
-            name = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
-            yield from ((target.id, name) for target in node.targets if isinstance(target, ast.Name))
-
-
-def _used_as_instance(node: ast.AST) -> ast.expr | None:
-    """The expression that a node uses in a way that only instances of user-defined classes allow, or None."""
-    if isinstance(node, ast.Attribute) and node.attr not in _PLAIN_ATTRIBUTES:
-        return node.value
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        return node.value.func.value
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return node.value
-    return node.context_expr if isinstance(node, ast.withitem) else None
-
-
-def _assignments(trees: Sequence[ast.Module]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets and values of assignments and `with` statements."""
-    for node in _nodes(trees):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _matched(target, node.value)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            yield node.target, node.value
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            yield node.optional_vars, node.context_expr
-
-
-def _matched(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        yield from zip(target.elts, value.elts, strict=False)
-    else:
-        yield target, value
-
-
-def _makers(node: ast.expr, made: Mapping[str, set[str]]) -> set[str]:
-    """Names of the functions whose results an expression is or combines by operators."""
-    if isinstance(node, ast.Call):
-        return {_called_name(node)} - {""}
-    if isinstance(node, ast.BinOp):
-        return _makers(node.left, made) | _makers(node.right, made)
-    if isinstance(node, ast.UnaryOp):
-        return _makers(node.operand, made)
-    return made.get(ast.unparse(node), set()) if isinstance(node, ast.Name | ast.Attribute) else set()
-
-
-def _called_name(node: ast.Call) -> str:
-    """The bare or last name of the called function: `Vector` in `Vector(1)` and in `m.Vector(1)`."""
-    if isinstance(node.func, ast.Name):
-        return node.func.id
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-        return node.func.attr
-    return ""

@@ -12,14 +12,18 @@ import datetime
 import decimal
 import dis
 import fractions
+import importlib
 import re
 import sys
 import types
 from collections.abc import Iterator
 
-from ...protocol import packages
-from ..stdlib_modules import COMPUTING_MODULES, PURE_MODULES
-
+PURE_MODULES = (
+    *("bisect", "cmath", "collections", "copy", "datetime", "fractions", "functools", "heapq", "itertools", "math"),
+    *("operator", "random", "re", "statistics", "string", "typing"),
+)
+"""Modules of the standard library whose functions only compute."""
+_MODULES = tuple(map(importlib.import_module, PURE_MODULES))
 _TYPES = (
     *(bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range, slice),
     *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, fractions.Fraction, re.Match, re.Pattern),
@@ -53,11 +57,12 @@ def _exported(module: types.ModuleType) -> Iterator[str]:
 
 
 _KNOWN = frozenset(
-    {name for owner in (builtins, *COMPUTING_MODULES, *_TYPES, *_REACHABLE) for name in _public(owner)}
+    {name for owner in (builtins, *_MODULES, *_TYPES, *_REACHABLE) for name in _public(owner)}
     | {*sys.stdlib_module_names, "pytest", "test"}
 )
 _HARMLESS = (
-    PURE_MODULES.union(*(_exported(module) for module in (builtins, *COMPUTING_MODULES)))
+    frozenset(PURE_MODULES)
+    .union(*(_exported(module) for module in (builtins, *_MODULES)))
     .union(*(_public(cls) for cls in _TYPES))
     .difference(_EFFECTFUL.split())
 )
@@ -80,6 +85,4 @@ def leaves_no_trace(code: types.CodeType) -> bool:
 
 def _is_harmless(name: str) -> bool:
     # A name that no reachable object has is a variable of the code itself, or an attribute of an object of the candidate.
-    if packages.may_change_state(name):
-        return False
     return name in _HARMLESS or (name not in _KNOWN and not name.startswith("_") and "." not in name)

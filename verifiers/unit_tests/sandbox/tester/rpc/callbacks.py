@@ -68,12 +68,7 @@ def _is_mock(value: object) -> bool:
 
 
 def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, Any]) -> object:
-    """Carry out an operation that the program requests on a value of the tests.
-
-    Raises:
-        UnsupportedUseError: If the program may not read or set the attribute.
-        TypeError: If such a value does not support the operation.
-    """
+    """Carry out an operation that the program requests on a value of the tests; UnsupportedUseError if it may not."""
     kind, *protocols = (kind_of(value) or "").split("+")
     if operation in protocols:
         return getattr(value, f"__{operation}__")(*args)

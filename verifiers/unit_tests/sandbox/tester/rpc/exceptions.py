@@ -35,11 +35,6 @@ class Exceptions:
     """Rebuilds classes and exceptions from the candidate's descriptions."""
 
     def __init__(self, decode: Callable[[Wire], Any]) -> None:
-        """Begin with no classes.
-
-        Args:
-            decode: Decodes arguments and attributes.
-        """
         self._decode = decode
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
@@ -68,7 +63,9 @@ class Exceptions:
                 self._classes[key] = known
                 return known
             base_classes = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
-            self._classes[key] = type(str(name), base_classes, {"__str__": _text})
+            self._classes[key] = type(
+                name if str(name).isidentifier() else "Exception", base_classes, {"__str__": _text}
+            )
         return self._classes[key]
 
     def _class_raised(self, cls: type[BaseException]) -> type[BaseException]:
@@ -82,34 +79,32 @@ class Exceptions:
         return self._raised[cls]
 
     def raised(self, error: _Error, operation: str = "") -> BaseException:
-        """Rebuild the exception that an operation raised, with those linked to it.
+        """Rebuild the exception that an operation raised, with those that led to it, from what `tidy` returns.
 
-        Args:
-            error: Its description, as `tidy` returns it.
-            operation: The operation's name; empty for a linked exception.
-
-        Raises:
-            Exception: If the description is invalid.
+        The operation is empty for one that led to another. An invalid description raises some exception.
         """
         cls = self._class(error["class"])
-        links = error["links"] or {}
+        if issubclass(cls, BaseExceptionGroup):
+            cls, error = (
+                Exception,
+                {**error, "args": None},
+            )  # its members are not sent: what needs them is not supported
         if cls is _STOPS.get(operation):
             made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
         elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in cls.__mro__):
             made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
             made.__dict__[STANDS_FOR] = self._single(cls, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
-        elif issubclass(cls, BaseExceptionGroup):
-            made = self._group(cls, error, links)
         else:
             made = self._single(cls, error)
         if error["attributes"] is not None:
             made.__dict__.update(self._decode(error["attributes"]))
         made.__dict__["candidate_error"] = error
-        if links:
-            made.__cause__ = self._linked(links["cause"])
-            made.__context__ = made.__cause__ if links["context"] == "cause" else self._linked(links["context"])
-            made.__suppress_context__ = links["suppress"] is True
+        if error["links"] is not None:
+            cause, context, suppresses = error["links"]
+            made.__cause__ = self._linked(cause)
+            made.__context__ = self._linked(context) or made.__cause__
+            made.__suppress_context__ = suppresses is True
         return made
 
     def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
@@ -121,12 +116,6 @@ class Exceptions:
 
     def _linked(self, error: Any) -> BaseException | None:
         return None if error is None else self.raised(tidy(error))
-
-    def _group(self, cls: type[BaseExceptionGroup[Any]], error: _Error, links: Mapping[str, Any]) -> BaseException:
-        members = [self._linked(member) for member in links.get("members", ())]
-        if not members or None in members:
-            return self._single(Exception, error)  # the members were too many or too large to send
-        return self._class_raised(cls)(str(links["message"])[:MAX_TEXT], members)
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:

@@ -6,30 +6,26 @@ failure of the program, before another line of the tests runs.
 
 from __future__ import annotations
 
-import enum
 import importlib
-import json
 import operator
 import sys
 import threading
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...candidate.tester_objects import UnsupportedUseError
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple, wire_of_view
-from ...protocol.object_types import FUNCTION
+from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
-from ..assertions import raised_by_assertion
+from ..analysis.side_effects import PURE_MODULES
+from ..outcomes import raised_by_assertion
 from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
-from ..stdlib_modules import PURE_MODULES
 from .callbacks import description_of, kind_of, operate
 from .exceptions import Exceptions, tidy
-from .proxy import COMPARISONS, Proxy, allow_plain_operands, as_coroutine, make_proxy, proxy_class
+from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
 _LOOKS = """
@@ -42,52 +38,33 @@ _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
 
 
-@dataclass(slots=True)
-class Hooks:
-    """Extension points for a layer above the session."""
-
-    received: Callable[[Wire], None] | None = None
-    """Called with everything that the program sends."""
-    around_request: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Makes the context manager that surrounds each request and its answer."""
-    program_modules: Collection[str] = ()
-    """Top-level names of the program's modules that the tests may import."""
-
-
 class Session:
     """Sends requests to the candidate, and turns its answers into values and exceptions."""
 
     def __init__(self, channel: Channel, report: Report) -> None:
-        """Begin a session.
-
-        Args:
-            channel: To the candidate.
-            report: Receives the findings.
-        """
         self._channel = channel
         self._report = report
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
-        self.hooks = Hooks()
-        self._given: list[object] = []
-        self._given_numbers: dict[int, int] = {}
+        self.around_request: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes the context manager that surrounds each request and its answer."""
+        self.program_modules: frozenset[str] = frozenset()
+        """Top-level names of the program's modules that the tests may import."""
+        self._callbacks: list[object] = []
+        self._callback_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
-        self._resolved: dict[str, Wire] = {}
-        self._new: dict[int, set[int]] = {}
-        """For each requesting thread, the handles that its last answer introduced."""
-        self._enumerations: dict[str, Any] = {}
+        self._members: dict[int, Any] = {}
+        """Members of enumerations of numbers or texts, by their handles."""
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
-        self._class_numbers: dict[type[Any], object] = {}
         self._exception_numbers: dict[type[BaseException], object] = {}
-        """Handles of the program's classes that these are copies of."""
+        """Handles of the program's exception classes that these are copies of."""
         self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
         self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
         self._last_resolved: dict[int, list[object]] = {}
         """For each requesting thread, the containers that its last answer introduced."""
-        self._has_asked = False
-        self._has_answered = False
-        """Whether the program has sent anything that the tests could have turned into an argument."""
-        self.unasked = 0
+        self.has_answered = False
+        """Whether the program has sent anything that could influence the tests, more than functions and classes."""
+        self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
@@ -108,20 +85,6 @@ class Session:
         failure = {"compile": "syntax_error", "memory": "memory"}.get(phase) or classify(error)
         self._report.end(failure=failure, exception=described(error))
 
-    def named(self, name: str, classes: Collection[str] = ()) -> Callable[..., object]:
-        """The proxy of a global function or class of the program, looked up at each call."""
-        cls = self._class_of_named(name)
-        return make_proxy(cls, self, name, class_tested=name in classes)  # type: ignore[return-value]  # its class says whether it can be called
-
-    def _class_of_named(self, name: str) -> type[Proxy]:
-        """The proxy class for a global name, as of its last resolution."""
-        answer = self._resolved.get(name, ())
-        try:
-            has_handle = answer[:1] == ["value"] and _is_handle(answer[1])
-            return _class_of(answer[1]) if has_handle else proxy_class(*FUNCTION)
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
-
     def resolve(self, names: list[str], module: str | None = None) -> dict[str, Wire]:
         """Look up global names in one of the program's modules, by default the main one."""
         if not names:
@@ -131,13 +94,8 @@ class Session:
             answers = self._take_answers()
         if len(answers) != len(names) or not all(type(answer) is list and answer for answer in answers):
             self.abandon("protocol", "not an answer for each name")
-        self._has_answered = self._has_answered or any(
-            answer[0] == "value" and not _is_handle(answer[-1]) for answer in answers
-        )
-        resolved = dict(zip(names, answers, strict=True))
-        if module is None:
-            self._resolved.update(resolved)
-        return resolved
+        self.has_answered |= not all(map(_reveals_nothing, answers))
+        return dict(zip(names, answers, strict=True))
 
     def _take_answers(self) -> list[Wire]:
         message = self._receive()
@@ -149,34 +107,28 @@ class Session:
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
-    def value_of(self, answer: Wire, *, class_tested: bool = False) -> object:
+    def value_of(self, answer: Wire) -> object:
         """Turn an answer of `resolve` into a value."""
         try:
             if answer[0] == "exception":
                 return self._exceptions.named(answer[1])
             with self.turns:
-                value = self._shared.reader().decode(answer[1])
+                return self._shared.reader().decode(answer[-1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
-        if class_tested and isinstance(value, Proxy):
-            # A separate proxy: the object may have another name too, which is not that of a class under test.
-            return make_proxy(type(value), self, value._remote_number, class_tested=True)
-        return value
 
     def module_of(self, answer: Wire, alias: str) -> object:
         """The tester's own copy of a module that the program imported; for one of the program's own modules, a proxy.
 
-        Args:
-            answer: An answer of `resolve`.
-            alias: The name that the tests use for it. If it is not the module's name, the module must be one that only
-                computes: otherwise the program could choose one in which anything equals the expected value.
+        The tests use `alias` for it. If that is not the module's name, the module must be one that only computes: otherwise the
+        program could choose one in which anything equals the expected value.
         """
         name = answer[1] if len(answer) == 3 and type(answer[1]) is str else ""
         parts = name.split(".")
         known = parts[0] in sys.stdlib_module_names and (alias in (name, parts[0], parts[-1]) or name in PURE_MODULES)
         # Importing a `__main__` runs it.
-        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.hooks.program_modules):
-            return self.value_of(["value", answer[-1]])
+        if "__main__" in parts or not (known or is_named(alias, name) or parts[0] in self.program_modules):
+            return self.value_of(answer)
         try:
             return importlib.import_module(name)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - recorded in the report
@@ -184,22 +136,21 @@ class Session:
 
     def request(self, operation: str, subject: object, /, *args: object, **kwargs: object) -> Any:
         """Run an operation in the candidate, and return its result or raise its exception."""
-        with self.turns, self.hooks.around_request():
+        with self.turns, self.around_request():
             return self._exchange(operation, subject, args, kwargs)
 
     def _exchange(
         self, operation: str, subject: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        writer = self._shared.writer(lending=operation in COMPARISONS)
+        writer = self._shared.writer()
         try:
-            named = isinstance(subject, Proxy) and isinstance(subject._remote_number, str)
-            target = subject._remote_number if named else writer.encode(subject)  # type: ignore[attr-defined]  # checked
-            message = [operation, target, writer.items(args), [[k, writer.encode(v)] for k, v in kwargs.items()]]
+            keywords = [[name, writer.encode(value)] for name, value in kwargs.items()]
+            message = [operation, writer.encode(subject), writer.items(args), keywords]
             message += [writer.contents(), self._shared.release()]
         except NotPlainError as error:
-            # The tests may have made such an object from an answer, for instance a `memoryview` of it.
+            # The tests may have made such an object from an answer.
             reason = f"an argument can't be sent: {error}"
-            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self._has_answered)
+            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
         except RecursionError as error:
             if self._depth:
                 self._report.end(failure="exception", exception=finding(error)["exception"])
@@ -208,7 +159,6 @@ class Session:
             self.changes += 1
         self._send(message)
         writer.commit()
-        self._has_asked = self._has_asked or operation != "import"
         while True:
             reply = self._receive()
             if reply[0] == "callback":
@@ -219,24 +169,14 @@ class Session:
             finally:
                 self._raise_failed()
 
-    @property
-    def has_asked(self) -> bool:
-        """Whether the tests have requested anything of the program yet, beyond imports and the lookup of names."""
-        return self._has_asked
-
-    def is_new(self, remote: Proxy) -> bool:
-        """Whether the last answer was the first to contain the object."""
-        return remote._remote_number in self._new.get(threading.get_ident(), ())
-
-    def has_given(self, container: object) -> bool:
+    def is_from_program(self, container: object) -> bool:
         """Whether this container came from the program."""
         return self._shared.is_from_other_side(container)
 
     def _finish(self, reply: Wire, operation: str) -> object:
-        self._new[threading.get_ident()] = set()
         try:
             kind, body, contents = reply
-            self._has_answered = self._has_answered or bool(contents) or operation != "import"
+            self.has_answered |= kind == "raised" or bool(contents) or operation != "import"
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
@@ -248,10 +188,10 @@ class Session:
         raise raised
 
     def _call_back(self, message: Wire) -> None:
-        self._has_answered = True
+        self.has_answered = True
         try:
             _, operation, number, arguments, keywords, contents = message
-            given = self._given[number]
+            callback = self._callbacks[number]
             self._shared.apply(contents)
             decode = self._shared.reader().decode
             args = [decode(item) for item in arguments]
@@ -261,7 +201,7 @@ class Session:
         self._depth += 1
         writer = self._shared.writer()
         try:
-            answer = ["result", writer.encode(operate(operation, given, args, kwargs))]
+            answer = ["result", writer.encode(operate(operation, callback, args, kwargs))]
             contents = writer.contents()
         except Exception as error:  # noqa: BLE001 - sent to the candidate, which made the call
             if isinstance(error, NotPlainError):
@@ -295,16 +235,16 @@ class Session:
         if wire[0] == "h":
             return self._remote(wire)
         if wire[0] == "cb":
-            return self._given[wire[1]]
+            return self._callbacks[wire[1]]
         if wire[0] == "nt":
             return self._tuple_class(str(wire[1]), tuple(map(str, wire[2])))._make
         if wire[0] == "more":
-            self.unasked += 1
+            self.unsupported_uses += 1
             return operator.itemgetter(0)
         if wire[0] == "xc":
             return self._class_of_exceptions(wire)
         if wire[0] == "en":
-            return self._enumeration(wire)[str(wire[6])]
+            return self._member(wire)
         raise ValueError(f"unknown tag: {wire[0]!r}")
 
     def _remote(self, wire: Wire) -> object:
@@ -313,13 +253,9 @@ class Session:
             raise TypeError("a handle must be a number")
         remote = self._remotes.get(number)
         if remote is None:
-            self._new.setdefault(threading.get_ident(), set()).add(number)
             # The tests may have a package compare it, which knows only its own objects.
-            self.unasked += has_class(wire[2])
+            self.unsupported_uses += has_class(wire[2])
             remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
-        else:
-            # A returned object is judged, and must not judge itself, even if a test created it.
-            allow_plain_operands(remote, False)
         if wire[2] != "coroutine":
             return remote
         coroutine = as_coroutine(remote)
@@ -344,23 +280,18 @@ class Session:
 
         return attribute
 
-    def _enumeration(self, wire: Wire) -> Any:
-        """The tester's own copy of an enumeration of numbers or strings, whose members are compared here."""
-        _, number, name, base, plain_text, members, _ = wire
-        key = json.dumps(wire[1:6])
-        if key not in self._enumerations:
-            value_type: Any = {"int": int, "str": str, "float": float}[base]
-            values = {str(member): value_type(value) for member, value in members}
-            if not all(member.isidentifier() and not member.startswith("_") for member in values):
-                raise ValueError("names of members must be identifiers")
-            usual: Any = {int: enum.IntEnum, str: enum.StrEnum}.get(value_type) if plain_text else None
-            made: Any = usual(str(name), values) if usual else enum.Enum(str(name), values, type=value_type)
-            made.__getattr__ = self._attribute()
-            for conversion in ("str", "repr", "format"):
-                setattr(made, f"__{conversion}__", self._text(conversion))
-            self._enumerations[key] = made
-            self._class_numbers[made] = number
-        return self._enumerations[key]
+    def _member(self, wire: Wire) -> Any:
+        """A member of an enumeration of numbers or texts: its content, of a class of its own, and its handle's attributes."""
+        _, number, name, content = wire
+        if number not in self._members:
+            if type(number) is not int or type(content) not in (int, float, str):
+                raise TypeError("a member must have a number and plain content")
+            cls: Any = type(str(name), (type(content),), {"__getattr__": self._attribute()})
+            self._members[number] = cls(content)
+            self._members[number].__dict__["_remote_number"] = number
+        # Its operators and texts are not sent.
+        self.unsupported_uses += 1
+        return self._members[number]
 
     def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
         """An exception class that is an attribute of something."""
@@ -369,28 +300,15 @@ class Session:
         self._exception_numbers[cls] = number
         return cls
 
-    def _text(self, conversion: str) -> Callable[..., str]:
-        """A conversion to text that the program's class of a value makes."""
-
-        def convert(value: object, *args: object) -> str:
-            text = self.request(conversion, value, *args)
-            if type(text) is not str:
-                raise TypeError(f"{conversion} of a {type(value).__name__} is a {type(text).__name__}, not a str")
-            return text
-
-        return convert
-
-    def number_of_class(self, cls: type[Any]) -> object:
-        """The handle of the program's class that `cls` is a copy of; None if it is not a copy."""
-        return self._class_numbers.get(cls)
+    def has_handle(self, value: object) -> bool:
+        """Whether a value is a member of an enumeration of the program."""
+        return any(value is member for member in self._members.values())
 
     def _encode_opaque(self, value: object) -> Wire:
         if isinstance(value, Proxy):
-            if isinstance(value._remote_number, str):
-                return self._send_named(value._remote_number)
             return ["h", value._remote_number]
-        if type(value) in self._class_numbers:
-            return ["en", self._class_numbers[type(value)], value.name]  # type: ignore[attr-defined]  # an enumeration's member
+        if self.has_handle(value):
+            return ["h", value._remote_number]  # type: ignore[attr-defined]  # a member has it
         if id(value) in self._coroutines:
             return ["h", self._coroutines[id(value)][1]._remote_number]
         if isinstance(value, type) and issubclass(value, BaseException):
@@ -399,8 +317,6 @@ class Session:
             return ["x", *_name_and_bases(value)]
         if isinstance(value, BaseException):
             return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
-        if type(value) is memoryview and value.readonly:  # writes to any other would not be copied back
-            return wire_of_view(value)
         if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
             return ["g", value.__module__, value.__qualname__]
         if isinstance(value, types.ModuleType) and _is_standard_module(value.__name__):
@@ -409,16 +325,12 @@ class Session:
         return None if kind is None else ["cb", self._number_of(value), kind, *description_of(value)]
 
     def _number_of(self, value: object) -> int:
-        number = self._given_numbers.get(id(value))
+        number = self._callback_numbers.get(id(value))
         if number is None:
             # The list keeps it alive, so its id stays unique.
-            number = self._given_numbers[id(value)] = len(self._given)
-            self._given.append(value)
+            number = self._callback_numbers[id(value)] = len(self._callbacks)
+            self._callbacks.append(value)
         return number
-
-    def _send_named(self, name: str) -> Wire:
-        remote = self.value_of(self.resolve([name])[name])
-        return ["h", remote._remote_number] if isinstance(remote, Proxy) else self._shared.writer().encode(remote)
 
     def _send(self, message: Wire) -> None:
         try:
@@ -433,8 +345,8 @@ class Session:
 
         The size of the answer does not matter: from one number a test can make a list of any length.
         """
-        failure = "output_limit" if self._has_answered else UNSUPPORTED
-        self._report.end(failure=failure, reason=reason, broken=not self._has_answered)
+        failure = "output_limit" if self.has_answered else UNSUPPORTED
+        self._report.end(failure=failure, reason=reason, broken=not self.has_answered)
 
     def _receive(self) -> Wire:
         try:
@@ -445,23 +357,23 @@ class Session:
             self.abandon("protocol", str(error)[:MAX_TEXT])
         if type(message) is not list or not message:
             self.abandon("protocol", "not a list")
-        if self.hooks.received is not None:
-            self._note(self.hooks.received, message)
         return message
-
-    def _note(self, note: Callable[[Wire], None], message: list[Wire]) -> None:
-        try:
-            note(message[3 if message[0] == "callback" else 1 :])
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""
         self._report.end(failure=failure, reason=reason)
 
 
-def _is_handle(wire: Wire) -> bool:
-    return type(wire) is list and wire[:1] == ["h"]
+def _reveals_nothing(answer: Wire) -> bool:
+    """Whether an answer of `resolve` says no more of a name than that it is missing, or a function or class."""
+    handle = answer[-1]
+    return answer == ["missing"] or (
+        answer[0] == "value"
+        and type(handle) is list
+        and handle[:1] == ["h"]
+        and handle[2:3] in (["function"], ["type"])
+        and handle[5:] == [""]  # fields of a dataclass have names that the program chooses
+    )
 
 
 def _class_of(handle: Wire) -> type[Proxy]:

@@ -17,11 +17,6 @@ class Turns:
     """
 
     def __init__(self, report: Report) -> None:
-        """Create the lock; no thread holds it.
-
-        Args:
-            report: Receives a line `waiting`: 1 when a thread has waited long, -1 when it no longer waits.
-        """
         self._lock = threading.RLock()
         self._report = report
 

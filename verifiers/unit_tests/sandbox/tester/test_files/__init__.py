@@ -1,5 +1,5 @@
 """A layer above the tester: test files in pytest's or unittest's style, and other test code with arbitrary effects.
 
-Each of its jobs runs in a process of its own. The fork server loads the layer when a job first needs it. The tester does not
-depend on it: the layer overrides methods of `tester.Tester` and sets `session.Hooks`.
+Each of its jobs runs in a process of its own. The tester does not depend on it: the layer overrides methods of
+`tester.Tester` and sets attributes of its session.
 """

@@ -2,7 +2,7 @@
 
 The tester holds the expected values and writes the report, so code that runs in it decides the verdict. Test code may run
 text as code, as `eval`, `typing.get_type_hints`, `timeit` and `pickle` do, and the text may come from the program. The
-interpreter raises an audit event before each compilation. Text that contains nothing from the program may run, and so may a
+interpreter raises an audit event before each compilation. Anything may run until the program has answered, and later a
 literal of the tests, and an expression that only computes. Anything else ends the job as unsupported.
 """
 
@@ -11,14 +11,11 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NoReturn
-
-from ...protocol.codec import TAGS, Wire, unpacked
 
 _COMPILERS = frozenset(
     {(name, "_compile_bytecode") for name in ("importlib._bootstrap_external", "_frozen_importlib_external")}
@@ -42,48 +39,28 @@ _MATHEMATICS = frozenset({"math", "cmath"})
 """Modules whose functions an expression may call, besides `_FUNCTIONS`."""
 _NAMES = frozenset({*dir(builtins), *typing.__all__, *_MATHEMATICS, "typing"})
 """Names that an expression may use, as annotations do, unless the tests bind them: then one could be the expected value."""
-_UNPICKLED = frozenset(
-    {f"builtins.{name}" for name in ("bytearray", "complex", "frozenset", "object", "range", "set", "slice")}
-    | {f"collections.{name}" for name in ("Counter", "OrderedDict", "defaultdict", "deque")}
-    | {f"datetime.{name}" for name in ("date", "datetime", "time", "timedelta", "timezone")}
-    | {"_codecs.encode", "copyreg._reconstructor", "decimal.Decimal", "fractions.Fraction"}
-)
-"""Globals that a pickle from the program may name: classes of plain data."""
-_TAGS = TAGS | {"value", "exception", "missing", "module"}
-_SAID = ("message", "args", "attributes", "links", "cause", "context", "members")
-"""Fields of an exception's description that hold text of the program; the others hold names and the location."""
-_WORD = re.compile(r"\w+")
-_SHORT = 3
-"""Words with at most so many characters don't reveal their origin."""
 
 
 class Watch:
     """Audits the code that one job runs."""
 
-    def __init__(self, sources: Iterable[str], refuse: Callable[[str], NoReturn]) -> None:
-        """Start to audit.
-
-        Args:
-            sources: The test code.
-            refuse: Ends the job with a reason, past any handler of the tests.
-        """
-        self._sources: Collection[str] = tuple(sources)
+    def __init__(
+        self, sources: Collection[str], has_answered: Callable[[], bool], refuse: Callable[[str], NoReturn]
+    ) -> None:
+        """Start to audit the test code; `refuse` ends the job with a reason, past any handler of the tests."""
+        self._sources = sources
+        self._has_answered = has_answered
         self._refuse = refuse
-        self._received: list[str] = []
-
-    def received(self, wire: Wire) -> None:
-        """Record what the program has sent."""
-        self._received += [text.lower() for text in _texts(wire)]
 
     def judge(self, event: str, arguments: tuple[object, ...]) -> None:
         """Refuse code that may come from the program."""
+        if not self._has_answered():
+            return
         if event == "compile":
             self._judge_text(arguments[0])
         elif event == "pickle.find_class":
-            name = ".".join(map(str, arguments))
-            if self._received and name not in _UNPICKLED:
-                self._end(f"a pickle that names {name[:80]}")
-        elif self._received:
+            self._end(f"a pickle that names {'.'.join(map(str, arguments))[:80]}")
+        else:
             self._end("compiled code")
 
     def _judge_text(self, source: object) -> None:
@@ -91,16 +68,11 @@ class Watch:
             text = bytes(source).decode(errors="replace")
             # `eval` reads UTF-8, but a first line can declare another encoding to `compile`.
             computes = self._only_computes(text) and self._only_computes(bytes(source))
-            allowed = computes or (self._is_of_tests(text) and b"coding" not in bytes(source))
-        elif isinstance(source, str):
-            allowed = self._only_computes(source) or self._is_of_tests(source)
+            allowed = computes or (self._is_literal(text) and b"coding" not in bytes(source))
         else:
-            allowed = not self._received
+            allowed = isinstance(source, str) and (self._only_computes(source) or self._is_literal(source))
         if not allowed:
             self._end("text as code that may be the program's")
-
-    def _is_of_tests(self, text: str) -> bool:
-        return self._is_literal(text) or not self._may_be_sent(text)
 
     def _is_literal(self, text: str) -> bool:
         """Whether test code has this as a literal; not if it is a bare name, which could be that of the expected value."""
@@ -108,15 +80,6 @@ class Watch:
         constants = (node.value for node in self._nodes() if isinstance(node, ast.Constant))
         literals = (value for value in constants if isinstance(value, str))
         return not own.isidentifier() and own in map(_without_margins, literals)
-
-    def _may_be_sent(self, text: str) -> bool:
-        """Whether the program has sent a word of this text, or all letters of a word one by one."""
-        words = {word.lower() for word in _WORD.findall(text) if len(word) > _SHORT}
-        if not words:
-            return bool(self._received)
-        sent = "\n".join(self._received)
-        letters = {letter for letter in self._received if len(letter) == 1}
-        return any(word in sent for word in words) or all(set(word) <= letters for word in words)
 
     def _only_computes(self, source: str | bytes) -> bool:
         try:
@@ -173,23 +136,6 @@ _EVENTS = frozenset({"compile", "pickle.find_class", "marshal.loads", "code.__ne
 def _is_compiler(frame: types.FrameType) -> bool:
     module = frame.f_globals.get("__name__")
     return module in _RUNTIME or (module, frame.f_code.co_name) in _COMPILERS
-
-
-def _texts(wire: Wire) -> Iterable[str]:
-    """The strings in encoded values and descriptions of exceptions, except names of classes. Bytes count as strings."""
-    remaining = [wire]
-    while remaining:
-        value = remaining.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            remaining += [value.get(name) for name in _SAID]
-        elif isinstance(value, list) and value[:1] == ["b64"]:
-            yield unpacked(value).decode("latin-1")
-        elif isinstance(value, list) and value[:1] == ["h"]:
-            remaining += [name for name in value[2:3] if not str(name).isidentifier()]
-        elif isinstance(value, list):
-            remaining += value[1:] if isinstance(value[0] if value else None, str) and value[0] in _TAGS else value
 
 
 def _without_margins(text: str) -> str:

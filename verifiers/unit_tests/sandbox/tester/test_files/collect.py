@@ -7,7 +7,6 @@ parametrization and set-up functions. Unsupported features raise `UnsupportedTes
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import inspect
 import itertools
@@ -50,14 +49,7 @@ class _Test:
 
 
 def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
-    """Find the tests of a test file, in the order of their definition.
-
-    Args:
-        namespace: The file's globals after its execution.
-
-    Raises:
-        UnsupportedTestError: If a test needs an unsupported feature.
-    """
+    """Find the tests in a test file's globals, in the order of their definition."""
     tests: list[_Test] = []
     unit_cases: list[CollectedTest] = []
     for name, value in namespace.items():
@@ -191,9 +183,7 @@ def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[st
     fixtures = dict(OWN_FIXTURES)
     own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
     for content in (namespace, own):
-        level = {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
-        # A fixture that requests its own name means the one that it overrides.
-        fixtures |= {name: dataclasses.replace(fixture, replaced=fixtures.get(name)) for name, fixture in level.items()}
+        fixtures |= {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
     return fixtures
 
 
@@ -220,7 +210,7 @@ def _fixture_parameters(fixture: Fixture) -> list[str]:
 
 def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[str]) -> list[Fixture]:
     """The fixtures of these names and those that they use."""
-    closure: dict[str, list[Fixture]] = {}
+    closure: dict[str, Fixture] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
@@ -229,18 +219,12 @@ def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[s
         if name not in fixtures:
             problem = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
             raise UnsupportedTestError(f"the fixture {name!r} {problem}")
-        closure[name] = list(_with_replaced(name, fixtures[name]))
-        waiting += itertools.chain.from_iterable(map(_fixture_parameters, closure[name]))
-    return list(itertools.chain.from_iterable(closure.values()))
-
-
-def _with_replaced(name: str, fixture: Fixture) -> Iterator[Fixture]:
-    """A fixture and, if it requests its own name, the one that it overrides."""
-    yield fixture
-    if name in _fixture_parameters(fixture):
-        if fixture.replaced is None:
-            raise ValueError(f"the fixture {name!r} requests itself")
-        yield from _with_replaced(name, fixture.replaced)
+        closure[name] = fixtures[name]
+        wanted = _fixture_parameters(fixtures[name])
+        if name in wanted:
+            raise UnsupportedTestError(f"the fixture {name!r} requests the one of the same name that it overrides")
+        waiting += wanted
+    return list(closure.values())
 
 
 class _Runner:
@@ -325,9 +309,7 @@ class _Runner:
                         param=parameter, addfinalizer=stack.callback, cls=test.cls
                     )
                 else:
-                    outer = fixture.replaced if argument == name else None
-                    visible = fixtures if outer is None else {**fixtures, name: outer}
-                    arguments[argument] = self._value(argument, test, instance, visible)
+                    arguments[argument] = self._value(argument, test, instance, fixtures)
             if "self" in inspect.signature(fixture.function).parameters:
                 arguments["self"] = instance
             self._values[scope][key] = _start(fixture, arguments, stack)

@@ -59,53 +59,39 @@ class MonkeyPatch:
         self._restore = contextlib.ExitStack()
 
     def setattr(self, target: Any, name: Any, value: Any = _ABSENT, raising: bool = True) -> None:
-        """Set an attribute, of an object or by its full name.
-
-        Raises:
-            AttributeError: If it does not exist and `raising` is true.
-        """
+        """Set an attribute, of an object or by its full name; if `raising`, one that exists."""
         if isinstance(target, str):
             target, name, value = *_resolve(target), name
-        old = self._attribute(target, name, raising)
+        self._keep(target, name, raising)
         setattr(target, name, value)
-        self._restore.callback(*((delattr, target, name) if old is _ABSENT else (setattr, target, name, old)))
 
     def delattr(self, target: Any, name: str = "", raising: bool = True) -> None:
-        """Delete an attribute, of an object or by its full name.
-
-        Raises:
-            AttributeError: If it does not exist and `raising` is true.
-        """
+        """Delete an attribute, of an object or by its full name; if `raising`, one that exists."""
         if isinstance(target, str):
             target, name = _resolve(target)
-        old = self._attribute(target, name, raising)
-        if old is not _ABSENT:
+        if self._keep(target, name, raising):
             delattr(target, name)
-            self._restore.callback(setattr, target, name, old)
 
-    @staticmethod
-    def _attribute(target: Any, name: str, raising: bool) -> Any:
+    def _keep(self, target: Any, name: str, raising: bool) -> bool:
+        """Restore an attribute at the end; return whether it exists."""
         old = getattr(target, name, _ABSENT)
         if raising and old is _ABSENT:
             raise AttributeError(f"{target!r} has no attribute {name!r}")
         # The raw attribute of a class, since a method may be static.
-        return vars(target).get(name, old) if issubclass(type(target), type) else old
+        raw = vars(target).get(name, old) if issubclass(type(target), type) else old
+        self._restore.callback(*((_drop, target, name) if raw is _ABSENT else (setattr, target, name, raw)))
+        return old is not _ABSENT
 
     def setitem(self, mapping: MutableMapping[Any, Any], key: Any, value: Any) -> None:
         """Set an item."""
-        old = mapping.get(key, _ABSENT)
-        mapping[key] = value
-        if old is _ABSENT:
-            self._restore.callback(mapping.pop, key, None)
+        if key in mapping:
+            self._restore.callback(mapping.__setitem__, key, mapping[key])
         else:
-            self._restore.callback(mapping.__setitem__, key, old)
+            self._restore.callback(mapping.pop, key, None)
+        mapping[key] = value
 
     def delitem(self, mapping: MutableMapping[Any, Any], key: Any, raising: bool = True) -> None:
-        """Delete an item.
-
-        Raises:
-            KeyError: If it does not exist and `raising` is true.
-        """
+        """Delete an item; if `raising`, one that exists."""
         if raising or key in mapping:
             self._restore.callback(mapping.__setitem__, key, mapping.pop(key))
 
@@ -115,11 +101,7 @@ class MonkeyPatch:
         self.setitem(os.environ, name, f"{value}{rest}")
 
     def delenv(self, name: str, raising: bool = True) -> None:
-        """Delete an environment variable.
-
-        Raises:
-            KeyError: If it does not exist and `raising` is true.
-        """
+        """Delete an environment variable; if `raising`, one that exists."""
         self.delitem(os.environ, name, raising)
 
     @contextlib.contextmanager
@@ -139,13 +121,18 @@ class MonkeyPatch:
         raise UnsupportedTestError(f"monkeypatch.{name} is not supported")
 
 
+def _drop(target: object, name: str) -> None:
+    with contextlib.suppress(AttributeError):
+        delattr(target, name)
+
+
 def _resolve(path: str) -> tuple[Any, str]:
     """The owner of an attribute given by its full name, and the attribute's own name."""
     owner, _, name = path.rpartition(".")
     return pkgutil.resolve_name(owner), name
 
 
-def _given(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractContextManager[Any]]) -> Fixture:
+def _own_fixture(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractContextManager[Any]]) -> Fixture:
     def fixture() -> Iterator[Any]:
         made = make()
         with use(made):
@@ -155,6 +142,6 @@ def _given(make: Callable[[], Any], use: Callable[[Any], contextlib.AbstractCont
 
 
 OWN_FIXTURES = {
-    "capsys": _given(CaptureFixture, CaptureFixture.capturing),
-    "monkeypatch": _given(MonkeyPatch, contextlib.closing),
+    "capsys": _own_fixture(CaptureFixture, CaptureFixture.capturing),
+    "monkeypatch": _own_fixture(MonkeyPatch, contextlib.closing),
 }

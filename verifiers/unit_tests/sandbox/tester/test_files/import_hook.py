@@ -11,7 +11,7 @@ from typing import Any
 from ...protocol import packages
 from ...protocol.packages import root_of
 from ...protocol.source_files import Loader
-from ..report import lacking
+from ..report import absent
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
@@ -19,23 +19,14 @@ from ..rpc.session import Session
 class ProgramFinder(Loader):
     """Lets tests import the program's modules as proxies, and nothing else of the program."""
 
-    def __init__(self, session: Session, *, classes: Collection[str], starred: Collection[str]) -> None:
-        """Create a finder for `sys.meta_path`.
-
-        Args:
-            session: The session with the program, whose hooks name the program's modules.
-            classes: Names of the classes under test.
-            starred: Names that `from solution import *` may bind.
-        """
+    def __init__(self, session: Session, *, starred: Collection[str]) -> None:
+        """Create a finder for `sys.meta_path`; `starred` are the names that `from solution import *` may bind."""
         self._session = session
-        self._classes = classes
         self._starred = starred
-        self.lacked = False
-        """Whether the tests requested an attribute that a module does not have."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         """Find a module of the program by its name."""
-        own = root_of(name) in self._session.hooks.program_modules
+        own = root_of(name) in self._session.program_modules
         return ModuleSpec(name, self, is_package=True) if own else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
@@ -64,11 +55,7 @@ class ProgramFinder(Loader):
         return [name for name, answer in answers.items() if answer[0] != "missing"]
 
     def attribute(self, module: str, name: str) -> object:
-        """A global or a submodule of a module.
-
-        Raises:
-            AttributeError: If the module has neither.
-        """
+        """A global or a submodule of a module; AttributeError if it has neither."""
         answer = self._session.resolve([name], module)[name]
         package = packages.named(name)
         if package is not None and answer[0] != "missing":
@@ -76,14 +63,14 @@ class ProgramFinder(Loader):
         if answer[0] == "module":
             return self._session.module_of(answer, name)
         if answer[0] != "missing":
-            return self._session.value_of(answer, class_tested=name in self._classes)
+            return self._session.value_of(answer)
         try:
             return importlib.import_module(f"{module}.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"{module}.{name}":
                 raise
-            self.lacked = True
-            raise lacking(AttributeError, f"module {module!r} has no attribute {name!r}") from None
+            self._session.has_answered = True  # by its absence
+            raise absent(AttributeError, f"module {module!r} has no attribute {name!r}") from None
 
 
 _REMOTE, _FINDER = "__remote__", "__finder__"

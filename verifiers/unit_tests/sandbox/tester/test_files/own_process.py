@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
-import re
 import sys
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
+from ...protocol import packages
 from ...protocol.channel import Channel, read_all
 from ...protocol.packages import root_of
 from ...protocol.source_files import SourceFiles, module_name
+from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
-from ..analysis.name_resolution import imported_names
 from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
-from .patch_mirroring import Mirror, may_replace
-from .star_imports import starred
+from .patch_mirroring import Mirror
 
 REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
 """Descriptors: the pipes from and to the candidate, and two files."""
-_STAR = re.compile(r"import\s*\*")
 
 
 class OwnProcessTester(Tester):
     """Runs one job's tests, including test files, in a process that serves no other job."""
 
-    _mirror: Mirror | None = None
+    _mirror: Mirror
 
     def _begin(self) -> None:
-        sources = [self._tests["prefix"], *_sources(self._source, self._tests)]
+        sources = list(_sources(self._tests))
         text = "\n".join(sources)
-        # The program can influence the text, so it must not get out of a verdict by it.
-        watch = code_guard.Watch(sources, lambda reason: self.report.end(failure=UNSUPPORTED, reason=reason))
-        code_guard.begin(watch)
-        self._session.hooks.received = watch.received
-        if may_replace(text):
-            self._mirror = Mirror(self._session, text)
-            self._session.hooks.around_request = self._mirror.held
+        code_guard.begin(code_guard.Watch(sources, lambda: self._session.has_answered, self._refuse_text))
+        self._mirror = Mirror(self._session, text)
+        self._session.around_request = self._mirror.held
         if "unittest" in text:
             unittest_api.prepare()
         if "catch_warnings" in text:
@@ -52,53 +47,56 @@ class OwnProcessTester(Tester):
         sys.modules["os"].__dict__["_exit"] = _raise_exit
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
-        self._watch()
+        self._mirror.watch()
 
-    def _watch(self) -> None:
-        if self._mirror is not None:
-            self._mirror.watch()
+    def _refuse_text(self, reason: str) -> NoReturn:
+        self.report.end(failure=UNSUPPORTED, reason=reason)
 
-    def _is_lack(self, error: BaseException) -> bool:
-        modules = self._session.hooks.program_modules
-        return super()._is_lack(error) or (isinstance(error, ImportError) and root_of(error.name or "") in modules)
+    def _is_missing_name(self, error: BaseException) -> bool:
+        modules = self._session.program_modules
+        return super()._is_missing_name(error) or (
+            isinstance(error, ImportError) and root_of(error.name or "") in modules
+        )
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
-        modules = {*self._session.hooks.program_modules, *self._files_with_program()}
-        return {*super()._names_of_program(tree), *imported_names(tree, modules), *modules}
-
-    def _files_with_program(self) -> set[str]:
-        """Top-level names of the supplied files that mention the program's modules."""
-        modules = self._session.hooks.program_modules
-        files = self._tests["files"].items()
-        return {root_of(module_name(path)) for path, text in files if any(name in text for name in modules)}
+        modules = self._session.program_modules
+        files = {path for path, text in self._tests["files"].items() if any(name in text for name in modules)}
+        modules |= {root_of(module_name(path)) for path in files}
+        return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _functions(self) -> None:
         tests = compile_tests(self._tests["test"], TEST_FILE)
-        self._session.hooks.program_modules = {root_of(name) for name in self._tests["modules"]}
+        self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
-        if _STAR.search(self._source):
-            self._provide_for_star(namespace, tests.code)
-        finder = ProgramFinder(self._session, classes=tests.classes, starred=self._lacking)
-        sys.meta_path.append(finder)
+        self._provide_for_star(namespace)
+        sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names))
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
-        self._watch()
-        depends = not self._run_collected(self._collect(namespace)) and (
-            finder.lacked or self._session.has_asked or self._depends_on_program(0)
-        )
-        if depends:
+        self._mirror.watch()
+        tree = ast.parse(self._source)
+        if not self._run_collected(self._collect(namespace)) and (
+            self._session.has_answered or resolution.depends_on(tree, self._names_of_program(tree), 0)
+        ):
             # Otherwise a program could have all its tests skipped, and not be judged.
             message = "every test was skipped because of what the program is or does"
             self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
 
-    def _provide_for_star(self, namespace: dict[str, Any], code: types.CodeType) -> None:
-        """Resolve `from solution import *`, and add the standard library's names to the tests' namespace."""
-        tree = ast.parse(self._source)
-        names = starred(tree, code, self._session.hooks.program_modules)
-        if names is not None:
-            self._lacking = names.program
-            self._programs |= names.program
-            provide_standard(namespace, names.standard - namespace.keys())
+    def _provide_for_star(self, namespace: dict[str, Any]) -> None:
+        """Resolve `from solution import *` from the tests alone, so that no program can influence it.
+
+        A test file imports what it uses, so undefined names are the program's, except for builtins, modules of the standard
+        library and comparison functions, unless the tests can mean nothing else.
+        """
+        tree = ast.parse(self._tests["test"])
+        if self._session.program_modules.isdisjoint(resolution.starred_modules(tree)):
+            return
+        names = {name for name in resolution.undefined_globals(self._source) if not name.startswith("_")}
+        own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
+        own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
+        standard = names & own if names - own else resolution.standard_names([tree], names) & own
+        self._required_names = names - standard
+        self._programs |= names - standard
+        provide_standard(namespace, standard - namespace.keys())
 
     def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
         try:
@@ -106,7 +104,7 @@ class OwnProcessTester(Tester):
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            self._blame(error, 0)
+            self._blame(error)
 
     def _run_collected(self, cases: list[CollectedTest]) -> int:
         """Run the tests and return how many were not skipped."""
@@ -124,9 +122,11 @@ def _raise_exit(status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _sources(source: str, tests: Mapping[str, Any]) -> list[str]:
-    """All test code: what runs outside of cases, asserts, and supplied files."""
-    return [source, *tests.get("asserts", ()), *(tests["files"].values() if "test" in tests else ())]
+def _sources(tests: Mapping[str, Any]) -> Iterator[str]:
+    """All test code, with the prompt's and, where test code can import them, the supplied files."""
+    yield from (tests[name] for name in ("prefix", "test", "setup") if name in tests)
+    yield from tests.get("asserts", ())
+    yield from tests["files"].values() if "test" in tests else ()
 
 
 def run_alone() -> NoReturn:

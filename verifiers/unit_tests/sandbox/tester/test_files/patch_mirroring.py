@@ -2,7 +2,7 @@
 
 `patch("builtins.input")`, `patch("time.time")`, `redirect_stdout`, `capsys`, `random.seed` and assignments such as
 `sys.stdout = StringIO()` affect only the tests' process, but are meant for the program. The mirror watches the standard
-streams, the environment, and those names in modules for which both the module and the name occur in the tests.
+streams, the environment, and those names in modules that the tests write behind the module's name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from ..report import text_of, unsupported
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
-_SIGN = re.compile(
-    r"patch|redirect_std|capsys|environ\b|\bseed\b|setattr"
-    r"|\b(?!(?:self|cls)\.)(?:[a-z]\w*|__builtins__)\.\w+ *(?::[^=\n]*)?=(?!=)"
-)
-"""Matches the text of every test that replaces something; a false match costs only time."""
 _PATCHED = re.compile(r"\b(?:patch(?:\.dict)?|setattr)\(\s*[\"']([\w.]+)[\"']")
+_NAMED = re.compile(r"\b(?=([A-Za-z_]\w*)[\"']?(?:\.|,\s*[\"']?)([A-Za-z]\w*))")
+"""A module and a name in it, as in `time.sleep`, `patch("solution.time.sleep")` and `setattr(time, "sleep", ...)`."""
 _STREAMS = [("sys", name) for name in ("stdin", "stdout", "stderr")]
 _UNWATCHED = frozenset({("sys", "modules"), ("sys", "path"), ("warnings", "filters"), ("warnings", "showwarning")})
 """Names that modules change in passing, or only for the tests."""
@@ -37,21 +34,11 @@ _Target = tuple[str, str]
 """A module's name, and a name in it."""
 
 
-def may_replace(source: str) -> bool:
-    """Whether a test could replace something, judging by its text."""
-    return _SIGN.search(source) is not None
-
-
 class Mirror:
     """Repeats the tests' replacements in the candidate before each of their requests."""
 
     def __init__(self, session: Session, source: str) -> None:
-        """Start with nothing replaced.
-
-        Args:
-            session: With the candidate.
-            source: The tests' source, which names the modules in which they may replace something.
-        """
+        """Start with nothing replaced; the tests' source names the modules in which they may replace something."""
         self._session = session
         self._source = source
         self._mirrored: dict[_Target, tuple[dict[str, Any], Any]] = {}
@@ -67,10 +54,12 @@ class Mirror:
         """Record the values before the tests replace any of them; called again when they may have imported more modules."""
         for path in _PATCHED.findall(self._source):
             _import_standard(path.rpartition(".")[0])
-        words = set(re.findall(r"\w+", self._source))
+        named: dict[str, set[str]] = {}
+        for module, name in _NAMED.findall(self._source):
+            named.setdefault(module.strip("_"), set()).add(name)
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in sys.stdlib_module_names and name.rpartition(".")[2] in words | {"builtins"}:
-                for key in words & vars(module).keys():
+            if name.partition(".")[0] in sys.stdlib_module_names:
+                for key in named.get(name.rpartition(".")[2], set()) & vars(module).keys():
                     if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
                         self._mirrored.setdefault((name, key), (vars(module), vars(module)[key]))
         for target in _STREAMS:
@@ -96,7 +85,7 @@ class Mirror:
 
     def _apart(self, action: Callable[[], None]) -> None:
         """Make requests that no test made, and that fail only if the program misbehaves."""
-        self._busy = True
+        self._busy, answered = True, self._session.has_answered
         try:
             action()
         except UnsupportedTestError:
@@ -106,7 +95,7 @@ class Mirror:
                 self._session.abandon("protocol", text_of(error))
             raise
         finally:
-            self._busy = False
+            self._busy, self._session.has_answered = False, answered
 
     def _module(self, name: str) -> Proxy:
         module = self._session.request("import", None, name)
@@ -152,7 +141,7 @@ class Mirror:
             return io.StringIO()
         if isinstance(stream, io.IOBase):
             error = UnsupportedTestError(f"a test replaces sys.{name} with a {type(stream).__name__}; use a StringIO")
-            raise unsupported(error) if self._session.has_given(stream) else error
+            raise unsupported(error) if self._session.is_from_program(stream) else error
         return stream
 
     def _pull(self) -> None:

@@ -61,22 +61,14 @@ class ExceptionInfo(Generic[_Error]):
         return type(self.value).__name__
 
     def match(self, regexp: str | re.Pattern[str]) -> bool:
-        """Check that the exception's text contains the pattern.
-
-        Raises:
-            Failed: If it does not.
-        """
+        """Raise `Failed` unless the exception's text contains the pattern."""
         if not re.search(regexp, str(self.value)):
             raise Failed(f"pattern {regexp!r} not found in {str(self.value)!r}")
         return True
 
 
 def _require_exception_classes(expected: object) -> None:
-    """Check that this is an exception class, or a tuple of them.
-
-    Raises:
-        TypeError: If it is not.
-    """
+    """Raise TypeError unless this is an exception class, or a tuple of them."""
     if isinstance(expected, tuple):
         for cls in expected:
             _require_exception_classes(cls)
@@ -173,8 +165,6 @@ class Fixture:
     params: tuple[Any, ...] | None = None
     autouse: bool = False
     name: str | None = None
-    replaced: Fixture | None = None
-    """The fixture of the same name that this one overrides."""
 
     def __call__(self, *args: object) -> NoReturn:
         """Refuse: fixtures are not functions to call."""

@@ -1,4 +1,4 @@
-"""The layer for test code that may do anything is loaded for jobs that need it; everything below does without it."""
+"""The layer for test code that may do anything lies above the tester: only what starts processes names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.unit_tests import (
-    AssertTests,
     CallCase,
     CallTests,
     CheckTests,
@@ -27,16 +26,10 @@ from verifiers.unit_tests.tests import Tests
 
 HOME = Path(pool.__file__).parent.parent
 LAYER = HOME / "sandbox" / "tester" / "test_files"
-NAMED_IN = HOME / "sandbox" / "tester" / "on_demand.py"
+NAMED_IN = {HOME / "sandbox" / "server" / "server.py", HOME / "host" / "portable.py"}
 CORE = sorted(path for path in HOME.rglob("*.py") if LAYER not in path.parents)
 
 SQUARE = "def square(x):\n    return x * x\n"
-PLAIN: list[tuple[str, Tests]] = [
-    (SQUARE, CheckTests("square", "import math\ndef check(f):\n    assert f(3) == math.prod((3, 3))\n")),
-    (SQUARE, AssertTests(("assert square(2) == 4", "assert set(map(square, [1, -1])) == {1}"))),
-    (SQUARE, CallTests("square", (CallCase((3,), 9.0),), tolerance=1e-6)),
-    ("print(int(input()) ** 2)", StdioTests((StdioCase("3", "9"),))),
-]
 TEST_FILE = FunctionTests("from solution import square\ndef test_it(): assert square(3) == 9\n")
 
 
@@ -56,31 +49,10 @@ def verifier() -> Iterator[UnitTestVerifier]:
     verifier.close()
 
 
-def booted_with(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    """Have fork servers run a line before they start."""
-    assert "    main()\n" in pool._BOOT
-    monkeypatch.setattr(pool, "_BOOT", pool._BOOT.replace("    main()\n", f"    {line}\n    main()\n"))
-
-
-def test_the_fork_server_starts_without_the_layer(monkeypatch: pytest.MonkeyPatch, verifier: UnitTestVerifier) -> None:
-    booted_with(monkeypatch, "assert not [name for name in sys.modules if 'test_files' in name]")
-    for program, tests in (*PLAIN, (SQUARE, TEST_FILE)):
-        assert judge(verifier, program, tests).outcome is Outcome.CORRECT
-
-
-@pytest.mark.parametrize(("program", "tests"), PLAIN, ids=lambda value: type(value).__name__)
-def test_plain_tests_never_load_the_layer(
-    monkeypatch: pytest.MonkeyPatch, verifier: UnitTestVerifier, program: str, tests: Tests
-) -> None:
-    booted_with(monkeypatch, "from sandbox.tester.on_demand import OnDemand; OnDemand.load = lambda self: os._exit(77)")
-    assert judge(verifier, program, tests).outcome is Outcome.CORRECT
-    assert "status 77" in str(judge(verifier, SQUARE, TEST_FILE).detail["error"])
-
-
 def test_every_module_of_the_core_is_imported_without_the_layer() -> None:
     modules = [path.relative_to(HOME).with_suffix("") for path in CORE if HOME / "sandbox" in path.parents]
-    for needs_package in ("arrays", "frames"):
-        modules.remove(Path("sandbox/protocol", needs_package))
+    for other in ("protocol/arrays", "protocol/frames", "server/server"):
+        modules.remove(Path("sandbox", other))
     names = [".".join(module.parts).removesuffix(".__init__") for module in modules]
     assert "sandbox.tester.tester" in names
     script = "import importlib, sys\nsys.path.insert(0, sys.argv[1])\n"
@@ -99,46 +71,21 @@ def reached(path: Path) -> Iterator[str]:
             yield from re.findall(r"\btest_files\b", node.value)
 
 
-def test_one_file_alone_names_the_layer() -> None:
+def test_only_what_starts_processes_names_the_layer() -> None:
     names = {LAYER.name, *(path.stem for path in LAYER.glob("*.py") if path.stem != "__init__")}
-    assert len(names) > 8
-    assert {path for path in CORE if not names.isdisjoint(reached(path))} == {NAMED_IN}
+    assert len(names) > 7
+    assert {path for path in CORE if not names.isdisjoint(reached(path))} == NAMED_IN
 
 
 def test_the_core_names_no_class_of_the_layer() -> None:
     trees = [ast.parse(path.read_text()) for path in LAYER.glob("*.py")]
     classes = {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
     assert {"OwnProcessTester", "Mirror", "ProgramFinder"} <= classes
-    for path in CORE:
+    for path in {*CORE} - NAMED_IN:
         nodes = list(ast.walk(ast.parse(path.read_text())))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         assert not names & classes, path
-
-
-def test_loading_the_layer_reads_no_file_and_leaves_nothing_for_later_programs_to_see() -> None:
-    script = """
-import importlib, sys
-sys.path.insert(0, sys.argv[1])
-from sandbox.protocol import unpatched
-unpatched.install()
-from sandbox.server import server
-from sandbox.tester.on_demand import OnDemand
-for name in server.PRELOADED.split(): importlib.import_module(name)
-on_demand = OnDemand()
-unpatched.uninstall()
-for name in [name for name in sys.modules if name.startswith("sandbox")]: del sys.modules[name]
-sys.path.pop(0)
-before = dict(sys.modules), list(sys.meta_path)
-import builtins, io
-io.open = io.open_code = builtins.open = None
-layer = on_demand.load()
-assert (dict(sys.modules), list(sys.meta_path)) == before
-assert on_demand.load() is layer
-builtins.len = None
-print(layer.run_alone.__builtins__["len"]("four"))
-"""
-    assert run_in_new_interpreter(script) == "4\n"
 
 
 def test_programs_find_no_part_of_the_runtime_after_a_test_file(verifier: UnitTestVerifier) -> None:
