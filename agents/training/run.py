@@ -212,7 +212,7 @@ class Run:
             raise InvalidArgumentError(
                 f"{self.folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
             )
-        with contextlib.suppress(CheckpointError):  # there is none, or it can't be read
+        with contextlib.suppress(CheckpointError, MissingDataError):  # there is none, or it can't be read
             if "versions" not in read_config(self.folder):
                 raise InvalidArgumentError(
                     f"{self.folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"

@@ -75,7 +75,7 @@ def test_a_pattern_matches_the_whole_completion():
         ({"structure": "think", "pattern": "x"}, "and not both"),
         ({"pattern": "("}, r"the pattern '\(' can't be compiled"),
         ({"pattern": 3}, "a pattern must be text"),
-        ({"pattern": "x", "opened": True}, "goes with a structure"),
+        ({"pattern": "x", "opened": True}, "it needs a structure"),
     ],
 )
 def test_a_format_is_one_form(arguments, message):
