@@ -15,12 +15,11 @@ from verifiers.proofs.coq.assumptions import CLOSED, objection
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed (Debian: apt install coq)")
 CLASSIC = "Coq.Logic.Classical_Prop.classic"
 TREE = CoqGoal(
-    "forall t, size t >= 1.",
-    "Require Export Lia.\n"
+    "forall t, mirror (mirror t) = t.",
     "Inductive tree := leaf | node (l r : tree).\n"
-    "Fixpoint size t := match t with leaf => 1 | node l r => size l + size r end.",
+    "Fixpoint mirror t := match t with leaf => leaf | node l r => node (mirror r) (mirror l) end.",
 )
-TREE_PROOF = "Theorem solution : forall t, size t >= 1.\nProof. induction t; simpl; lia. Qed."
+TREE_PROOF = "Theorem solution : forall t, mirror (mirror t) = t.\nProof. induction t; simpl; congruence. Qed."
 EXCLUDED_MIDDLE = "Require Import Classical. Theorem solution : forall P, P \\/ ~ P. Proof. intro; apply classic. Qed."
 
 
@@ -130,14 +129,14 @@ def test_axioms_of_definitions_are_named_like_any_other(coq):
 @needs_coq
 @pytest.mark.long
 def test_an_inductive_type_of_the_submission_is_not_that_of_the_goal(coq):
-    own = TREE.definitions.removeprefix("Require Export Lia.") + TREE_PROOF
+    own = f"{TREE.definitions}\n{TREE_PROOF}"
     assert judged(coq, own, TREE).outcome is Outcome.INCORRECT
 
 
 @needs_coq
 @pytest.mark.long
 def test_verdicts_repeat_and_a_batch_gives_the_same(coq):
-    sources = [TREE_PROOF, "Definition solution := I.", "", "Axiom solution : forall t, size t >= 1."]
+    sources = [TREE_PROOF, "Definition solution := I.", "", "Axiom solution : forall t, mirror (mirror t) = t."]
     problems = [Problem(str(row), "", TREE) for row in range(len(sources))]
     one_by_one = [coq(source, problem) for source, problem in zip(sources, problems, strict=True)]
     assert verifiers.verify_batch(coq, sources, problems) == one_by_one
