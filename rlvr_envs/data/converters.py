@@ -133,9 +133,9 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
 )
 """The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
 the tests of an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a
-list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row; `ifeval`
-makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one object or its JSON. A
-column `time_limit` limits each case with standard input."""
+list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row;
+`ifeval` makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one
+object or its JSON. A column `time_limit` limits each case with standard input."""
 
 
 def find_converter(name: str) -> Converter:
