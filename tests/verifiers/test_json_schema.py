@@ -6,6 +6,7 @@ import contextlib
 import json
 import pickle
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import verifiers
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
-from verifiers.json_schema.reading import json_text, read_json, same
+from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
 from verifiers.json_schema.schemas import SchemaError, python_pattern
 
 pytest.importorskip("jsonschema", reason="needs jsonschema: pip install 'rlvr-envs[jsonschema]'")
@@ -204,6 +205,16 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
 def test_any_pattern_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(SchemaError):
         re.compile(python_pattern(text))
+
+
+@pytest.mark.parametrize("part", ['\\"', '"', "```a\n", "```\n", "[", "a"])
+def test_where_json_stands_is_found_in_the_time_of_one_look(part: str) -> None:
+    text = '{"' + part * 50_000
+    start = time.process_time()
+    for found in (json_text(text), json_text(part * 50_000)):
+        with contextlib.suppress(NotJSONError):
+            read_json(found or "")
+    assert time.process_time() - start < 4
 
 
 def test_a_copy_has_a_process_of_its_own() -> None:

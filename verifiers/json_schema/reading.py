@@ -7,12 +7,12 @@ import math
 import re
 from collections import Counter
 
+from verifiers.answers import last_fenced
+
 MAX_CHARACTERS = 1_000_000
 """Longest JSON that is read."""
 MAX_DEPTH = 100
 """Deepest nesting of objects and arrays that is read."""
-
-_FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class NotJSONError(ValueError):
@@ -27,8 +27,9 @@ def json_text(response: str) -> str | None:
     text = response.strip()
     if text[:1] in ("{", "["):
         return text
-    if fences := _FENCE.findall(text):
-        return str(fences[-1]).strip()
+    fenced = last_fenced(text)
+    if fenced is not None:
+        return fenced.strip()
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -57,7 +58,7 @@ def read_json(text: str) -> object:
 def _depth(text: str) -> int:
     """How many brackets are open at most, those in strings left out."""
     depth = deepest = 0
-    for sign in re.findall(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', text, re.DOTALL):
+    for sign in re.findall(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)
         deepest = max(deepest, depth)
     return deepest

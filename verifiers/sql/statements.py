@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from verifiers.answers import last_fenced
+
 _TOKEN = re.compile(
-    r"""(?P<skipped>'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`[^`]*+`|\[[^\]]*+\]|--[^\n]*|/\*.*?(?:\*/|\Z)|\s+)|(?P<word>\w+)|.""",
+    r"""(?P<skipped>'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`[^`]*+(?:`|\Z)|\[[^\]]*+(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|\s+)|(?P<word>\w+)|.""",
     re.DOTALL,
 )
-_FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 def _top_level(statement: str) -> list[str]:
@@ -36,6 +37,6 @@ def is_ordered(query: str) -> bool:
 
 def query_text(response: str) -> str | None:
     """The query of a response: its last fenced block, else all of it; None if that does not begin as a query does."""
-    fences = _FENCE.findall(response)
-    text = (fences[-1] if fences else response).strip()
+    fenced = last_fenced(response)
+    text = (response if fenced is None else fenced).strip()
     return text if is_query(text) else None
