@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import math
@@ -193,6 +194,10 @@ def test_a_reference_may_be_instructions_a_row_its_json_or_a_list_of_one() -> No
     assert read == read_instructions(json.dumps(ROW)) == read_instructions([ROW]) == read_instructions(read)
     assert read_instructions({"instruction_id": ["punctuation:no_comma"], "kwargs": [None]}) == read[:1]
     assert read[1].kwargs == {"relation": "at least", "num_words": 3}
+
+
+def test_the_table_stays_in_reach_after_its_first_use() -> None:
+    assert callable(importlib.import_module("verifiers.ifeval").rules)
 
 
 def test_an_unknown_mode_is_an_error() -> None:

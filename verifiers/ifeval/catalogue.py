@@ -88,7 +88,7 @@ def rule(identifier: str) -> Rule:
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule, by id."""
-    package = import_module("verifiers.ifeval.rules")
+    package = import_module("verifiers.ifeval.checks")
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")
     return _RULES

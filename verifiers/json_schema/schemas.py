@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import warnings
 from typing import Any
 
 from verifiers.json_schema.formats import FORMATS
@@ -88,7 +89,9 @@ def python_pattern(pattern: str) -> str:
     """
     pieces = [_piece(match[0]) for match in _PIECE.finditer(pattern)]
     try:
-        re.compile("".join(pieces))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of signs in sets that Python may read otherwise one day
+            re.compile("".join(pieces))
     except (re.error, RecursionError, OverflowError) as error:
         raise SchemaError(f"Python can't read the pattern {pattern!r}: {error}") from error
     return "".join(pieces)
