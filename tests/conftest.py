@@ -138,6 +138,31 @@ _ROWS: dict[str, list[dict[str, object]]] = {
             "solutions": ["```python\ndef twice(n):\n    return 2 * n\n```"],
         }
     ],
+    "ifeval": [
+        {
+            "key": 1000,
+            "prompt": "Write about rivers in at least 5 words. Do not use any commas.",
+            "instruction_id_list": ["punctuation:no_comma", "length_constraints:number_words"],
+            "kwargs": [{}, {"relation": "at least", "num_words": 5}],
+        }
+    ],
+    "ifbench": [
+        {
+            "key": "0",
+            "prompt": "Write about rivers. The output should not contain any whitespace.",
+            "instruction_id_list": ["format:no_whitespace"],
+            "kwargs": [{"N": None, "keyword": None}],
+        }
+    ],
+    "json_schema": [{"json_schema": '{"type": "object", "required": ["name"]}', "unique_id": "a-1"}],
+    "sql": [
+        {
+            "id": 1,
+            "sql_prompt": "Who is older than 30?",
+            "sql_context": "CREATE TABLE person (name TEXT, age INT); INSERT INTO person VALUES ('Ada', 36), ('Bo', 20);",
+            "sql": "SELECT name FROM person WHERE age > 30;",
+        }
+    ],
     "humaneval": [
         {
             "task_id": "HumanEval/0",

@@ -45,6 +45,8 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.math",
                     "verifiers.countdown",
                     "verifiers.answers",
+                    "verifiers.ifeval",
+                    "verifiers.sql",
                     "verifiers.hub",
                     "verifiers.statistics",
                     "rlvr_envs.testing",

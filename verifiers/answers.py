@@ -123,6 +123,19 @@ def _bare(text: str, start: int) -> tuple[str, int]:
     return text[start:end].rstrip(".,;"), end
 
 
+def last_fenced(text: str) -> str | None:
+    """Return the content of the last fenced block (Markdown, by backticks) that is closed; None if there is none."""
+    content, opened, ticks = None, -1, ""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        mark = line.strip()
+        if opened < 0 and mark.startswith("```") and "`" not in mark.lstrip("`"):
+            opened, ticks = number, mark[: len(mark) - len(mark.lstrip("`"))]
+        elif opened >= 0 and mark.startswith(ticks) and not mark.strip("`"):
+            content, opened = "\n".join(lines[opened + 1 : number]), -1
+    return content
+
+
 def last_line(text: str) -> str:
     """Return the last line that is not blank, stripped; empty if there is none."""
     return text.rstrip().rpartition("\n")[2].strip()

@@ -112,6 +112,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _ifeval(value: object, row: Row) -> object:
+    from verifiers.ifeval import read_instructions
+
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return read_instructions({"instruction_id_list": value, "kwargs": row.value("kwargs")})
+    return read_instructions(value)
+
+
 CONVERTERS: Mapping[str, Converter] = MappingProxyType(
     {
         "json": _json,
@@ -120,12 +128,14 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
         "livecodebench": _livecodebench,
         "test_list": _test_list,
         "codecontests": _codecontests,
+        "ifeval": _ifeval,
     }
 )
 """The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
 the tests of an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a
-list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row. A
-column `time_limit` limits each case with standard input."""
+list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row;
+`ifeval` makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one
+object or its JSON. A column `time_limit` limits each case with standard input."""
 
 
 def find_converter(name: str) -> Converter:

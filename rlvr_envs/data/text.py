@@ -77,7 +77,7 @@ def load(
             dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
             metadata. By default `question` and `answer`; with a layout, its own, of which each may be replaced.
         convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference of what its column holds: `json`,
-            `json_first`, `input_output` or `livecodebench`.
+            `json_first`, `input_output`, `livecodebench` or `ifeval`.
         layout: `"verl"`: the columns of verl's training data, where `data_source` decides which verifier judges a row.
         verifiers: For `layout="verl"`, further verifiers by `data_source`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.

@@ -23,6 +23,11 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         source="Zero-shot, without reasoning.",
     ),
     ChatPrompt(
+        name="chat",
+        template="{problem}",
+        source="One user message with the problem's text alone.",
+    ),
+    ChatPrompt(
         name="boxed_chat",
         template="{problem}\n\nReason step by step, then give your final answer in \\boxed{}.",
         source="Zero-shot chat with the answer format of MATH, usual for instruction-tuned models.",
@@ -37,6 +42,11 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         template="Solve this programming task in Python. Reply with one fenced block that begins with ```python and "
         "holds the whole program, including any imports and functions given below.\n\n{problem}",
         source="Zero-shot chat that asks for one fenced program, usual for instruction-tuned models.",
+    ),
+    ChatPrompt(
+        name="sql_chat",
+        template="{problem}\n\nAnswer with one SQL query in SQLite's dialect, in a fenced block that begins with ```sql.",
+        source="Zero-shot chat that asks for one fenced query.",
     ),
 )
 

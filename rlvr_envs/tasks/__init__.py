@@ -29,6 +29,9 @@ from rlvr_envs.tasks import (
     gsm8k,
     hmmt25,
     humaneval,
+    ifbench,
+    ifeval,
+    json_schema,
     livecodebench,
     math,
     math500,
@@ -38,6 +41,7 @@ from rlvr_envs.tasks import (
     olympiadbench,
     omni_math,
     polaris,
+    sql,
     supergpqa,
     taco,
 )
@@ -74,6 +78,10 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     gpqa.GPQAEnv,
     mmlu_pro.MMLUProEnv,
     supergpqa.SuperGPQAEnv,
+    ifeval.IFEvalEnv,
+    ifbench.IFBenchEnv,
+    json_schema.JSONSchemaEnv,
+    sql.SQLEnv,
     humaneval.HumanEvalEnv,
     mbpp.MBPPEnv,
     livecodebench.LiveCodeBenchEnv,
@@ -100,7 +108,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
 _COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
 _MATH = (*_COMPETITIONS, dapo_math_17k, deepscaler, polaris, numina_math)
 _PROGRAMS = (humaneval, mbpp, livecodebench, apps, taco, codecontests, deepcoder)
-_SOURCES = (*_MATH, gpqa, mmlu_pro, supergpqa, *_PROGRAMS)
+_SOURCES = (*_MATH, gpqa, mmlu_pro, supergpqa, ifeval, ifbench, json_schema, sql, *_PROGRAMS)
 SOURCES: Mapping[str, Source] = MappingProxyType({module.SOURCE.name: module.SOURCE for module in _SOURCES})
 """Where the rows of each benchmark come from, by its name."""
 

@@ -12,6 +12,8 @@ from rlvr_envs import tasks
 from rlvr_envs.data import ProblemDataset, Row as DataRow, Source
 from rlvr_envs.data.stored import StoredTests, stored_tests
 from verifiers import DataError, MissingDataError, Problem, UnknownNameError
+from verifiers.ifeval import Instruction
+from verifiers.sql import SQLReference
 from verifiers.unit_tests import AssertTests, CheckTests
 
 WriteRows = Callable[..., Path]
@@ -111,6 +113,19 @@ CONTEST: Row = {
     "solutions": {"language": [2, 3, 3], "solution": ["int main", "print(2 * int(input()))", "x"]},
     "time_limit": {"seconds": 2, "nanos": 0},
     "cf_rating": 800,
+}
+IFEVAL: Row = {
+    "key": 7,
+    "prompt": "No commas.",
+    "instruction_id_list": ["punctuation:no_comma"],
+    "kwargs": [{"num_words": None}],
+    "subject": "x",
+}
+SQL: Row = {
+    "sql_prompt": "Which b?",
+    "sql_context": "CREATE TABLE a (b INT);",
+    "sql": "SELECT b FROM a;",
+    "subject": "x",
 }
 AMC23: Row = {"id": 3, "question": "How far?", "answer": 36.0, "url": "https://example.org/2"}
 HUMANEVAL: Row = {
@@ -257,6 +272,34 @@ EXPECTED = [
             "Which gas?\n\nA) neon\nB) argon\nC) C",
             "B",
             {"subject": "x", "choices": ("neon", "argon", "C"), "gold_completion": "The answer is B."},
+        ),
+    ),
+    *(
+        (
+            name,
+            IFEVAL,
+            Problem(f"{name}/7", "No commas.", (Instruction("punctuation:no_comma"),), {"subject": "x"}),
+        )
+        for name in ("ifeval", "ifbench")
+    ),
+    (
+        "json_schema",
+        {"json_schema": '{"type": "integer"}\n', "unique_id": "a-1", "subject": "x"},
+        Problem(
+            "json_schema/a-1",
+            'Give a JSON value that fits this JSON schema.\n\n```json\n{"type": "integer"}\n```',
+            '{"type": "integer"}\n',
+            {"subject": "x"},
+        ),
+    ),
+    (
+        "sql",
+        SQL,
+        Problem(
+            "sql/test/0",
+            "CREATE TABLE a (b INT);\n\nWhich b?",
+            SQLReference("SELECT b FROM a;", ("CREATE TABLE a (b INT);",)),
+            {"subject": "x", "gold_completion": "```sql\nSELECT b FROM a;\n```"},
         ),
     ),
     (
@@ -459,6 +502,9 @@ def test_a_missing_column_names_file_line_and_column(
         ("aime25", ARENA, {"answer": True}, "column 'answer' should hold an answer, a string or an integer, got bool"),
         ("mmlu_pro", MMLU_PRO, {"answer_index": 3}, "column 'answer_index' should hold a position from 0 to 2, got 3"),
         ("gpqa", GPQA, {"Correct Answer": None}, "column 'Correct Answer' should hold a string, got NoneType"),
+        ("ifeval", IFEVAL, {"instruction_id_list": ["no_comma"]}, "column 'instruction_id_list': unknown instruction"),
+        ("ifeval", IFEVAL, {"kwargs": []}, "'kwargs' must be a list of one mapping for each of the 1 instructions"),
+        ("ifbench", IFEVAL, {"key": None}, "column 'key' should hold a string or an integer, got NoneType"),
         ("humaneval", HUMANEVAL, {"test": []}, "column 'test' should hold a string, got list: []"),
         ("mbpp", mbpp(11), {"test_list": "assert True"}, "column 'test_list' should hold a list of strings, got str"),
         ("mbpp", mbpp(11), {"task_id": "11"}, "column 'task_id' should hold an integer, got str: '11'"),
@@ -474,6 +520,8 @@ def test_an_ill_typed_column_names_file_and_line(
         "aime25": {"problem_idx": 9},
         "hmmt25": {"problem_idx": 9},
         "gpqa": {"Record ID": "b"},
+        "ifeval": {"key": 8},
+        "ifbench": {"key": 8},
         "humaneval": {"task_id": "b"},
         "mbpp": {"task_id": 12},
     }
@@ -609,3 +657,27 @@ def test_the_right_choice_of_gpqa_stands_anywhere_and_always_there(tmp_path: Pat
     write_rows("gpqa/test.jsonl", *reversed(rows), rows[0] | {"Record ID": "another"})
     again = {problem.id: str(problem.reference) for problem in load(tmp_path, "gpqa")}
     assert {name: again[name] for name in letters} == letters
+
+
+def test_rows_of_sql_that_ask_for_a_change_are_left_out(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows(
+        "sql/test.jsonl", SQL | {"sql": "DELETE FROM a"}, SQL, SQL | {"sql": "-- all\nWITH c AS (SELECT 1) SELECT 1"}
+    )
+    assert [problem.id for problem in load(tmp_path, "sql")] == ["sql/test/1", "sql/test/2"]
+
+
+def test_rows_of_spider_and_bird_name_the_file_of_their_database(tmp_path: Path, write_rows: WriteRows) -> None:
+    spider = {"question": "Which?", "query": "SELECT b FROM a", "db_id": "d", "db_path": "d.sqlite"}
+    bird = {
+        "question": "Which?",
+        "SQL": "SELECT 1",
+        "evidence": "b is 1",
+        "db_path": "d.sqlite",
+        "schema": "CREATE TABLE a (b)",
+    }
+    write_rows("sql/test.jsonl", spider, bird)
+    first, second = load(tmp_path, "sql")
+    assert (first.prompt, first.reference) == ("Which?", SQLReference("SELECT b FROM a", files=("d.sqlite",)))
+    assert first.metadata == {"db_id": "d", "gold_completion": "```sql\nSELECT b FROM a\n```"}
+    assert second.prompt == "CREATE TABLE a (b)\n\nWhich?\n\nb is 1"
+    assert second.reference == SQLReference("SELECT 1", files=("d.sqlite",))

@@ -67,6 +67,15 @@ ROWS: dict[str, dict[str, object]] = {
         "solutions": {"language": [3], "solution": ["print(2)"]},
     },
     "deepcoder": {"problem": "1 + 1?", "tests": '[{"input": "", "output": "2"}]', "solutions": ["print(2)"]},
+    "ifeval": {
+        "key": 1000,
+        "prompt": "1 + 1?",
+        "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
+        "kwargs": [{"keywords": None, "n": None}, {"keywords": ["two"], "n": None}],
+    },
+    "ifbench": {"key": "0", "prompt": "1 + 1?", "instruction_id_list": ["count:numbers"], "kwargs": [{"N": 1.0}]},
+    "json_schema": {"json_schema": '{"type": "integer"}', "unique_id": "a-1"},
+    "sql": {"id": 1, "sql_prompt": "1 + 1?", "sql_context": "CREATE TABLE a (b INT);", "sql": "SELECT 1 + 1"},
     "humaneval": {
         "task_id": "HumanEval/1",
         "prompt": "def f():\n",
@@ -106,6 +115,10 @@ CALLS = {
     "taco": ("parquet", None, "train"),
     "codecontests": ("deepmind/code_contests", None, "test"),
     "deepcoder": ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
+    "ifeval": ("google/IFEval", None, "train"),
+    "ifbench": ("allenai/IFBench_test", None, "train"),
+    "json_schema": ("epfl-dlab/JSONSchemaBench", "Github_easy", "test"),
+    "sql": ("gretelai/synthetic_text_to_sql", None, "test"),
     "humaneval": ("openai/openai_humaneval", None, "test"),
     "mbpp": ("google-research-datasets/mbpp", "full", "test"),
 }

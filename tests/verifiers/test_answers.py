@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import verifiers
-from verifiers.answers import boxed_answer, boxes, marked
+from verifiers.answers import boxed_answer, boxes, last_fenced, marked
 
 
 def last_boxed(text: str) -> str | None:
@@ -143,3 +143,19 @@ def test_all_verifiers_look_for_the_answer_in_the_same_place(completion: str) ->
     verdicts = [verifiers.verify(name, completion, "5") for name in ("math", "numeric")]
     verdicts.append(verifiers.verify("choice", letters, "B"))
     assert [verdict.outcome == "correct" for verdict in verdicts] == 3 * [COMPLETIONS[completion]]
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("a\n```\nb\n```", "b"),
+        ("```json\nb\n```\n  ```\nc\n  ```  \nd", "c"),
+        ("````\n```\nb\n```\n````", "```\nb\n```"),
+        ("```\n```", ""),
+        ("```\nb", None),
+        ("```b```\n```", None),
+        ("b", None),
+    ],
+)
+def test_the_last_closed_fence_is_read(text: str, content: str | None) -> None:
+    assert last_fenced(text) == content

@@ -1,0 +1,230 @@
+"""JSON that fits a schema: where it stands, how strictly it is read, and what can't be judged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import verifiers
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
+from verifiers.json_schema.schemas import SchemaError, python_pattern
+
+pytest.importorskip("jsonschema", reason="needs jsonschema: pip install 'rlvr-envs[jsonschema]'")
+
+from verifiers.json_schema import JSONSchemaVerifier
+
+Judge = Callable[[str, object], Verdict]
+PERSON = {
+    "type": "object",
+    "properties": {"age": {"type": "integer"}},
+    "required": ["age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    verifier = JSONSchemaVerifier(timeout_s=1)
+
+    def ask(completion: str, reference: object) -> Verdict:
+        (verdict,) = verifiers.verify_batch(verifier, [completion], [Problem("p", "", reference)])
+        return verdict
+
+    yield ask
+    verifier.close()
+
+
+@pytest.mark.parametrize(
+    ("completion", "outcome"),
+    [
+        ('{"age": 3}', Outcome.CORRECT),
+        (' {"age": 3.0}\n', Outcome.CORRECT),
+        ('So:\n```json\n{"age": 3}\n```\nDone.', Outcome.CORRECT),
+        ('```\n{"age": "x"}\n```\nor\n```json\n{"age": 3}\n```', Outcome.CORRECT),
+        ('```json\n{"age": 3}\n```\nor\n```\n{"age": "x"}\n```', Outcome.INCORRECT),
+        ('<think>{"age": "x"}</think>{"age": 3}<|im_end|>', Outcome.CORRECT),
+        ('{"age": true}', Outcome.INCORRECT),
+        ('{"age": 3, "name": "x"}', Outcome.INCORRECT),
+        ('{"age": 3', Outcome.INCORRECT),
+        ('{"age": 3} and more', Outcome.INCORRECT),
+        ('{"age": "x", "age": 3}', Outcome.INCORRECT),
+        ('{"age": NaN}', Outcome.INCORRECT),
+        ('{"age": 1e999}', Outcome.INCORRECT),
+        ('{"age": ' + "1" * 5000 + "}", Outcome.INCORRECT),
+        ("[" * 200_000, Outcome.INCORRECT),
+        ('{"age": ' * 101 + "3" + "}" * 101, Outcome.INCORRECT),
+        ("3", Outcome.INCORRECT),
+        ('The age is {"age": 3}.', Outcome.NO_ANSWER),
+        ('<think>{"age": 3}', Outcome.NO_ANSWER),
+        ("", Outcome.NO_ANSWER),
+    ],
+)
+def test_what_a_completion_is_worth(judge: Judge, completion: str, outcome: Outcome) -> None:
+    assert judge(completion, PERSON).outcome is outcome
+    assert judge(completion, json.dumps(PERSON)).outcome is outcome
+
+
+def test_the_reason_says_where(judge: Judge) -> None:
+    assert judge('{"age": "x"}', PERSON).detail == {"errors": ["$.age: 'x' is not of type 'integer'"]}
+    assert judge('{"age": 1, "age": 1}', PERSON).detail == {"errors": ["the key 'age' is repeated"]}
+
+
+def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
+    reference = {"schema": {"type": "object"}, "expected": {"a": [1, None], "b": True}}
+    assert judge('{"b": true, "a": [1.0, null]}', reference).outcome is Outcome.CORRECT
+    for other in ('{"b": 1, "a": [1, null]}', '{"b": true, "a": [null, 1]}', '{"b": true}'):
+        assert judge(other, reference).outcome is Outcome.INCORRECT
+    assert judge("null", {"schema": True, "expected": None}).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        ({"$ref": "http://example.com/person.json"}, "no file or address is opened"),
+        ({"$ref": "file:///etc/passwd"}, "no file or address is opened"),
+        ({"properties": {"a": {"items": {"$ref": "#/$defs/none"}}}}, "leads to nothing in the schema"),
+        ({"type": "text"}, "not a valid schema"),
+        ({"pattern": "("}, "can't read the pattern '('"),
+        ({"properties": {"a": {"pattern": r"\p{Lu}"}}}, "can't read the pattern"),
+        ({"$schema": "urn:my-own"}, "the dialect 'urn:my-own' is not known"),
+        ("{", "the reference must be a JSON schema"),
+        ({"schema": {1, 2}}, "the reference must be a JSON schema"),
+        ([PERSON], "a schema is an object, true or false, got list"),
+        (None, "a schema is an object, true or false, got NoneType"),
+    ],
+)
+@pytest.mark.parametrize("completion", ['{"age": 3}', "no JSON"])
+def test_a_schema_that_nothing_can_be_judged_by_is_an_error(
+    judge: Judge, schema: object, complaint: str, completion: str
+) -> None:
+    verdict = judge(completion, schema)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert complaint in str(verdict.detail["error"])
+    assert verdict.detail["unreadable_reference"] is True
+
+
+def test_references_inside_the_schema_are_followed(judge: Judge) -> None:
+    named = {"$defs": {"n": {"$id": "http://example.com/n", "type": "integer"}}, "$ref": "http://example.com/n"}
+    older = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"tree": {"type": "array", "items": {"$ref": "#/definitions/tree"}}},
+        "$ref": "#/definitions/tree",
+    }
+    assert [judge(text, named).outcome for text in ("3", '"x"')] == [Outcome.CORRECT, Outcome.INCORRECT]
+    assert [judge(text, older).outcome for text in ("[[], [[]]]", "[[], [3]]")] == [Outcome.CORRECT, Outcome.INCORRECT]
+    assert judge("[" * 100 + "]" * 100, older).outcome is Outcome.CORRECT
+
+
+def test_a_schema_that_leads_to_itself_is_no_fault_of_the_completion(judge: Judge) -> None:
+    assert judge("3", {"$ref": "#"}).outcome is Outcome.VERIFIER_ERROR
+    assert judge("3", True).outcome is Outcome.CORRECT
+
+
+def test_a_pattern_that_runs_forever_is_stopped_and_the_next_value_judged() -> None:
+    problem = Problem("p", "", {"type": "string", "pattern": "^(a+)+$"})
+    with contextlib.closing(JSONSchemaVerifier(timeout_s=0.5)) as verifier:
+        assert verifier('"' + "a" * 60 + '!"', problem).outcome is Outcome.TIMEOUT
+        assert verifier('"aaa"', problem).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        ("^a$", "a", "a\n"),
+        (r"^\d+$", "12", "١٢"),
+        (r"^[\d-]+$", "1-2", "١"),
+        (r"^\$[$]$", "$$", "$"),
+        (r"^(?<same>a)b$", "ab", "b"),
+        (r"^[^\]]$", "a", "]"),
+        (r"^\/\.$", "/.", "/a"),
+        ("b", "abc", "ac"),
+    ],
+)
+def test_patterns_are_those_of_ecma_262(judge: Judge, pattern: str, good: str, bad: str) -> None:
+    assert judge(json.dumps(good), {"pattern": pattern}).outcome is Outcome.CORRECT
+    assert judge(json.dumps(bad), {"pattern": pattern}).outcome is Outcome.INCORRECT
+
+
+def test_names_of_properties_have_the_same_patterns(judge: Judge) -> None:
+    schema = {"patternProperties": {r"^\d$": {"type": "integer"}}, "additionalProperties": False}
+    assert judge('{"1": 2}', schema).outcome is Outcome.CORRECT
+    assert judge('{"1\\n": 2}', schema).outcome is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", "2024-02-29", "2023-02-29"),
+        ("time", "10:00:00.5+01:00", "10:00"),
+        ("date-time", "2024-01-01T23:59:60Z", "2024-01-01T00:00:00"),
+        ("duration", "P1DT2H", "P"),
+        ("email", "a.b@c.de", "a@b@c"),
+        ("hostname", "a-b.c", "-a"),
+        ("ipv4", "1.2.3.4", "1.2.3.400"),
+        ("ipv6", "::1", "1"),
+        ("uri", "https://a.b/c?d#e", "a b"),
+        ("uri-reference", "../a", "a b"),
+        ("json-pointer", "/a/~0", "a"),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567"),
+    ],
+)
+def test_formats_are_checked(judge: Judge, name: str, good: str, bad: str) -> None:
+    assert judge(json.dumps(good), {"format": name}).outcome is Outcome.CORRECT
+    assert judge(json.dumps(bad), {"format": name}).outcome is Outcome.INCORRECT
+    assert judge("3", {"format": name}).outcome is Outcome.CORRECT
+    assert judge('"?"', {"format": f"my-{name}"}).outcome is Outcome.CORRECT
+
+
+LEAF = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+)
+INNER = LEAF | st.lists(LEAF, max_size=2) | st.dictionaries(st.text(max_size=3), LEAF, max_size=2)
+JSON = INNER | st.lists(INNER, max_size=3) | st.dictionaries(st.text(max_size=3), INNER, max_size=3)
+
+
+@settings(max_examples=50)
+@given(value=JSON)
+def test_json_is_read_as_it_was_written(value: object) -> None:
+    text = json.dumps(value)
+    assert json_text(text) == text
+    assert json_text(f"So:\n```json\n{text}\n```") == text
+    assert same(read_json(text), value)
+    assert same(value, json.loads(json.dumps(value, sort_keys=True)))
+
+
+@settings(max_examples=50)
+@given(text=st.text(alphabet=r"ab1$^[]()\d-?+*{}.|", max_size=12))
+def test_any_pattern_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(SchemaError):
+        assert python_pattern(text) or not text
+
+
+@pytest.mark.parametrize("part", ['\\"', '"', "```a\n", "```\n", "[", "a"])
+def test_where_json_stands_is_found_in_the_time_of_one_look(part: str) -> None:
+    text = '{"' + part * 50_000
+    start = time.process_time()
+    for found in (json_text(text), json_text(part * 50_000)):
+        with contextlib.suppress(NotJSONError):
+            read_json(found or "")
+    assert time.process_time() - start < 4
+
+
+def test_a_copy_has_a_process_of_its_own() -> None:
+    original = JSONSchemaVerifier(timeout_s=2)
+    copy = pickle.loads(pickle.dumps(original))
+    assert isinstance(copy, JSONSchemaVerifier)
+    assert copy.same_answer('{"a": 1}', '{"a": 1.0}', Problem("", "", {}))
+    assert not copy.same_answer("{", "{", Problem("", "", {}))
+
+
+@pytest.mark.parametrize("arguments", [{"timeout_s": 0}, {"timeout_s": True}, {"memory_mib": 1}])
+def test_limits_are_checked(arguments: dict[str, float]) -> None:
+    with pytest.raises(InvalidArgumentError, match=next(iter(arguments))):
+        JSONSchemaVerifier(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,7 @@
+"""Does a response follow its instructions? The verifiable instructions of IFEval and IFBench."""
+
+from verifiers.ifeval.catalogue import rules
+from verifiers.ifeval.reference import Instruction, read_instructions
+from verifiers.ifeval.verifier import IFEvalVerifier
+
+__all__ = ["IFEvalVerifier", "Instruction", "read_instructions", "rules"]

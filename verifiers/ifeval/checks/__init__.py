@@ -1,0 +1,1 @@
+"""The rules of the instructions, by their subject; each file enters its own into `verifiers.ifeval.catalogue`."""

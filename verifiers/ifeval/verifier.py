@@ -1,0 +1,91 @@
+"""Verifiable instructions: whether a response follows each of those that its prompt gives."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
+from verifiers.ifeval.reference import Instruction, read_instructions
+from verifiers.types import Outcome, Problem, Verdict
+
+Mode = Literal["strict", "loose"]
+
+
+class IFEvalVerifier:
+    """A completion is correct when it follows every instruction of its problem, whatever else it says.
+
+    The instructions are the 25 of IFEval (Zhou et al. 2023, arXiv:2311.07911) and the 58 of IFBench (Pyatkin et al. 2025,
+    arXiv:2507.02833), each judged by its own words; `docs/ifeval.md` lists where the published checkers decide otherwise. The
+    reference is what `verifiers.ifeval.read_instructions` takes. What stands before the last `</think>` is no part of the
+    response; a completion with nothing after it is `NO_ANSWER`.
+
+    Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges it without its
+    first line, without its last line and without both, and these four texts without asterisks: an instruction is followed if
+    one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
+    `detail["instructions"]` has both findings for each instruction.
+
+    Args:
+        mode: Which of the two decides the verdict.
+        partial_credit: Score the share of instructions that are followed, as a `SCORED` verdict, where that is neither all nor
+            none of them.
+
+    Raises:
+        UnknownNameError: If there is no such mode.
+    """
+
+    def __init__(self, mode: Mode = "strict", *, partial_credit: bool = False) -> None:
+        if mode not in get_args(Mode):
+            raise unknown_name("mode", mode, get_args(Mode))
+        if not isinstance(partial_credit, bool):
+            raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
+        self._mode = mode
+        self._partial_credit = partial_credit
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is no list of instructions, or one of them is unknown or lacks a
+                parameter.
+            MissingDependencyError: If a package that an instruction needs is not installed.
+        """
+        try:
+            instructions = read_instructions(problem.reference)
+        except InvalidArgumentError as error:
+            raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
+        response, reason = after_thinking(without_special_tokens(completion))
+        response = _without_blank_ends(response)
+        if reason or not response:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": reason or "an empty response"})
+        reports = [_report(instruction, response) for instruction in instructions]
+        followed = sum(report[self._mode] is True for report in reports)
+        detail = {"followed": followed, "total": len(reports), "instructions": reports}
+        if followed == len(reports):
+            return Verdict.of(Outcome.CORRECT, response, detail=detail)
+        if self._partial_credit and followed:
+            return Verdict(followed / len(reports), Outcome.SCORED, response, detail)
+        return Verdict.of(Outcome.INCORRECT, response, detail=detail)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._mode!r}, partial_credit={self._partial_credit})"
+
+
+def _without_blank_ends(response: str) -> str:
+    """The response without blank lines before it and white space after it; the indent of its first line stays."""
+    text = response.rstrip()
+    first = text[: len(text) - len(text.lstrip())].rfind("\n")
+    return text[first + 1 :]
+
+
+def _report(instruction: Instruction, response: str) -> dict[str, object]:
+    strict = instruction.followed_by(response)
+    loose = strict or any(map(instruction.followed_by, _loose_texts(response)))
+    return {"id": instruction.id, "strict": strict, "loose": loose}
+
+
+def _loose_texts(response: str) -> list[str]:
+    """The response without its first line, its last or both, and all of these without asterisks."""
+    lines = response.split("\n")
+    shorter = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    return [*shorter, *(text.replace("*", "") for text in (response, *shorter))]

@@ -1,0 +1,54 @@
+"""The process in which values are validated; `serve` speaks the protocol of `verifiers._workers`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from typing import IO, Any
+
+from verifiers._workers import limit_processor_time
+from verifiers.json_schema.schemas import SchemaError, validator_of
+
+_MOST_ERRORS = 3
+_RECURSION = 10_000  # of the schema and a value of limited depth; Python's own limit would come first
+
+
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Answer a schema, a value or None, and a limit in seconds: with what is wrong with the value, or with the schema."""
+    import jsonschema  # noqa: F401 - so that it is loaded before a limit runs
+
+    sys.setrecursionlimit(_RECURSION)
+    replies.write(b"ready\n")
+    replies.flush()
+    for line in requests:
+        schema, value, seconds = json.loads(line)
+        limit_processor_time(seconds)
+        reply = _answer(schema, value)
+        limit_processor_time(0)
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
+
+def _answer(schema: str, value: str | None) -> dict[str, Any]:
+    try:
+        validator = _validator(schema)
+        return {"errors": [] if value is None else _errors(validator, json.loads(value))}
+    except SchemaError as error:
+        return {"schema_error": str(error)}
+    except Exception as error:  # noqa: BLE001 - a broken validation is recorded in the verdict, never scored
+        return {"failure": f"{type(error).__name__}: {error}"[:300]}
+
+
+@functools.lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    return validator_of(json.loads(schema))
+
+
+def _errors(validator: Any, value: object) -> list[str]:
+    found = []
+    for error in validator.iter_errors(value):
+        found.append(f"{error.json_path}: {error.message}"[:300])
+        if len(found) == _MOST_ERRORS:
+            break
+    return found

@@ -1,0 +1,94 @@
+"""Where the JSON of a completion stands, and strict reading of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+
+from verifiers.answers import last_fenced
+
+MAX_CHARACTERS = 1_000_000
+"""Longest JSON that is read."""
+MAX_DEPTH = 100
+"""Deepest nesting of objects and arrays that is read."""
+
+
+class NotJSONError(ValueError):
+    """A text is not JSON, or not of the kind that is read; the argument says why."""
+
+
+def json_text(response: str) -> str | None:
+    """The text of a response that should be JSON; None if there is none.
+
+    That is all of it if it begins as an object or an array, else its last fenced block, else all of it if it is JSON.
+    """
+    text = response.strip()
+    if text[:1] in ("{", "["):
+        return text
+    fenced = last_fenced(text)
+    if fenced is not None:
+        return fenced.strip()
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return text
+
+
+def read_json(text: str) -> object:
+    """Read JSON as RFC 8259 has it, without what parsers disagree on: repeated keys, and numbers that no float holds.
+
+    Raises:
+        NotJSONError: If it is not JSON, or too long or too deep.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise NotJSONError(f"longer than {MAX_CHARACTERS} characters")
+    if _depth(text) > MAX_DEPTH:
+        raise NotJSONError(f"nested deeper than {MAX_DEPTH}")
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+    except NotJSONError:
+        raise
+    except ValueError as error:
+        raise NotJSONError(f"not JSON: {error}") from error
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at most, those in strings left out."""
+    depth = deepest = 0
+    for sign in re.findall(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise NotJSONError(f"the key {repeated[:80]!r} is repeated")
+    return content
+
+
+def _constant(name: str) -> object:
+    raise NotJSONError(f"{name} is not JSON")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJSONError(f"the number {text[:40]} is out of range")
+    return number
+
+
+def same(first: object, second: object) -> bool:
+    """Whether two JSON values are the same: numbers by value, objects without order, and no bool is a number."""
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same(value, second[name]) for name, value in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(same, first, second))
+    return first == second

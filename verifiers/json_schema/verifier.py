@@ -1,0 +1,134 @@
+"""JSON that fits a schema."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from verifiers._settings import is_number, is_whole_number
+from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
+from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
+from verifiers.types import Outcome, Problem, Verdict
+
+_WALL_FACTOR = 10
+"""How much longer than its processor time an answer may take, on a busy machine."""
+_START_S = 10.0
+
+
+class JSONSchemaVerifier:
+    """A completion is correct when its JSON fits the schema, and is the expected value where one is given.
+
+    The reference is a JSON Schema (drafts 3 to 2020-12, as `$schema` says; 2020-12 where it says nothing), as an object or as
+    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others.
+
+    What follows the last `</think>` is the response. Its JSON is all of it if it begins as an object or an array, else the
+    content of its last fenced block, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
+    read strictly: a repeated key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000
+    characters are `INCORRECT`, with the reason in `detail`.
+
+    `format` is checked for `date`, `time`, `date-time`, `duration`, `email`, `hostname`, `ipv4`, `ipv6`, `uri`,
+    `uri-reference`, `json-pointer` and `uuid`; others are annotations. Patterns are read as ECMA-262 has them. A `$ref` that
+    leads outside the schema is an error: nothing is ever fetched.
+
+    Validation runs in a process of its own with limits: what takes longer, as a pattern may on a text made for it, is
+    `TIMEOUT`.
+
+    Args:
+        timeout_s: Processor time, in seconds, that one validation may take.
+        memory_mib: Limit on the address space of the process.
+
+    Raises:
+        MissingDependencyError: If `jsonschema` is not installed.
+        InvalidArgumentError: If an argument is out of range.
+    """
+
+    def __init__(self, *, timeout_s: float = 5.0, memory_mib: int = 1024) -> None:
+        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
+            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+        if not (is_whole_number(memory_mib) and memory_mib >= 64):
+            raise InvalidArgumentError(f"memory_mib must be a whole number of at least 64, got {memory_mib!r}")
+        if importlib.util.find_spec("jsonschema") is None:
+            raise missing_dependency("jsonschema", "jsonschema", "the verifier 'json_schema'")
+        self._arguments: dict[str, Any] = {"timeout_s": timeout_s, "memory_mib": memory_mib}
+        self._timeout_s = timeout_s
+        self._worker = Worker("verifiers.json_schema.process", memory_mib=memory_mib)
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is no schema that a value can be judged by.
+        """
+        schema, *expected = _schema_of(problem)
+        response, _ = after_thinking(without_special_tokens(completion))
+        text = json_text(response)
+        value: object = None
+        unreadable = None
+        if text is not None:
+            try:
+                value = read_json(text)
+            except NotJSONError as error:
+                unreadable = str(error)
+        judged = None if text is None or unreadable else json.dumps(value)
+        try:
+            reply = self._ask(schema, judged)
+        except WorkerTimeoutError:
+            return Verdict.of(Outcome.TIMEOUT, text, detail={"error": f"no verdict within {self._timeout_s:g} s"})
+        except WorkerBrokenError as error:
+            return Verdict.of(
+                Outcome.VERIFIER_ERROR, text, detail={"error": f"the process of validation broke: {error}"}
+            )
+        if "schema_error" in reply:
+            raise UnreadableReferenceError(f"the schema of problem {problem.id!r}: {reply['schema_error']}")
+        if "failure" in reply:
+            return Verdict.of(Outcome.VERIFIER_ERROR, text, detail={"error": f"validation failed: {reply['failure']}"})
+        if text is None:
+            return Verdict.of(Outcome.NO_ANSWER)
+        reasons = [unreadable] if unreadable else [str(error) for error in reply["errors"]]
+        if not reasons and expected and not same(value, expected[0]):
+            reasons = ["it fits the schema, and is not the expected value"]
+        return Verdict.of(Outcome.INCORRECT if reasons else Outcome.CORRECT, text, detail={"errors": reasons})
+
+    def _ask(self, schema: str, value: str | None) -> dict[str, Any]:
+        wall_s = _WALL_FACTOR * self._timeout_s + _START_S
+        return cast("dict[str, Any]", self._worker.ask([schema, value, self._timeout_s], deadline_s=wall_s))
+
+    def same_answer(self, first: str, second: str, problem: Problem) -> bool:
+        """Whether two answers are the same JSON value; what is not JSON is the same as nothing."""
+        try:
+            return same(read_json(first), read_json(second))
+        except NotJSONError:
+            return False
+
+    def close(self) -> None:
+        """End the process. A verifier that is used again starts a new one."""
+        self._worker.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, has a process of its own."""
+        return functools.partial(type(self), **self._arguments), ()
+
+
+def _schema_of(problem: Problem) -> list[Any]:
+    """The schema as JSON text, and the expected value behind it where there is one."""
+    reference = problem.reference
+    try:
+        content = read_json(reference) if isinstance(reference, str) else reference
+        if isinstance(content, Mapping) and "schema" in content and content.keys() <= {"schema", "expected"}:
+            given = content["schema"]
+            schema = read_json(given) if isinstance(given, str) else given
+            expected = [content["expected"]] if "expected" in content else []
+        else:
+            schema, expected = content, []
+        return [json.dumps(schema, allow_nan=False), *(json.loads(json.dumps(value)) for value in expected)]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UnreadableReferenceError(
+            f"problem {problem.id!r}: the reference must be a JSON schema, as an object or JSON text, or an object with the "
+            f"keys 'schema' and 'expected': {error}"
+        ) from error

@@ -1,0 +1,42 @@
+"""What a statement says at its top level, without parsing it: strings, quoted names, comments and brackets are skipped."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from verifiers.answers import last_fenced
+
+_TOKEN = re.compile(
+    r"""(?P<skipped>'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`[^`]*+(?:`|\Z)|\[[^\]]*+(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|\s+)|(?P<word>\w+)|.""",
+    re.DOTALL,
+)
+
+
+def _top_level(statement: str) -> list[str]:
+    """The words and signs outside brackets, in small letters."""
+    depth, found = 0, []
+    for match in _TOKEN.finditer(statement):
+        if match["skipped"] is None:
+            depth -= match[0] == ")"
+            if depth == 0:
+                found.append(match[0].lower())
+            depth += match[0] == "("
+    return found
+
+
+def is_query(statement: str) -> bool:
+    """Whether a statement begins as a query does: with SELECT, WITH or VALUES."""
+    return _top_level(statement)[:1] in (["select"], ["with"], ["values"])
+
+
+def is_ordered(query: str) -> bool:
+    """Whether a query says in which order its rows come: with ORDER BY outside of brackets."""
+    return ("order", "by") in pairwise(_top_level(query))
+
+
+def query_text(response: str) -> str | None:
+    """The query of a response: its last fenced block, else all of it; None if that does not begin as a query does."""
+    fenced = last_fenced(response)
+    text = (response if fenced is None else fenced).strip()
+    return text if is_query(text) else None

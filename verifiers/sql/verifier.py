@@ -1,0 +1,135 @@
+"""SQL, by what it gives."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, cast
+
+from verifiers._settings import is_number, is_whole_number
+from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
+from verifiers.sql.reference import SQLReference, read_reference
+from verifiers.sql.statements import is_ordered, query_text
+from verifiers.types import Outcome, Problem, Verdict
+
+_WALL_FACTOR = 10
+"""How much longer than its processor time a query may take, on a busy machine."""
+_START_S = 10.0
+
+
+class SQLVerifier:
+    """A completion is correct when its query gives the same rows as the gold query, on every database of the problem.
+
+    The reference is a `SQLReference`, or a mapping with its fields: the gold query, and SQLite databases as scripts or files.
+    What follows the last `</think>` is the response, and its query the last fenced block, else all of it. If that does not
+    begin with SELECT, WITH or VALUES, the verdict is `NO_ANSWER`.
+
+    Rows are compared as a multiset, or in their order where the gold query has ORDER BY outside of brackets. Columns are
+    compared in their order; their names play no part. Numbers are the same up to 1e-6, an integer is the same as a float of
+    its value, and no number is the same as a text.
+
+    Queries run in a process of their own, on connections that can only read: one statement, no PRAGMA, no ATTACH, no
+    extensions, and no random numbers, each of which is `INCORRECT`, as any error of the query is. What gives too many rows,
+    or takes too long or too much memory, is `TIMEOUT`. What the gold query can't do is an error of the reference.
+
+    Different queries may give the same on one database by luck. Give several databases, or let `changed_copies` make some: of
+    each database further copies, with half of the rows left out at random, such that declared foreign keys hold. Where the
+    gold query gives no rows on any database, any query without rows would be right, and the reference is refused.
+
+    Args:
+        changed_copies: Number of copies of each database to ask as well.
+        timeout_s: Processor time, in seconds, that a query may take on one database, which counts the gold query in.
+        most_rows: Number of rows that a query may give.
+        memory_mib: Limit on the address space of the process.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range.
+    """
+
+    def __init__(
+        self, *, changed_copies: int = 0, timeout_s: float = 5.0, most_rows: int = 100_000, memory_mib: int = 1024
+    ) -> None:
+        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
+            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+        for name, value, least in (
+            ("changed_copies", changed_copies, 0),
+            ("most_rows", most_rows, 1),
+            ("memory_mib", memory_mib, 64),
+        ):
+            if not (is_whole_number(value) and value >= least):
+                raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        self._arguments: dict[str, Any] = {
+            "changed_copies": changed_copies, "timeout_s": timeout_s, "most_rows": most_rows, "memory_mib": memory_mib
+        }  # fmt: skip
+        self._worker = Worker("verifiers.sql.process", memory_mib=memory_mib)
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is none, a database can't be opened, or the gold query fails or gives
+                no rows anywhere.
+        """
+        try:
+            reference = read_reference(problem.reference)
+        except InvalidArgumentError as error:
+            raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
+        databases = self._databases(reference)
+        try:
+            self._check_gold(reference, databases, problem)
+            response, _ = after_thinking(without_special_tokens(completion))
+            query = query_text(response)
+            return Verdict.of(Outcome.NO_ANSWER) if query is None else self._judge(query, reference, databases)
+        except WorkerBrokenError as error:
+            return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": f"the process of the databases broke: {error}"})
+
+    def _databases(self, reference: SQLReference) -> list[list[object]]:
+        given = [*(("script", script) for script in reference.scripts), *(("file", path) for path in reference.files)]
+        copies = range(self._arguments["changed_copies"] + 1)
+        return [[kind, content, copy] for kind, content in given for copy in copies]
+
+    def _check_gold(self, reference: SQLReference, databases: list[list[object]], problem: Problem) -> None:
+        rows = 0
+        for number, database in enumerate(databases):
+            try:
+                reply = self._ask(database, reference.query, None, ordered=False)
+            except WorkerTimeoutError as error:
+                reply = {"gold_error": str(error)}
+            if "gold_error" in reply:
+                raise UnreadableReferenceError(
+                    f"the gold query of problem {problem.id!r} fails on database {number}: {reply['gold_error']}"
+                )
+            rows += reply["rows"]
+        if not rows:
+            raise UnreadableReferenceError(
+                f"the gold query of problem {problem.id!r} gives no rows on any of its {len(databases)} databases, so that any "
+                "query without rows would be right; add a database on which it gives some"
+            )
+
+    def _judge(self, query: str, reference: SQLReference, databases: list[list[object]]) -> Verdict:
+        ordered = is_ordered(reference.query)
+        for number, database in enumerate(databases):
+            try:
+                reply = self._ask(database, reference.query, query, ordered=ordered)
+            except WorkerTimeoutError as error:
+                return Verdict.of(Outcome.TIMEOUT, query, detail={"database": number, "error": str(error)})
+            if "past_limit" in reply:
+                return Verdict.of(Outcome.TIMEOUT, query, detail={"database": number, "error": reply["past_limit"]})
+            if not reply.get("same"):
+                return Verdict.of(Outcome.INCORRECT, query, detail={"database": number, **reply})
+        return Verdict.of(Outcome.CORRECT, query, detail={"databases": len(databases), "ordered": ordered})
+
+    def _ask(self, database: list[object], gold: str, query: str | None, *, ordered: bool) -> dict[str, Any]:
+        seconds = self._arguments["timeout_s"]
+        request = [database, gold, query, ordered, self._arguments["most_rows"], seconds]
+        return cast("dict[str, Any]", self._worker.ask(request, deadline_s=_WALL_FACTOR * seconds + _START_S))
+
+    def close(self) -> None:
+        """End the process. A verifier that is used again starts a new one."""
+        self._worker.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is unpickled elsewhere, has a process of its own."""
+        return functools.partial(type(self), **self._arguments), ()
