@@ -48,8 +48,8 @@ def read_completions(path: Path) -> list[ExternalCompletion]:
     with path.open("rb") as file:
         if file.read(len(_PARQUET)) == _PARQUET:
             raise DataError(
-                f"{path} is a Parquet file: expected lines of JSON or an Inspect log; `rlvr rescore RUN` judges a recorded "
-                "run again"
+                f"{path} is a Parquet file: expected lines of JSON or an Inspect log (rlvr rescore RUN judges a recorded run "
+                "again)"
             )
     if zipfile.is_zipfile(path):
         completions = list(_inspect_samples(path, _inspect_archive(path)))

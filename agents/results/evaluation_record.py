@@ -369,8 +369,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     form = manifest.get("format")
     if form != FORMAT:
         raise DataError(
-            f"{path} has format {form!r}, but this release reads {FORMAT}: use the release that wrote it, or evaluate anew "
-            "into another folder"
+            f"{path} has format {form!r}, but this release reads {FORMAT}: use the release that wrote it, or evaluate "
+            "anew into another folder"
         )
     for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
         if not isinstance(manifest.get(name), cls):
