@@ -13,6 +13,8 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S
 )
+QUOTED = re.compile(r"^````\w*\n.*?^````$", re.M | re.S)
+"""A block of text, in which a shorter fence stands for itself."""
 FILE = re.compile(r"# (\w+\.py)\n")
 
 
@@ -23,7 +25,7 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
     """Language and code of the blocks that are to run."""
-    matches = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    matches = BLOCK.finditer(QUOTED.sub("", page.read_text(encoding="utf-8")))
     return [
         (block["language"], block["code"])
         for block in matches
