@@ -65,7 +65,7 @@ def _train(folder: Path, processes: int, threads: int, options: argparse.Namespa
     command += ["--nproc", str(processes), "--steps", str(options.steps), "--checkpoint-every", str(options.steps)]
     command += ["--problems-per-step", str(options.problems), "--group-size", "8", "--epochs", str(options.epochs)]
     command += ["--run-folder", str(folder), "--log-rollouts", "0", "--loggers"]
-    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines[WARM_UP:]]
 
