@@ -3,8 +3,8 @@
     make test-ray                                  # once: Ray in an environment of its own
     .cache/ray/bin/python benchmarks/ray_tasks.py
 
-Wall microseconds a completion: the least of several turns, in which ways follow each other, so that a busy moment of the machine
-spoils neither alone. The difference between two verifiers on Ray is their own time, divided by the cores that judge.
+Wall microseconds a completion: the least of several turns, in which ways follow each other, so that a busy moment of the
+machine spoils neither alone. The difference between two verifiers on Ray is their own time, divided by the cores that judge.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def main() -> None:
         print(f"| `{name}` | " + " | ".join(f"{each:.0f}" for each in measured) + " |")
 
 
-def least_microseconds(
-    ways: list[Verifier], completion: str, reference: object, count: int, turns: int
-) -> list[float]:
+def least_microseconds(ways: list[Verifier], completion: str, reference: object, count: int, turns: int) -> list[float]:
     """The least wall time a completion of each way, in microseconds, after one turn that is not counted."""
     problems = [Problem(str(number), TEXT, reference, {"level": "3"}) for number in range(count)]
     least = [float("inf")] * len(ways)
