@@ -353,7 +353,7 @@ def test_agents_that_need_their_own_weights_batches_refuse_a_lag(name: str) -> N
 def test_what_would_be_wrong_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="lag must be at least 0, got -1"):
         GRPOConfig(lag=-1)
-    with pytest.raises(InvalidArgumentError, match="has no ratio .* with lag=2, leave out importance_correction"):
+    with pytest.raises(InvalidArgumentError, match=r"has no ratio .* with lag=2, leave out importance_correction"):
         agent_classes("rloo")[1](lag=2, importance_correction="none")
 
     class Engine:
@@ -361,5 +361,5 @@ def test_what_would_be_wrong_is_refused() -> None:
 
     engine: Any = Engine()
     engine.learner = playing_policy(sort_env("grpo"))
-    with pytest.raises(InvalidArgumentError, match="takes weights from a copy of the policy.*Engine has none"):
+    with pytest.raises(InvalidArgumentError, match=r"takes weights from a copy of the policy.*Engine has none"):
         agent_classes("grpo")[0](engine.learner, GRPOConfig(lag=1), sampler=engine)
