@@ -59,7 +59,8 @@ def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTas
     task = environment_class(env).task
     split = task.default_split if split is None else split
     problems = task.load(split=split, **arguments)
-    if task.rules is not None and "interaction" in task.rules(problems, get_tokenizer(task.tokenizer)):
+    tokenizer = get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
+    if task.rules is not None and "interaction" in task.rules(problems, tokenizer):
         raise InvalidArgumentError(
             f"an episode of {env} has several turns, with what the environment says in between, which other libraries do not "
             "play: choose an environment of one turn"
