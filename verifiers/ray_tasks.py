@@ -230,8 +230,8 @@ def _last_line(error: Exception) -> str:
 
 def _connected(address: str | None, *, dashboard: bool) -> Any:
     """The package ray, connected to a cluster."""
-    address = address or os.environ.get("RAY_ADDRESS")
-    if address is None and "ray" not in sys.modules:
+    named = address or os.environ.get("RAY_ADDRESS")
+    if named is None and "ray" not in sys.modules:
         os.environ.setdefault(_LOOPBACK, "0")
     try:
         ray: Any = importlib.import_module("ray")
@@ -239,22 +239,24 @@ def _connected(address: str | None, *, dashboard: bool) -> Any:
         raise missing_dependency("ray", "ray", "the verifier 'ray'") from error
     if ray.is_initialized():
         connected = ray.get_runtime_context().gcs_address
-        if address not in (None, "auto", connected):
+        if address not in (None, "auto", connected, *_joined):
             raise InvalidArgumentError(
                 f"this process is connected to the Ray cluster at {connected} already, and can't connect to {address!r} too"
             )
         return ray
     try:
-        if address is None:
+        if named is None:
             _start(ray, dashboard=dashboard)
         else:
-            _join(ray, address)
+            _join(ray, named)
     except (OSError, RuntimeError, ValueError) as error:
-        what = "Ray could not be started here" if address is None else f"no Ray cluster can be reached at {address!r}"
+        what = "Ray could not be started here" if named is None else f"no Ray cluster can be reached at {named!r}"
         raise InvalidArgumentError(f"{what}: {_last_line(error)}") from error
     return ray
 
 
+_joined: set[str] = set()
+"""Names of the cluster that this process is connected to, which Ray knows by its own."""
 _QUIET = {"logging_level": "warning", "log_to_driver": False}
 
 
@@ -264,6 +266,7 @@ def _join(ray: Any, address: str) -> None:
     if "://" not in address and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
     ray.init(address, **_QUIET)
+    _joined.add(address)
 
 
 def _start(ray: Any, *, dashboard: bool) -> None:

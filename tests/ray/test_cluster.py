@@ -183,6 +183,19 @@ def test_a_cluster_that_is_not_there_is_named(address: str, tmp_path: Path) -> N
     assert f"InvalidArgumentError: no Ray cluster can be reached at {address!r}" in done.stderr
 
 
+JOINED = """
+import verifiers
+port = {address!r}.rpartition(":")[2]
+for _ in range(2):
+    assert verifiers.make("ray", of="numeric", address=f"localhost:{{port}}")("95", verifiers.Problem("p", "", "95")).score == 1
+"""
+
+
+def test_a_cluster_is_joined_by_the_name_that_it_was_joined_by(cluster: Any, tmp_path: Path) -> None:
+    done = run_alone(JOINED.format(address=cluster.address), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def run_alone(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return subprocess.run(
